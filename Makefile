@@ -1,13 +1,13 @@
-# The commands of a newcomer and of a developer. `make` alone lists them.
+# Commands for newcomers and developers. `make` lists them.
 
 # rustup's folder is not on the PATH of every shell.
 export PATH := $(PATH):$(or $(CARGO_HOME),$(HOME)/.cargo)/bin
 
-# Not the first python3 on PATH, which may belong to pyenv or to a virtual environment:
-# packages are built with the system's.
+# Packages are built with the system's Python. The first python3 on PATH may belong to pyenv or
+# to a virtual environment.
 PYTHON := /usr/bin/python3
 
-# Tests that run the real mock are ignored unless a checkout of it is named.
+# Tests with the real mock run only if ROCMRPM_LAB_MOCK names a checkout of it.
 ifdef ROCMRPM_LAB_MOCK
 WITH_MOCK = -- --include-ignored
 ABOUT_MOCK = echo "the tests with the real mock ran, from $(ROCMRPM_LAB_MOCK)"
@@ -18,15 +18,15 @@ ABOUT_MOCK = printf '%s\n' "The tests with the real mock did not run. To run the
     "  make lab-test ROCMRPM_LAB_MOCK=\$$PWD/mock"
 endif
 
-# Tests that build packages, or whole stacks of them.
-SLOW = $(foreach tests,real_ quickstart:: container:: waivers:: newcomers,--skip $(tests))
+# Tests that build packages or whole stacks.
+SLOW = $(foreach tests,real_ quickstart:: guides:: container:: waivers:: newcomers,--skip $(tests))
 
-.PHONY: help quickstart check test compiled lab lab-test copr-test lab-llama lab-vllm bench survey fuzz build install clean
+.PHONY: help quickstart check test compiled lab lab-test copr-test lab-llama lab-package lab-vllm bench survey fuzz book build static dist install install-pages clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
 
-quickstart: ## install what is missing, build rocmrpm, build examples/quickstart with it
+quickstart: ## install missing packages, build rocmrpm, and build examples/quickstart with it
 	@bash tools/setup.sh quickstart
 	cargo run --locked --bin rocmrpm -- trust examples/quickstart
 	cargo run --locked --bin rocmrpm -- -C examples/quickstart build --chroot host
@@ -34,26 +34,27 @@ quickstart: ## install what is missing, build rocmrpm, build examples/quickstart
 check: ## run the fast checks and tests: format, lint, unit tests, and most of tests/workspace
 	cargo fmt --all --check
 	cargo clippy --all-targets --locked -- -D warnings
-	cargo test --locked --quiet --lib --bins
-	cargo test --locked --quiet --test workspace -- $(SLOW)
+	bash tools/in-memory.sh cargo test --locked --quiet --lib --bins
+	bash tools/in-memory.sh cargo test --locked --quiet --test workspace -- $(SLOW)
 
-test: ## install what is missing, run every check and test
+test: ## install missing packages, then run every check and test
 	@bash tools/setup.sh test
 	cargo fmt --all --check
 	@$(MAKE) --no-print-directory --jobs=2 lab compiled
-	cargo test --locked $(WITH_MOCK)
+	bash tools/in-memory.sh cargo test --locked $(WITH_MOCK)
 	cd examples/quickstart/src/rocm-smoke && $(PYTHON) -B -m unittest
+	@$(MAKE) --no-print-directory book
 	@$(MAKE) --no-print-directory quickstart
 	@$(ABOUT_MOCK)
 
-# Beside the laboratory, which leaves a core idle. cargo has no use for make's job server.
+# Runs beside the laboratory, which leaves a core idle. cargo does not need make's job server.
 compiled:
 	MAKEFLAGS= cargo clippy --all-targets --locked -- -D warnings
 	MAKEFLAGS= cargo test --locked --no-run --quiet
 	cargo package --locked --offline --quiet --no-verify --allow-dirty \
 	    -p md5-lanes -p rocmrpm-base -p rocmrpm-rpms -p rocm-inspect
 
-lab: ## make the laboratory, a Fedora 43 from Debian's packages; minutes, cached
+lab: ## build the laboratory, a Fedora 43 from Debian's packages; takes minutes, cached
 	@bash tools/setup.sh test
 	@bash tests/lab/make
 
@@ -67,6 +68,9 @@ copr-test: ## test COPR with its own frontend, from COPR=CHECKOUT of fedora-copr
 	@bash tools/setup.sh copr
 	ROCMRPM_COPR='$(abspath $(COPR))' cargo test --locked --test copr accepted:: -- --test-threads=2
 
+lab-package: lab ## build rocmrpm's own package in the laboratory, install it, and run it
+	bash tools/in-memory.sh cargo test --locked --test laboratory -- --include-ignored own_package
+
 lab-llama: ## compile llama.cpp for gfx1151 in the laboratory; 66 minutes of CPU time
 	@bash tools/setup.sh test
 	@bash tests/lab/make llama
@@ -79,7 +83,7 @@ lab-vllm: ## install vLLM and its locked closure in the laboratory, and import a
 	cargo build --locked
 	@bash tests/laboratory/vllm
 
-bench: ## measure speed beside other tools, on real wheels; takes some minutes
+bench: ## compare speed with other tools, on real wheels; takes some minutes
 	@bash tools/setup.sh test
 	cargo bench --locked --bench closure
 	cargo bench --locked --bench inspect
@@ -94,16 +98,54 @@ survey: ## inspect published wheels with GPU code, and write crates/rocm-inspect
 	    --reports target/survey
 
 FUZZ_SECONDS ?= 60
-fuzz: ## run each fuzz target for FUZZ_SECONDS, by default 60; FUZZ_TARGETS="elf lock" selects
+fuzz: ## run each fuzz target for FUZZ_SECONDS [default: 60], or those in FUZZ_TARGETS="elf lock"
 	@bash fuzz/run.sh $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
-build: ## build rocmrpm, optimised, into target/release
+# Sphinx comes from pip's index, in the versions of docs/requirements.txt.
+BOOK = target/book
+
+$(BOOK)/venv: docs/requirements.txt
+	$(PYTHON) -m venv --clear $@
+	$@/bin/pip install --quiet --requirement docs/requirements.txt
+	touch $@
+
+book: $(BOOK)/venv ## build the documentation into target/book/html, and check its links
+	PYTHONDONTWRITEBYTECODE=1 $(BOOK)/venv/bin/sphinx-build -q -n -W --keep-going -E \
+	    -d $(BOOK)/doctrees -b html docs $(BOOK)/html
+
+build: ## build an optimized rocmrpm in target/release
 	@bash tools/setup.sh build
 	cargo build --release --locked
 
-install: ## build rocmrpm and put it where cargo puts programs
-	@bash tools/setup.sh build
-	cargo install --path . --locked
+# The C code of zstd and xz is compiled for it too.
+MUSL = x86_64-unknown-linux-musl
+static: ## build rocmrpm and rocm-inspect without shared libraries, for any Linux on x86_64
+	@bash tools/setup.sh static
+	@rustc --print target-libdir --target $(MUSL) | xargs test -d || rustup target add $(MUSL)
+	CC_x86_64_unknown_linux_musl=musl-gcc LZMA_API_STATIC=1 \
+	    cargo build --release --locked --target $(MUSL) -p rocmrpm -p rocm-inspect --bins
 
-clean: ## remove what was built; caches outside this folder stay
+dist: static ## pack the static programs as a release, in target/dist
+	@bash tools/dist.sh
+
+# Where cargo installs programs, unless PREFIX names another folder. man finds the pages beside a
+# folder of the PATH by itself.
+PREFIX ?= $(or $(CARGO_INSTALL_ROOT),$(CARGO_HOME),$(HOME)/.cargo)
+
+install: ## build rocmrpm; install it, its man pages, and completions below PREFIX
+	@bash tools/setup.sh build
+	cargo install --path . --locked --root '$(PREFIX)'
+	@$(MAKE) --no-print-directory install-pages ROCMRPM='$(PREFIX)/bin/rocmrpm'
+
+# Installs only man pages and completions, for packages: ROCMRPM is the built program, and DESTDIR
+# the root of the package.
+SHARE = $(DESTDIR)$(PREFIX)/share
+install-pages:
+	'$(ROCMRPM)' man '$(SHARE)/man/man1'
+	mkdir -p '$(SHARE)/bash-completion/completions' '$(SHARE)/zsh/site-functions' '$(SHARE)/fish/vendor_completions.d'
+	'$(ROCMRPM)' completions bash > '$(SHARE)/bash-completion/completions/rocmrpm'
+	'$(ROCMRPM)' completions zsh > '$(SHARE)/zsh/site-functions/_rocmrpm'
+	'$(ROCMRPM)' completions fish > '$(SHARE)/fish/vendor_completions.d/rocmrpm.fish'
+
+clean: ## remove build results, but not the caches outside this folder
 	rm -rf target build examples/*/build

@@ -1,13 +1,13 @@
-//! How long vLLM's closure takes, measured in one run with uv alone, which does not tell what
-//! each distribution requires, and so not where each comes from. Both ask the pip index that
-//! this machine's pip is configured with. Prints a table; nothing here fails because it is slow.
+//! Measures vLLM's closure against uv, which only resolves and does not decide where each
+//! distribution comes from. Both use the pip index that pip is configured with on this machine.
+//! Prints a table; slow results do not fail.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table and the progress")]
-#![allow(clippy::unwrap_used, reason = "without its tools a measurement ends")]
+#![allow(clippy::unwrap_used, reason = "a benchmark without its tools stops")]
 
 #[path = "shared/aligned.rs"]
 mod aligned;
-#[allow(dead_code, reason = "what is measured of a closure")]
+#[allow(dead_code, reason = "this benchmark uses only a part")]
 #[path = "inspect/measure.rs"]
 mod measure;
 #[path = "../tests/support/tools.rs"]
@@ -20,17 +20,17 @@ use measure::{Aim, Table, alternately};
 use rocmrpm::process::Command;
 use rocmrpm::sources::pip_index;
 
-/// How often each is measured; a run before is not counted.
+/// Measured runs of each, after one warm-up run.
 const RUNS: usize = 5;
 
-/// What the stack makes itself of vLLM's requirements.
+/// Requirements of vLLM that the stack builds itself.
 const OWN: [&str; 4] = ["torch", "torchaudio", "torchvision", "triton"];
 
-/// What else of the stack vLLM requires, and is asked for its requirements by its source.
+/// Other requirements in the stack, whose own requirements are read from their sources.
 const SDISTS: [&str; 3] = ["aiter", "amdsmi", "flash-attn"];
 
 fn main() {
-    // `cargo test --benches` and the like only want to know whether it is built.
+    // `cargo test --benches` and the like only check that it builds.
     if !std::env::args().any(|arg| arg == "--bench") {
         return;
     }
@@ -43,15 +43,28 @@ fn main() {
         (RUNS, || bench.closure(our_caches.next(), &["--upgrade"])),
         (RUNS, || bench.uv(their_caches.next())),
     );
-    table.row("closure of vLLM, resolved, caches empty", ours, "uv pip compile", theirs, Aim::AtMost(1.0));
+    table.row(
+        "closure of vLLM, resolved, empty caches",
+        ours,
+        "uv pip compile",
+        theirs,
+        Aim::AtMost(1.0),
+    );
     eprintln!("with full caches");
     let full = our_caches.last();
-    let (ours, theirs) = alternately((RUNS, || bench.closure(full, &[])), (RUNS, || bench.uv(full)));
-    table.row("closure of vLLM, from its lock, caches full", ours, "uv pip compile", theirs, Aim::None);
+    let (ours, theirs) =
+        alternately((RUNS, || bench.closure(full, &[])), (RUNS, || bench.uv(full)));
+    table.row(
+        "closure of vLLM, from its lock, full caches",
+        ours,
+        "uv pip compile",
+        theirs,
+        Aim::None,
+    );
     println!("{table}");
 }
 
-/// What both are run with.
+/// The inputs of both.
 struct Bench {
     dir: tempfile::TempDir,
     /// vLLM's sources as its `%prep` leaves them.
@@ -64,8 +77,12 @@ impl Bench {
     fn new() -> Self {
         let dir = tempfile::Builder::new().tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let tools = tools::environment("python-tools", include_str!("../tests/support/tools.txt"));
-        let bench =
-            Self { source: PathBuf::new(), index: pip_index().unwrap(), bin: dir.path().join("bin"), dir };
+        let bench = Self {
+            source: PathBuf::new(),
+            index: pip_index().unwrap(),
+            bin: dir.path().join("bin"),
+            dir,
+        };
         fs_err::create_dir(&bench.bin).unwrap();
         fs_err::os::unix::fs::symlink(tools.join("bin/uv"), bench.bin.join("uv")).unwrap();
         let prep = |name| bench.rocmrpm(&bench.dir.path().join("sources"), &["prep", name]);
@@ -100,9 +117,18 @@ impl Bench {
     }
 
     fn uv(&self, caches: &Path) {
-        let [python, platform] = ["--python-version=3.14", "--python-platform=x86_64-manylinux_2_40"];
+        let [python, platform] =
+            ["--python-version=3.14", "--python-platform=x86_64-manylinux_2_40"];
         Command::new(self.bin.join("uv").to_str().unwrap())
-            .args(["--no-config", "--quiet", "pip", "compile", "--generate-hashes", python, platform])
+            .args([
+                "--no-config",
+                "--quiet",
+                "pip",
+                "compile",
+                "--generate-hashes",
+                python,
+                platform,
+            ])
             .args(["requirements/rocm.txt", "--override"])
             .arg(self.dir.path().join("own.txt"))
             .cwd(&self.source)
@@ -114,8 +140,8 @@ impl Bench {
     }
 }
 
-/// Folders made before anything is measured, for one run each: in each the sources are cached,
-/// and nothing else is.
+/// Cache folders for one run each, made before the measurement: each contains only the
+/// sources.
 struct Caches {
     folders: Vec<PathBuf>,
     next: Cell<usize>,

@@ -1,9 +1,9 @@
-//! How the cost of a command grows with the size of its input: three sizes each, and the slope
-//! between the larger two. Also what `build` costs beyond the same bare rpmbuild. Prints a table;
-//! nothing here fails because it is slow.
+//! Measures how the cost of a command grows with the size of its input: three sizes each, and the
+//! slope between the larger two. Also measures the overhead of `build` over rpmbuild. Prints a
+//! table; slow results do not fail.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table and the progress")]
-#![allow(clippy::unwrap_used, reason = "a benchmark without its inputs ends")]
+#![allow(clippy::unwrap_used, reason = "a benchmark without its inputs stops")]
 
 #[path = "shared/aligned.rs"]
 mod aligned;
@@ -29,7 +29,7 @@ use std::process::{Command, Stdio};
 use growth::{Growth, best};
 
 fn main() {
-    // `cargo test --benches` and the like only want to know whether it is built.
+    // `cargo test --benches` and the like only check that it builds.
     if !std::env::args().any(|arg| arg == "--bench") {
         return;
     }
@@ -57,12 +57,12 @@ fn main() {
     println!("{}", overhead::measure(dir));
 }
 
-/// The program as it is released.
+/// Returns the released program.
 fn rocmrpm() -> Command {
     Command::new(env!("CARGO_BIN_EXE_rocmrpm"))
 }
 
-/// The program as it is released, in a workspace whose code it may run.
+/// Returns the released program, in a workspace whose code it may run.
 fn rocmrpm_in(workspace: &Path) -> Command {
     let mut command = rocmrpm();
     command.arg("-C").arg(workspace).env("ROCMRPM_TRUST", workspace);
@@ -81,6 +81,11 @@ fn inspect(arguments: impl IntoIterator<Item = impl AsRef<std::ffi::OsStr>>) {
 
 fn finish(command: &mut Command, codes: &[i32]) {
     let output = command.stdin(Stdio::null()).stdout(Stdio::null()).output().unwrap();
-    let ended = output.status.code().is_some_and(|code| codes.contains(&code));
-    assert!(ended, "{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+    let expected = output.status.code().is_some_and(|code| codes.contains(&code));
+    assert!(
+        expected,
+        "{command:?}: {}\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
 }

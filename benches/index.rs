@@ -1,9 +1,9 @@
-//! How fast an index is written, measured in one run with dumb-pypi from the pip index that
-//! this machine's pip is configured with, on 10,000 small wheels with the METADATA of real
-//! distributions. Prints a table; nothing here fails because it is slow.
+//! Measures how fast an index is written, against dumb-pypi from the pip index that pip is
+//! configured with on this machine, with 10,000 small wheels that have the METADATA of real
+//! distributions. Prints a table; slow results do not fail.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table and the progress")]
-#![allow(clippy::unwrap_used, reason = "without its tools a measurement ends")]
+#![allow(clippy::unwrap_used, reason = "a benchmark without its tools stops")]
 
 #[path = "shared/aligned.rs"]
 mod aligned;
@@ -28,20 +28,20 @@ use run::{Cost, Table, alternately, process_cpu_seconds};
 
 const WHEELS: usize = 10_000;
 const DISTRIBUTIONS: usize = 500;
-/// How often each is measured; the first run of each is not counted.
+/// Measured runs of each, after one warm-up run.
 const RUNS: usize = 5;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["child", work, folder, wheels @ ..] => child(work, Path::new(folder), wheels),
-        // `cargo test --benches` and the like only want to know whether it is built.
+        // `cargo test --benches` and the like only check that it builds.
         args if args.contains(&"--bench") => measure(),
         _ => {}
     }
 }
 
-/// What is measured, in a process of its own as a command is one.
+/// Does the measured work in a separate process, as a command would.
 fn child(work: &str, index: &Path, wheels: &[&str]) {
     let paths: Vec<PathBuf> = wheels.iter().map(PathBuf::from).collect();
     match work {
@@ -49,7 +49,9 @@ fn child(work: &str, index: &Path, wheels: &[&str]) {
         _ => {
             let folder = Folder::lock(index).unwrap();
             let change = match work {
-                "publish" => plan_add(&folder, Some("testing"), &wheels::in_folder(&paths[0]), None, None),
+                "publish" => {
+                    plan_add(&folder, Some("testing"), &wheels::in_folder(&paths[0]), None, None)
+                }
                 "publish-one" => plan_add(&folder, Some("testing"), &paths, None, None),
                 "promote" => plan_promote(&folder, "testing", "stable", &[]),
                 _ => plan_add(&folder, None, &paths, None, None),
@@ -69,15 +71,16 @@ fn measure() {
     eprintln!("installing dumb-pypi, making {WHEELS} wheels");
     let dumb_pypi = rival::DumbPypi::installed();
     let dir = tempfile::Builder::new().tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let (all, one) = wheels::make(&dir.path().join("wheels"), &dumb_pypi.metadata(), WHEELS, DISTRIBUTIONS);
+    let (all, one) =
+        wheels::make(&dir.path().join("wheels"), &dumb_pypi.metadata(), WHEELS, DISTRIBUTIONS);
     let (list, longer) = (dir.path().join("list"), dir.path().join("longer"));
     let (index, theirs) = (dir.path().join("index"), dir.path().join("theirs"));
     let published = dir.path().join("published");
     dumb_pypi.make_list(&[&all], &list);
     dumb_pypi.make_list(&[&all, &one], &longer);
     let one_wheel = wheels::in_folder(&one).remove(0);
-    // Nothing is removed before the end: ext4 is slow for some seconds at making files in the place
-    // of many that were just removed, because it does not use their inodes again at once.
+    // Nothing is removed before the end: after many files were removed, ext4 creates files slowly for
+    // some seconds, because it does not reuse their inodes immediately.
     let count = Cell::new(0);
     let fresh = || {
         count.set(count.get() + 1);
@@ -92,32 +95,33 @@ fn measure() {
         ours(&["promote".as_ref(), &published])
     };
     for (rival, options) in [
-        ("pages from a ready list, fewest", &["--no-per-release-json"][..]),
-        ("pages from a ready list, all", &[]),
+        ("pages from a prepared list, fewest", &["--no-per-release-json"][..]),
+        ("pages from a prepared list, all", &[]),
     ] {
-        let (mine, theirs) = alternately(RUNS, promote, || dumb_pypi.run(&list, None, &fresh(), options));
-        table.row("pages from what the index knows", &mine, rival, &theirs, Some(20.0));
+        let (mine, theirs) =
+            alternately(RUNS, promote, || dumb_pypi.run(&list, None, &fresh(), options));
+        table.row("pages from the index's data", &mine, rival, &theirs, Some(20.0));
     }
 
-    eprintln!("the whole index from its wheels");
+    eprintln!("the whole index from wheels");
     let write = || ours(&["write".as_ref(), &fresh(), &all]);
     let (mine, whole) = alternately(RUNS, write, || {
         let made = dumb_pypi.make_list(&[&all], &dir.path().join("made"));
         made + dumb_pypi.run(&list, None, &fresh(), &[])
     });
-    let what = "wheels checked and put in place, pages";
+    let what = "wheels checked and installed, pages";
     table.row(what, &mine, "list from unchecked wheels, pages (all)", &whole, None);
 
-    eprintln!("again, nothing new");
+    eprintln!("again, without changes");
     ours(&["write".as_ref(), &index, &all]);
     let (again, _) = alternately(RUNS, || ours(&["write".as_ref(), &index, &all]), Cost::default);
-    table.alone("all again, nothing new", &again);
+    table.single("all again, without changes", &again);
 
-    eprintln!("one wheel more");
+    eprintln!("one more wheel");
     let page = wheels::page_of(&index, &one_wheel);
     let before: Vec<Vec<u8>> = page.iter().map(|path| std::fs::read(path).unwrap()).collect();
     let add = || {
-        // As it was before the wheel came.
+        // Restore the state before the wheel was added.
         page.iter().zip(&before).for_each(|(path, text)| std::fs::write(path, text).unwrap());
         for path in wheels::package_of(&index, &one_wheel) {
             let _ = std::fs::remove_file(path);
@@ -129,7 +133,7 @@ fn measure() {
         dumb_pypi.run(&longer, Some(&list), &theirs, &["--no-per-release-json"])
     });
     table.row(
-        "one more, checked and put in place",
+        "one more, checked and installed",
         &mine,
         "--previous-package-list-json",
         &least,
@@ -139,9 +143,10 @@ fn measure() {
     println!("{}", grown(dir.path(), &dumb_pypi.metadata()));
 }
 
-/// Measures all pages of an index, and one wheel more, over three sizes.
+/// Measures all pages of an index, and one more wheel, with three sizes.
 fn grown(dir: &Path, metadata: &[String]) -> Growth {
-    let (mut growth, sizes, mut one_more) = (Growth::default(), [1_000, 10_000, 100_000], Vec::new());
+    let (mut growth, sizes, mut one_more) =
+        (Growth::default(), [1_000, 10_000, 100_000], Vec::new());
     growth.row("wheels of an index: all pages", sizes, |size| {
         let all = wheels::make(&dir.join(format!("grown-{size}")), metadata, size, size / 20).0;
         let index = dir.join(format!("index-{size}"));
@@ -152,9 +157,10 @@ fn grown(dir: &Path, metadata: &[String]) -> Growth {
             let _ = std::fs::rename(&pages, dir.join(format!("grown-{size}-{}", next())));
             ours(&["promote".as_ref(), &index]);
         });
-        // Of a version that the channel does not have, each time.
+        // Each time, in a version that the channel does not have.
         one_more.push(best(|| {
-            let wheel = wheels::another(&dir.join(format!("more-{size}")), &metadata[0], size + next());
+            let wheel =
+                wheels::another(&dir.join(format!("more-{size}")), &metadata[0], size + next());
             ours(&["publish-one".as_ref(), &index, &wheel]);
         }));
         all_pages

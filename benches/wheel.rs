@@ -1,19 +1,18 @@
-//! How fast an RPM becomes a wheel and in how little memory, measured in one run with
-//! what one would do without us: unpack the RPM and pack the files with Python's `wheel`.
-//! The payload is that of a real wheel. Prints a table; nothing here fails because it is
-//! slow.
+//! Measures the time and memory for converting an RPM to a wheel, against doing it without
+//! rocmrpm: unpack the RPM and pack the files with Python's `wheel`. The payload is that of a
+//! real wheel. Prints a table; slow results do not fail.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table and the progress")]
-#![allow(clippy::unwrap_used, reason = "without its tools a measurement ends")]
+#![allow(clippy::unwrap_used, reason = "a benchmark without its tools stops")]
 
 #[path = "shared/aligned.rs"]
 mod aligned;
 #[path = "../tests/real_wheels/fetch.rs"]
 mod fetch;
-#[allow(dead_code, reason = "what is measured of inspection")]
+#[allow(dead_code, reason = "this benchmark uses only a part")]
 #[path = "inspect/measure.rs"]
 mod measure;
-#[allow(dead_code, reason = "what is measured of inspection")]
+#[allow(dead_code, reason = "this benchmark uses only a part")]
 #[path = "inspect/packages.rs"]
 mod packages;
 
@@ -27,11 +26,11 @@ use rocmrpm::events::Silent;
 use rocmrpm::gpu::GpuTarget;
 use rocmrpm::wheel::{self, LocalLabel, Pins, Request, Rocm};
 
-/// A member of this wheel is a shared library of 490 MB.
+/// This wheel contains a shared library of 490 MB.
 const WHEEL: &str = "onnxruntime-rocm";
 const PACKED: &str = "usr/lib64/python3.12/site-packages";
 const RIVAL: &str = "rpm2cpio | cpio, wheel pack";
-/// Under this argument the program makes a wheel and nothing else.
+/// With this argument, the program only makes a wheel.
 const CHILD: &str = "--make-a-wheel";
 
 const OURS: usize = 6;
@@ -44,7 +43,7 @@ fn main() {
     {
         return make(rpm.into(), Path::new(out_dir));
     }
-    // `cargo test --benches` and the like only want to know whether it is built.
+    // `cargo test --benches` and the like only check that it builds.
     if !args.iter().any(|arg| arg == "--bench") {
         return;
     }
@@ -80,7 +79,7 @@ fn main() {
     let (mine, others) = (Used::least(&mine.borrow()), Used::least(&others.borrow()));
     for (name, unit, scale, aim, get) in [
         (
-            "processor time",
+            "CPU time",
             "s",
             1e3,
             Aim::None,
@@ -113,7 +112,7 @@ fn make(rpm: PathBuf, out_dir: &Path) {
     assert_eq!(wheels.unwrap().len(), 1);
 }
 
-/// What a way to make the wheel takes, and what comes out.
+/// The resources for making the wheel, and the wheel's size.
 #[derive(Clone, Copy)]
 struct Used {
     cpu: Duration,
@@ -122,7 +121,7 @@ struct Used {
 }
 
 impl Used {
-    /// Runs the programs one after the other.
+    /// Runs the programs one after another.
     fn by<const N: usize>(programs: [&mut Command; N]) -> Self {
         let before = children_cpu();
         let mut memory = 0;
@@ -130,36 +129,38 @@ impl Used {
             let child = program.stdin(Stdio::null()).stdout(Stdio::null()).spawn();
             let mut child = child.unwrap_or_else(|error| panic!("{program:?}: {error}"));
             let status = format!("/proc/{}/status", child.id());
-            let ended = loop {
-                if let Some(ended) = child.try_wait().unwrap() {
-                    break ended;
+            let exit = loop {
+                if let Some(exit) = child.try_wait().unwrap() {
+                    break exit;
                 }
-                // The peak so far (proc_pid_status(5)), so that no sample can miss one before it.
+                // The peak so far (proc_pid_status(5)), so that no sample can miss an earlier one.
                 let text = std::fs::read_to_string(&status).unwrap_or_default();
-                let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
+                let line =
+                    text.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();
                 memory = memory.max(line.trim().trim_end_matches(" kB").parse().unwrap_or(0) << 10);
                 std::thread::sleep(Duration::from_millis(5));
             };
-            assert!(ended.success(), "{program:?}: {ended}");
+            assert!(exit.success(), "{program:?}: {exit}");
         }
         Self { cpu: children_cpu() - before, memory, wheel: 0 }
     }
 
     fn of_wheel_in(self, dir: &Path) -> Self {
         let mut files = fs_err::read_dir(dir).unwrap().map(|entry| entry.unwrap());
-        let wheel = files.find(|file| file.file_name().to_string_lossy().ends_with(".whl")).unwrap();
+        let wheel =
+            files.find(|file| file.file_name().to_string_lossy().ends_with(".whl")).unwrap();
         Self { wheel: wheel.metadata().unwrap().len(), ..self }
     }
 
     fn least(all: &[Self]) -> Self {
         let cpu = all.iter().map(|used| used.cpu).min().unwrap();
-        // Of memory the most that a run took.
+        // The most memory that a run took.
         let memory = all.iter().map(|used| used.memory).max().unwrap();
         Self { cpu, memory, wheel: all[0].wheel }
     }
 }
 
-/// The processor time of all children that were waited for, and theirs.
+/// Returns the CPU time of all children that were waited for, and of their children.
 fn children_cpu() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     // proc_pid_stat(5): fields 16 and 17, in ticks of 10 ms; the second may have spaces.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs fuzz targets one after the other: run.sh SECONDS [TARGET...]  [default: all targets]
+# Runs fuzz targets one after another: run.sh SECONDS [TARGET...]  [default: all targets]
 # Stops at the first crash, at an input that takes more than 5 s, or at 2 GB of memory.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -15,12 +15,12 @@ fi
 ./seeds.sh
 for target in $targets; do
     case $target in
-        # The crate that reads RPMs reserves what a header asks for, up to 4 GB, untouched.
+        # The RPM crate reserves as much as a header states, up to 4 GB, without touching it.
         rpm) limits="-max_len=65536 -malloc_limit_mb=8192" ;;
         elf | ccob | kpack | wheel) limits="-max_len=65536" ;;
         *) limits="-max_len=4096" ;;
     esac
-    # The parsers are safe Rust: without a sanitizer they run several times as often.
+    # The parsers are safe Rust: without a sanitizer they run several times faster.
     # shellcheck disable=SC2086
     cargo +nightly fuzz run --sanitizer none --fuzz-dir . "$target" -- \
         -max_total_time="$seconds" -timeout=5 -rss_limit_mb=2048 -print_final_stats=1 $limits

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes the seeds of every fuzz target into fuzz/corpus. The texts are in fuzz/seeds; a test of
-# crates/rocm-inspect/src/hostile.rs makes the binary files, none of which is in the repository.
+# Writes the seeds of every fuzz target to fuzz/corpus. The texts are in fuzz/seeds; a test in
+# crates/rocm-inspect/src/hostile.rs makes the binary files, which are not in the repository.
 set -euo pipefail
 cd "$(dirname "$0")"
 mkdir -p corpus

@@ -17,7 +17,12 @@ use crate::template::Templates;
 const TARGETS: &[(&str, &[Parser])] = &[
     (
         "answer",
-        &[crate::osv::fuzzing::advisory, crate::osv::fuzzing::batch, repomd, crate::closure::fuzzing::sbom],
+        &[
+            crate::osv::fuzzing::advisory,
+            crate::osv::fuzzing::batch,
+            repomd,
+            crate::closure::fuzzing::sbom,
+        ],
     ),
     ("index_page", &[crate::sources::fuzzing::page, project_page, root_page]),
     (
@@ -111,7 +116,8 @@ fn sections(bytes: &[u8]) -> bool {
 fn template(bytes: &[u8]) -> bool {
     let files = [("a.spec.tera".to_owned(), text(bytes).into_owned())];
     let Ok(templates) = Templates::parse(files) else { return false };
-    let values = json!({ "version": "1.2", "targets": ["gfx1100", "gfx1151"], "pin": { "commit": "0" } });
+    let values =
+        json!({ "version": "1.2", "targets": ["gfx1100", "gfx1151"], "pin": { "commit": "0" } });
     templates.render("a.spec.tera", &values).is_ok()
 }
 
@@ -133,7 +139,8 @@ mod tests {
             for (name, seed) in &seeds {
                 assert!(run(target, seed), "{name} is not accepted");
             }
-            let mut chosen: Vec<usize> = seeds.iter().map(|(_, seed)| usize::from(seed[0] - b'0')).collect();
+            let mut chosen: Vec<usize> =
+                seeds.iter().map(|(_, seed)| usize::from(seed[0] - b'0')).collect();
             chosen.sort_unstable();
             chosen.dedup();
             assert_eq!(chosen, (0..parsers.len()).collect::<Vec<_>>(), "{target}");

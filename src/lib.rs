@@ -1,6 +1,7 @@
 //! rocmrpm: version pins in, inspected RPMs, wheels, a pip index and a container
-//! file out, for the ROCm stack on AMD GPUs. This crate has the command line and what reaches the
-//! terminal; everything else is in `crates/`. `docs/architecture.md` has the map.
+//! file out, for the ROCm stack on AMD GPUs. This crate has the command line and the
+//! terminal output; everything else is in `crates/`. `docs/contributing/architecture.md` has an
+//! overview.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
@@ -12,12 +13,12 @@ pub mod report;
 pub use python_packaging::wheel;
 pub use rocm_inspect as inspect;
 pub use rocmrpm_base::{
-    digest, document, duration, error, events, files, gpu, html, machine, names, process, style, table, text,
-    trust,
+    digest, document, duration, error, events, files, gpu, html, machine, names, process, style,
+    table, text, trust,
 };
 pub use rocmrpm_core::{
-    audit, build, closure, container, copr, index, lint, osv, outputs, packages, patches, pins, prep,
-    production, proof, publication, reproduce, requirements, sources, spec, stack, template, verify,
-    workspace,
+    audit, build, closure, container, copr, index, lint, osv, outputs, packages, patches, pins,
+    prep, production, proof, publication, reproduce, requirements, sources, spec, stack, template,
+    verify, workspace,
 };
 pub use rocmrpm_rpms as rpms;

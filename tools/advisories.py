@@ -1,10 +1,10 @@
 #!/usr/bin/python3 -B
-"""Renews tools/advisories/ from a clone of https://github.com/rustsec/advisory-db.
+"""Updates tools/advisories/ from a clone of https://github.com/rustsec/advisory-db.
 
 Usage: tools/advisories.py CLONE
 
-Keeps the advisories of crates that Cargo.lock or fuzz/Cargo.lock names, with the fields that
-decide whether a version is affected; the texts stay upstream. tests/advisories.rs reads them.
+Keeps the advisories for crates in Cargo.lock or fuzz/Cargo.lock, with the fields that decide
+whether a version is affected, but without upstream's texts. tests/advisories.rs reads them.
 """
 import pathlib
 import re
@@ -30,7 +30,7 @@ def literal(value):
 
 
 def facts(path):
-    """Returns one advisory in RustSec's format, without its texts."""
+    """Returns an advisory in RustSec's format, without its texts."""
     found = re.match(r"```toml\n(.*?)```", path.read_text(), re.DOTALL)
     if not found:
         sys.exit(f"error: {path} has no TOML block")
@@ -49,7 +49,7 @@ def main():
         sys.exit(__doc__)
     clone = pathlib.Path(sys.argv[1])
     if not (clone / "crates").is_dir():
-        sys.exit(f"error: {clone} is not a clone of advisory-db: it has no folder `crates`")
+        sys.exit(f"error: {clone} is not a clone of advisory-db: it does not have a folder `crates`")
     day = subprocess.run(["git", "-C", clone, "log", "-1", "--format=%cs"], check=True, capture_output=True, text=True)
     shutil.rmtree(TARGET, ignore_errors=True)
     count = 0
@@ -59,7 +59,7 @@ def main():
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(facts(path))
             count += 1
-    # A crate that joins a lock file later is not covered: the test asks for a renewal.
+    # A crate that is added to a lock file later is not covered: the test requires an update.
     covered = {"as-of": day.stdout.strip(), "crates": sorted(set(crates()))}
     lines = [f"as-of = {literal(covered['as-of'])}", "crates = ["]
     lines += [f"    {literal(crate)}," for crate in covered["crates"]] + ["]", ""]

@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
-# Installs the system packages that a make target needs, and only those that are missing.
-# Exits as rocmrpm does: 2 usage, 20 this machine, 30 network, 40 something to install by hand.
+# Installs the missing system packages that a make target needs.
+# Exit codes are rocmrpm's: 2 usage, 20 this machine, 30 network, 40 something to install by hand.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 log=build/setup.log
 lock_wait=120 # seconds
 
-# Each list includes those above it. An empty column: the distribution has it anyway.
+# Each list except `static` includes those above it. An empty column: the distribution needs no package for it.
 packages() {
     cat <<'END'
 # list     | what for                    | Debian                                 | Fedora
 build      | cargo downloads and links   | ca-certificates gcc libc6-dev          | ca-certificates gcc glibc-devel
 build      | the Makefile                | make                                   | make
+static     | C code without glibc        | musl-tools                             | musl-gcc
 quickstart | rpmbuild and rpmspec        | rpm                                    | rpm-build
-quickstart | what rpmbuild calls         | tar xz-utils patch file                | tar
+quickstart | programs that rpmbuild runs | tar xz-utils patch file                | tar
 quickstart | Fedora's macros             |                                        | redhat-rpm-config pyproject-rpm-macros
 quickstart | the RPM repository          | createrepo-c                           | createrepo_c
 quickstart | downloads                   | curl git                               | curl git-core
@@ -23,25 +24,26 @@ quickstart | HIP headers and libamdhip64 | libamdhip64-dev                      
 quickstart | Python and its packages     | python3 python3-pip                    | python3-devel python3-pip
 quickstart | their build backend         | python3-setuptools python3-wheel       | python3-setuptools python3-wheel
 quickstart | rpm's python3dist() names   | python3-packaging                      |
-quickstart | trying the wheels           | python3-venv                           |
+quickstart | testing the wheels          | python3-venv                           |
 test       | installing the built RPMs   | dnf                                    |
 test       | an extension module in C    | gcc python3-dev                        | gcc python3-devel
 test       | reading ELF and bundles     | binutils                               | binutils llvm clang-tools-extra
-test       | LLVM that reads HIP's files | clang-22 clang-tools-22 lld-22 llvm-22 | clang lld
-test       | reading RPMs, to compare    | rpm2cpio cpio                          | rpm cpio
-test       | ending writers at any step  | strace                                 | strace
+test       | LLVM for HIP's files        | clang-22 clang-tools-22 lld-22 llvm-22 | clang lld
+test       | unpacking RPMs to compare   | rpm2cpio cpio                          | rpm cpio
+test       | killing writers at any step | strace                                 | strace
 test       | checking the stack's specs  | rpmlint                                | rpmlint
 test       | checking vLLM's service     | systemd                                | systemd
+test       | rendering man pages         | groff-base                             | groff-base
 test       | signing packages            | gnupg                                  | gnupg2 rpm-sign
 test       | publishing the index        | awscli rsync                           | awscli2 rsync
-test       | TLS of the tests' COPR      | openssl                                | openssl
+test       | TLS of the COPR test server | openssl                                | openssl
 test       | vLLM's setup.py imports     | python3-torch python3-setuptools-scm   | python3-torch python3-setuptools_scm
-test       | what it asks for besides    | python3-jinja2                         | python3-jinja2
+test       | its other imports           | python3-jinja2                         | python3-jinja2
 test       | aiter's setup.py imports    | python3-psutil                         | python3-psutil
 test       | building the container file | buildah busybox-static                 | buildah busybox
-test       | making the laboratory       | debootstrap                            |
+test       | building the laboratory     | debootstrap                            |
 copr       | COPR's own frontend         | redis-server python3-rpm               | valkey-compat-redis python3-rpm
-copr       | what it imports             | python3-lxml python3-html5-parser      | python3-lxml python3-html5-parser
+copr       | its imports                 | python3-lxml python3-html5-parser      | python3-lxml python3-html5-parser
 END
 }
 
@@ -55,8 +57,8 @@ fail() {
     exit "$code"
 }
 
-# Rust comes from the user: a distribution's is often too old, and whoever has
-# rustup does not want a second one.
+# The user provides Rust: a distribution's is often too old, and users of rustup do not
+# want a second one.
 check_rust() {
     local needed have rustup="install Rust with rustup, see https://rustup.rs"
     needed=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
@@ -73,7 +75,7 @@ check_rust() {
         fail 40 "cargo fmt or cargo clippy is not installed" "rustup component add rustfmt clippy"
 }
 
-# Prints those of its arguments that are not installed.
+# Prints the arguments that are not installed.
 missing() {
     if [[ $manager == dnf ]]; then
         { rpm -q --whatprovides "$@" 2>&1 || true; } | sed -n 's/^no package provides //p'
@@ -85,19 +87,19 @@ missing() {
 
 locked() { tail -n 4 "$log" | grep -q 'Could not get lock'; }
 
-# Runs a command as root with its output in the log, again and again while another
-# program holds a lock: apt itself waits for dpkg's lock only, not for its lists'.
+# Runs a command as root with its output in the log, and retries while another program
+# holds a lock: apt itself waits only for dpkg's lock, not for the lock of its lists.
 run() {
     local end=$((SECONDS + lock_wait))
     until "${as_root[@]}" env "${environment[@]}" "$@" </dev/null >>"$log" 2>&1; do
         locked && ((SECONDS < end)) || return 1
-        [[ -n ${told-} ]] || say "waiting for another program that is installing packages"
-        told=yes
+        [[ -n ${announced-} ]] || say "waiting for another program that is installing packages"
+        announced=yes
         sleep 3
     done
 }
 
-# What the package manager does not know, of what it was to install.
+# Prints the packages that the package manager could not find.
 unknown() {
     sed -n "s/^E: Unable to locate package //p; s/^E: Package '\(.*\)' has no installation candidate$/\1/p
         s/^No match for argument: //p" "$log" | sort -u | tr '\n' ' '
@@ -110,10 +112,10 @@ explain_failure() {
     elif grep -qE 'Temporary failure|Could not (resolve|connect)|Connection (failed|timed)|unreachable|Curl error' "$log"; then
         code=30 reason="the package servers cannot be reached"
     elif grep -qE 'Unable to locate|no installation candidate|No match for argument' "$log"; then
-        reason="$release does not have $(unknown)(Debian 12 with its security updates has all, and so has Fedora 43)"
-        # A system made by debootstrap alone has the main suite and no updates.
+        reason="$release does not have $(unknown)(Debian 12 with security updates and Fedora 43 have all packages)"
+        # A system made by debootstrap has only the main suite, without updates.
         if [[ $release == *bookworm* && $(unknown) == *-22\ * ]]; then
-            # Mirrors have the security suite beside the main one, under this name.
+            # Mirrors have the security suite beside the main one, with this name.
             archive=$(apt-get indextargets --format '$(REPO_URI)' | head -n 1)
             code=40 help="add Debian's security updates, which have LLVM 22; as root: echo 'deb ${archive%/}-security bookworm-security main' > /etc/apt/sources.list.d/security.list"
         fi
@@ -121,20 +123,21 @@ explain_failure() {
     say "error: cannot install packages: $reason"
     tail -n 15 "$log" | sed 's/^/    /' >&2
     [[ -z $help ]] || say "help: $help"
-    say "help: the whole output is in $log; once the cause is gone, run the same command again"
+    say "help: read $log, fix the cause, and run the same command again"
     exit "$code"
 }
 
 case $* in
     build) lists=(build) ;;
+    static) lists=(build static) ;;
     quickstart) lists=(build quickstart) ;;
     test) lists=(build quickstart test) ;;
     copr) lists=(build quickstart test copr) ;;
-    *) fail 2 "usage: tools/setup.sh build|quickstart|test|copr" ;;
+    *) fail 2 "usage: tools/setup.sh build|static|quickstart|test|copr" ;;
 esac
 check_rust "$1"
 
-# A Debian machine may have dnf too, as a tool, and a Fedora machine apt-get.
+# A Debian machine may also have dnf, and a Fedora machine apt-get.
 # shellcheck source=/dev/null
 IFS='|' read -r release family < <(. /etc/os-release && echo "$PRETTY_NAME| $ID ${ID_LIKE-} ")
 if [[ $family != *" fedora "* ]] && command -v apt-get >/dev/null; then
@@ -152,7 +155,7 @@ while IFS='|' read -r list _ debian fedora; do
     wanted+=("${names[@]}")
 done < <(packages)
 [[ -n $manager ]] || fail 40 "$release has neither apt-get nor dnf" \
-    "install what these Fedora packages hold, then use cargo instead of make: ${wanted[*]}"
+    "install the equivalents of these Fedora packages, then use cargo instead of make: ${wanted[*]}"
 mapfile -t absent < <(missing "${wanted[@]}")
 [[ ${#absent[@]} != 0 ]] || exit 0
 
@@ -161,19 +164,19 @@ if ((EUID != 0)); then
     as_root=(sudo -p '[sudo] password for %p, to install packages: ')
     [[ -t 0 ]] || as_root+=(-n)
     if ! command -v sudo >/dev/null || ! "${as_root[@]}" true; then
-        fail 40 "packages are missing, and only root may install them" \
+        fail 40 "packages are missing, and installing them requires root" \
             "as root, run: ${install[*]} ${absent[*]}"
     fi
 fi
-# sudo hands on hardly any variable.
+# sudo passes on hardly any variables.
 environment=(LC_ALL=C DEBIAN_FRONTEND=noninteractive)
 for name in http_proxy https_proxy no_proxy; do
     [[ -z ${!name-} ]] || environment+=("$name=${!name}")
 done
 
 (mkdir -p build && : >"$log") 2>/dev/null ||
-    fail 20 "cannot write $log" "is build/ owned by another user, from a run as root perhaps?"
+    fail 20 "cannot write $log" "if build/ belongs to another user, such as root, change its owner: sudo chown -R \"\$USER\" build"
 say "installing with $manager: ${absent[*]}"
-# A third party's repository that is out of order must not stop us: the install decides.
+# Ignore a failing update, as of a broken third-party repository: the installation decides.
 [[ $manager != apt-get ]] || run apt-get update || true
 run "${install[@]}" "${absent[@]}" || explain_failure

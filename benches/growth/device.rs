@@ -1,12 +1,12 @@
-//! Many files in a folder, and many offload bundles in an ELF file.
+//! Makes a folder with many files, and an ELF file with many offload bundles.
 
 use std::path::Path;
 use std::process::Command;
 
-/// Of so many files in a folder one is an ELF file.
+/// One in this many files of a folder is an ELF file.
 const FILES_PER_ELF: usize = 100;
 
-/// Makes a folder with so many files.
+/// Makes a folder with this many files.
 pub fn folder(dir: &Path, files: usize) {
     let library = dir.with_extension("so");
     shared_library(&library);
@@ -24,7 +24,7 @@ pub fn folder(dir: &Path, files: usize) {
     }
 }
 
-/// Makes a shared library with so many offload bundles for gfx1151.
+/// Makes a shared library with this many offload bundles for gfx1151.
 /// Source of the format: clang's documentation, "Clang Offload Bundler".
 pub fn bundles(path: &Path, count: usize) {
     shared_library(path);
@@ -35,7 +35,7 @@ pub fn bundles(path: &Path, count: usize) {
     assert!(objcopy.status().unwrap().success());
 }
 
-/// Returns one bundle of a page: an empty entry for the host, and a code object that is a header.
+/// Returns a bundle of one page: an empty entry for the host, and a code object with only a header.
 fn bundle() -> Vec<u8> {
     let (host, gpu) = ("host-x86_64-unknown-linux-gnu-", "hipv4-amdgcn-amd-amdhsa--gfx1151");
     let object = code_object();

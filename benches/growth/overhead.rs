@@ -1,5 +1,5 @@
-//! What `build` adds to the rpmbuild that it runs: rendering, the checks of sources and results,
-//! inspection, and the local repository.
+//! Measures what `build` adds to the rpmbuild that it runs: rendering, checks of the sources and
+//! results, inspection, and the local repository.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::growth::best_of_both;
 use super::{rocmrpm_in, run, workspace};
 
-/// Functions in the source, so that compiling takes some seconds as small packages do.
+/// Functions in the source: compiling it takes some seconds, as for a small package.
 const FUNCTIONS: usize = 1_000;
 const SPEC: &str = "Name: compiled\nVersion: <{ version }>\nRelease: <{ release }>\nSummary: A component\n\
     License: MIT\nBuildRequires: gcc\n<{ source_lines }>\n%description\nA component.\n%prep\n\
@@ -18,7 +18,7 @@ const SPEC: &str = "Name: compiled\nVersion: <{ version }>\nRelease: <{ release 
     install -D -m 755 -t %{buildroot}%{_libdir} libcompiled.so\n%files\n%{_libdir}/libcompiled.so\n\
     %changelog\n<{ changelog }>\n";
 
-/// Returns a line with both times.
+/// Returns a report of both times.
 pub fn measure(dir: &Path) -> String {
     eprintln!("overhead of build");
     let dir = dir.join("overhead");
@@ -30,7 +30,11 @@ pub fn measure(dir: &Path) -> String {
         )
     });
     workspace::write(&dir, "src/compiled/compiled.c", &functions.collect::<String>());
-    workspace::write(&dir, "pins/stable.toml", "[compiled]\nversion = \"1.0\"\npath = \"src/compiled\"\n");
+    workspace::write(
+        &dir,
+        "pins/stable.toml",
+        "[compiled]\nversion = \"1.0\"\npath = \"src/compiled\"\n",
+    );
     workspace::write(&dir, "specs-templates/compiled/component.toml", "");
     workspace::write(&dir, "specs-templates/compiled/compiled.spec.tera", SPEC);
 
@@ -57,15 +61,16 @@ fn line(ours: Duration, bare: Duration) -> String {
     let (ours, bare) = (ours.as_secs_f64(), bare.as_secs_f64());
     format!(
         "build of a C library: {ours:.2} s, rpmbuild --rebuild {bare:.2} s: {:.2} s more, {:.1} %; \
-         aim: at most 1 s or 2 %",
+         goal: at most 1 s or 2 %",
         ours - bare,
         (ours / bare - 1.0) * 100.0
     )
 }
 
 fn only(dir: &Path, end: &str) -> PathBuf {
-    let mut files =
-        walkdir::WalkDir::new(dir.join("build")).into_iter().map(|entry| entry.unwrap().into_path());
+    let mut files = walkdir::WalkDir::new(dir.join("build"))
+        .into_iter()
+        .map(|entry| entry.unwrap().into_path());
     let found = files.find(|path| path.to_string_lossy().ends_with(end)).unwrap();
     let kept = dir.join(found.file_name().unwrap());
     std::fs::copy(found, &kept).unwrap();

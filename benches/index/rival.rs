@@ -1,5 +1,4 @@
-//! dumb-pypi in a virtual environment, and what it needs to know of wheels. Not how it is
-//! measured.
+//! Installs dumb-pypi in a virtual environment, and makes the list of wheels that it reads.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +7,7 @@ use super::run::{Cost, cost};
 
 const REQUIREMENTS: &str = "dumb-pypi==1.15.0";
 
-/// Distributions whose METADATA the wheels get, without what they require.
+/// Distributions whose METADATA the wheels get; their requirements are not installed.
 const DISTRIBUTIONS: [&str; 30] = [
     "aiohttp==3.14.5",
     "attrs==26.1.0",
@@ -42,7 +41,7 @@ const DISTRIBUTIONS: [&str; 30] = [
     "urllib3==2.8.0",
 ];
 
-/// Tells its list what a page needs, from the wheels; prints its processor time.
+/// Writes the list that dumb-pypi reads from the wheels; prints its CPU time.
 const MAKE_LIST: &str = r#"
 import email.parser, hashlib, json, os, sys, time, zipfile
 with open(sys.argv[1], "w") as out:
@@ -73,16 +72,17 @@ main(sys.argv[1:])
 print(time.process_time())
 "#;
 
-/// dumb-pypi, installed.
+/// An installed dumb-pypi.
 pub struct DumbPypi(PathBuf);
 
 impl DumbPypi {
-    /// Installs it below the target folder, once.
+    /// Installs it in the target folder, once.
     pub fn installed() -> Self {
         let venv = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-index-venv");
         let lock = std::fs::File::create(venv.with_extension("lock")).unwrap();
         lock.lock().unwrap();
-        let (done, wanted) = (venv.join(".done"), format!("{REQUIREMENTS} {}", DISTRIBUTIONS.join(" ")));
+        let (done, wanted) =
+            (venv.join(".done"), format!("{REQUIREMENTS} {}", DISTRIBUTIONS.join(" ")));
         if std::fs::read_to_string(&done).ok().as_ref() != Some(&wanted) {
             let run = |command: &mut Command| {
                 assert!(command.status().unwrap().success(), "{command:?} failed");
@@ -102,8 +102,12 @@ impl DumbPypi {
 
     /// Returns the METADATA of real distributions.
     pub fn metadata(&self) -> Vec<String> {
-        let infos = walkdir::WalkDir::new(self.0.join("others")).max_depth(2).sort_by_file_name().into_iter();
-        let files = infos.map(|entry| entry.unwrap().into_path()).filter(|path| path.ends_with("METADATA"));
+        let infos = walkdir::WalkDir::new(self.0.join("others"))
+            .max_depth(2)
+            .sort_by_file_name()
+            .into_iter();
+        let files =
+            infos.map(|entry| entry.unwrap().into_path()).filter(|path| path.ends_with("METADATA"));
         let texts: Vec<String> = files.map(|path| std::fs::read_to_string(path).unwrap()).collect();
         assert!(texts.len() >= DISTRIBUTIONS.len());
         texts
@@ -115,13 +119,19 @@ impl DumbPypi {
         command
     }
 
-    /// Makes the list of the wheels in folders.
+    /// Makes the list of the wheels in the folders.
     pub fn make_list(&self, folders: &[&Path], list: &Path) -> Cost {
         cost(self.python(MAKE_LIST).arg(list).args(folders))
     }
 
     /// Writes the pages.
-    pub fn run(&self, list: &Path, previous: Option<&Path>, output: &Path, options: &[&str]) -> Cost {
+    pub fn run(
+        &self,
+        list: &Path,
+        previous: Option<&Path>,
+        output: &Path,
+        options: &[&str],
+    ) -> Cost {
         let mut command = self.python(RUN);
         command.arg("--package-list-json").arg(list).arg("--output-dir").arg(output);
         command.args(["--packages-url", "../../packages"]).args(options);

@@ -1,16 +1,16 @@
-//! Processes timed in turn, and the table of what came out. Not what they do.
+//! Times processes alternately, and prints a table of the results.
 
 use std::fmt;
 use std::ops::Add;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// What a process took.
+/// The cost of a process.
 #[derive(Clone, Copy, Default)]
 pub struct Cost {
     /// Seconds from its start to its end.
     pub wall: f64,
-    /// Seconds that it kept processors busy, as it says itself at its end.
+    /// CPU time in seconds, as the process itself reports at its end.
     pub cpu: f64,
 }
 
@@ -22,13 +22,13 @@ impl Add for Cost {
     }
 }
 
-/// The processor time of this process so far, in seconds.
+/// Returns the CPU time of this process so far, in seconds.
 pub fn process_cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// Runs a process that prints its processor time in its last line.
+/// Runs a process that prints its CPU time in its last line.
 pub fn cost(command: &mut Command) -> Cost {
     let start = Instant::now();
     let output = command.stderr(Stdio::inherit()).output().unwrap();
@@ -38,8 +38,8 @@ pub fn cost(command: &mut Command) -> Cost {
     Cost { wall, cpu: text.lines().last().unwrap().parse().unwrap() }
 }
 
-/// Runs both as often as stated, in turn, so that a machine that gets busier meanwhile is unfair
-/// to neither. One run of each before is not counted.
+/// Runs both this many times, alternately, so that other load affects both, after one warm-up run
+/// of each.
 pub fn alternately(
     runs: usize,
     mut ours: impl FnMut() -> Cost,
@@ -50,7 +50,7 @@ pub fn alternately(
     (0..runs).map(|_| (ours(), theirs())).unzip()
 }
 
-/// What was measured.
+/// The results.
 #[derive(Default)]
 pub struct Table {
     rows: Vec<[String; 8]>,
@@ -66,7 +66,14 @@ fn text(seconds: f64) -> String {
 
 impl Table {
     /// Adds a comparison.
-    pub fn row(&mut self, what: &str, ours: &[Cost], rival: &str, theirs: &[Cost], aim: Option<f64>) {
+    pub fn row(
+        &mut self,
+        what: &str,
+        ours: &[Cost],
+        rival: &str,
+        theirs: &[Cost],
+        aim: Option<f64>,
+    ) {
         let [wall, cpu, their_wall, their_cpu] = [
             best(ours, |c| c.wall),
             best(ours, |c| c.cpu),
@@ -86,8 +93,8 @@ impl Table {
         ]);
     }
 
-    /// Adds what nothing is compared with.
-    pub fn alone(&mut self, what: &str, ours: &[Cost]) {
+    /// Adds a measurement without a comparison.
+    pub fn single(&mut self, what: &str, ours: &[Cost]) {
         let took = format!("{} ({})", text(best(ours, |c| c.wall)), text(best(ours, |c| c.cpu)));
         let mut row = [const { String::new() }; 8];
         row[0] = what.into();
@@ -103,10 +110,10 @@ impl fmt::Display for Table {
         let load = load.split(' ').next().unwrap_or_default();
         writeln!(
             f,
-            "{threads} threads, load {load} at the end; warm cache; best run (its processor time)\n"
+            "{threads} threads, load {load} at the end; warm cache; best run (its CPU time)\n"
         )?;
         let head =
-            ["what", "rocmrpm", "beside dumb-pypi", "takes", "times faster", "by processor", "aim", ""];
+            ["what", "rocmrpm", "dumb-pypi", "time", "times faster", "by CPU time", "goal", ""];
         crate::aligned::write(f, head, &self.rows)
     }
 }

@@ -1,4 +1,4 @@
-//! Small wheels with the METADATA of real distributions. Not what is done with them.
+//! Makes small wheels with the METADATA of real distributions.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,12 @@ use rocmrpm::digest::Sha256;
 use zip::write::SimpleFileOptions;
 
 /// Makes `count` wheels of `distributions` in one folder and one more in another.
-pub fn make(dir: &Path, metadata: &[String], count: usize, distributions: usize) -> (PathBuf, PathBuf) {
+pub fn make(
+    dir: &Path,
+    metadata: &[String],
+    count: usize,
+    distributions: usize,
+) -> (PathBuf, PathBuf) {
     let (all, one) = (dir.join("all"), dir.join("one"));
     [&all, &one].iter().for_each(|folder| std::fs::create_dir_all(folder).unwrap());
     let versions = count / distributions;
@@ -22,7 +27,7 @@ pub fn make(dir: &Path, metadata: &[String], count: usize, distributions: usize)
     (all, one)
 }
 
-/// Makes a wheel of the first distribution, whose version ends with this number.
+/// Makes a wheel of the first distribution with a version that ends with this number.
 pub fn another(dir: &Path, metadata: &str, version: usize) -> PathBuf {
     std::fs::create_dir_all(dir).unwrap();
     wheel(dir, metadata, 0, version)
@@ -52,7 +57,8 @@ fn distribution(wheel: &Path) -> String {
 }
 
 fn wheel(folder: &Path, metadata: &str, distribution: usize, version: usize) -> PathBuf {
-    let (name, version) = (format!("bench_{distribution}"), format!("1.{version}+rocm7.14.gfx1151"));
+    let (name, version) =
+        (format!("bench_{distribution}"), format!("1.{version}+rocm7.14.gfx1151"));
     let info = format!("{name}-{version}.dist-info");
     let own = metadata.lines().map(|line| match line.split_once(": ") {
         Some(("Name", _)) => format!("Name: {}\n", name.replace('_', "-")),

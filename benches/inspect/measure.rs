@@ -1,18 +1,17 @@
-//! Timing two things in turn, and the table of what came out. Not what is timed.
+//! Times two things alternately, and prints a table of the results.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// What several runs of one thing took.
+/// The times of several runs.
 #[derive(Clone, Copy)]
 pub struct Times {
     best: Duration,
     median: Duration,
 }
 
-/// Runs both as often as stated, spread over each other so that a machine that gets
-/// slower or busier meanwhile is unfair to neither; one run of each before is not counted.
-/// Nor is the time that dropping what a run returns takes.
+/// Runs both this many times, interleaved so that other load affects both, after one warm-up run of
+/// each. Does not measure the time for dropping the result of a run.
 pub fn alternately<O, T>(
     (our_runs, mut ours): (usize, impl FnMut() -> O),
     (their_runs, mut theirs): (usize, impl FnMut() -> T),
@@ -59,24 +58,24 @@ fn text(time: Duration) -> String {
     }
 }
 
-/// What a comparison should come to, by the best runs.
+/// The goal of a comparison of the best runs.
 #[derive(Clone, Copy)]
 pub enum Aim {
-    /// At least so many times faster.
+    /// At least this many times faster.
     TimesFaster(f64),
-    /// At most so many times as long.
+    /// At most this many times as long.
     AtMost(f64),
-    /// To see, not to reach.
+    /// No goal.
     None,
 }
 
-/// What was measured.
+/// The results.
 #[derive(Default)]
 pub struct Table {
     rows: Vec<[String; 7]>,
 }
 
-/// Beyond what is mapped.
+/// The limit in bytes, without mapped files.
 const MOST_MEMORY: u64 = 200 << 20;
 
 impl Table {
@@ -89,17 +88,35 @@ impl Table {
                 format!("at least {aim}"),
                 Some(1.0 / longer >= aim),
             ),
-            Aim::AtMost(aim) => {
-                (format!("{longer:.2} times as long"), format!("at most {aim}"), Some(longer <= aim))
-            }
+            Aim::AtMost(aim) => (
+                format!("{longer:.2} times as long"),
+                format!("at most {aim}"),
+                Some(longer <= aim),
+            ),
             Aim::None => (format!("{longer:.2} times as long"), String::new(), None),
         };
-        let row = [what.into(), ours.to_string(), rival.into(), theirs.to_string(), ratio, aim, verdict(met)];
+        let row = [
+            what.into(),
+            ours.to_string(),
+            rival.into(),
+            theirs.to_string(),
+            ratio,
+            aim,
+            verdict(met),
+        ];
         self.rows.push(row);
     }
 
-    /// Adds a comparison of what else two things take, in a unit of which there are many.
-    pub fn amount(&mut self, what: &str, unit: &str, ours: f64, rival: &str, theirs: f64, aim: Aim) {
+    /// Adds a comparison of amounts in this unit.
+    pub fn amount(
+        &mut self,
+        what: &str,
+        unit: &str,
+        ours: f64,
+        rival: &str,
+        theirs: f64,
+        aim: Aim,
+    ) {
         let times = ours / theirs;
         let (aim, met) = match aim {
             Aim::AtMost(aim) => (format!("at most {aim}"), Some(times <= aim)),
@@ -110,7 +127,7 @@ impl Table {
         self.rows.push([what.into(), ours, rival.into(), theirs, ratio, aim, verdict(met)]);
     }
 
-    /// Adds a peak of memory in bytes; `None` where there was nothing to measure.
+    /// Adds a memory peak in bytes; `None` if it could not be measured.
     pub fn memory(&mut self, what: &str, peak: Option<u64>) {
         let text = peak.map_or("not measured".to_owned(), |peak| format!("{} MB", peak >> 20));
         let met = peak.map(|peak| peak < MOST_MEMORY);
@@ -129,7 +146,8 @@ impl fmt::Display for Table {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let (cpu, memory) = (read("/proc/cpuinfo"), read("/proc/meminfo"));
         let value = |text: &str, key: &str| {
-            let line = text.lines().find(|line| line.starts_with(key)).unwrap_or_default().to_owned();
+            let line =
+                text.lines().find(|line| line.starts_with(key)).unwrap_or_default().to_owned();
             line.split_once(':').map_or("unknown".into(), |(_, value)| value.trim().to_owned())
         };
         let threads = std::thread::available_parallelism().map_or(0, usize::from);
@@ -141,8 +159,8 @@ impl fmt::Display for Table {
             value(&cpu, "model name"),
             value(&memory, "MemTotal")
         )?;
-        writeln!(f, "page cache warm; best run (median); ratios are of the best runs\n")?;
-        let head = ["what", "rocmrpm", "beside", "takes", "ratio", "aim", ""];
+        writeln!(f, "warm page cache; best run (median); ratios of the best runs\n")?;
+        let head = ["what", "rocmrpm", "compared with", "time", "ratio", "goal", ""];
         crate::aligned::write(f, head, &self.rows)
     }
 }

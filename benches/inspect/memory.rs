@@ -1,27 +1,30 @@
-//! How much memory the program takes beyond what it maps: sampled from outside while
-//! it runs.
+//! Samples the program's memory, without mapped files, from outside while it runs.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Returns the peak in bytes of anonymous and shared memory; pages of mapped files, which
-/// the kernel takes back whenever it likes, do not count. `None` where the program ends
-/// with an error of its own.
+/// Returns the peak of anonymous and shared memory in bytes. Pages of mapped files, which the kernel
+/// can reclaim at any time, do not count. Returns `None` if the program fails.
 pub fn peak(path: &Path, deep: bool) -> Option<u64> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rocmrpm"));
-    command.arg("inspect").arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .arg("inspect")
+        .arg(path)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     if deep {
         command.arg("--deep");
     }
-    // A folder without workspace, so that nothing is expected.
+    // A folder without a workspace, so that no expectations apply.
     let mut child = command.current_dir("/").spawn().unwrap();
     let status = format!("/proc/{}/status", child.id());
     let mut peak = 0;
     loop {
         // 0: nothing found, 1: findings.
-        if let Some(ended) = child.try_wait().unwrap() {
-            return ended.code().is_some_and(|code| code <= 1).then_some(peak);
+        if let Some(status) = child.try_wait().unwrap() {
+            return status.code().is_some_and(|code| code <= 1).then_some(peak);
         }
         let text = std::fs::read_to_string(&status).unwrap_or_default();
         let kilobytes = |name: &str| {

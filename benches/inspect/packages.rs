@@ -1,5 +1,5 @@
-//! What is inspected beside the wheels themselves: their unpacked files, and RPMs made
-//! of them by rpmbuild. All of it is made once and kept.
+//! Makes the other inputs of the inspection from the wheels: their unpacked files, and RPMs
+//! that rpmbuild builds from them. All of them are made once and kept.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -26,13 +26,14 @@ pub fn of_wheels(unpacked: &[PathBuf]) -> PathBuf {
     dir.join("wheels.rpm")
 }
 
-/// Returns how many bytes the files in a folder have.
+/// Returns the total size of the files in a folder in bytes.
 pub fn size(folder: &Path) -> u64 {
-    let files = walkdir::WalkDir::new(folder).into_iter().map(|entry| entry.unwrap().metadata().unwrap());
+    let files =
+        walkdir::WalkDir::new(folder).into_iter().map(|entry| entry.unwrap().metadata().unwrap());
     files.filter(|metadata| metadata.is_file()).map(|metadata| metadata.len()).sum()
 }
 
-/// Makes an RPM of an unpacked wheel, installed for the Python that its name speaks of, once.
+/// Makes an RPM of an unpacked wheel, installed for the Python version in its name, once.
 pub fn of_distribution(unpacked: &Path) -> PathBuf {
     let dir = once("rpm-of-distribution", |into| {
         let python = "/usr/lib64/python3.12/site-packages";
@@ -41,7 +42,7 @@ pub fn of_distribution(unpacked: &Path) -> PathBuf {
     dir.join("distribution.rpm")
 }
 
-/// Makes an RPM of 5,000 files of some kilobytes, every fiftieth an ELF file, once.
+/// Makes an RPM of 5,000 files of a few kilobytes, one in 50 an ELF file, once.
 pub fn of_small_files(unpacked: &Path) -> PathBuf {
     let dir = once("rpm-of-small-files", |into| {
         let small = unpacked.join("onnxruntime/capi/libonnxruntime_providers_shared.so");
@@ -55,8 +56,11 @@ pub fn of_small_files(unpacked: &Path) -> PathBuf {
             }
             let mut text = String::new();
             for line in 0..number % 100 {
-                writeln!(text, "def function_{number}_{line}(value): return value * {line} + {number}")
-                    .unwrap();
+                writeln!(
+                    text,
+                    "def function_{number}_{line}(value): return value * {line} + {number}"
+                )
+                .unwrap();
             }
             fs_err::write(folder.join(format!("module{number}.py")), text).unwrap();
         }
@@ -66,7 +70,7 @@ pub fn of_small_files(unpacked: &Path) -> PathBuf {
     dir.join("small-files.rpm")
 }
 
-/// Returns a folder that is made whole or not at all.
+/// Returns a folder that is made atomically.
 fn once(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
     let store = fetch::store("bench");
     let folder = store.join(name);
@@ -78,8 +82,8 @@ fn once(name: &str, make: impl FnOnce(&Path)) -> PathBuf {
     folder
 }
 
-/// Packs what `install` puts into the current folder, which is `folder`, compressed as Fedora's packages
-/// are, though less thoroughly, which takes the reader no less time.
+/// Packs the files that `install` puts into the current folder, which is `folder`. Compresses them like
+/// Fedora's packages, but at a lower level, which does not change the time for reading.
 fn rpmbuild(name: &str, folder: &str, install: &str, into: &Path) {
     eprintln!("making {name}.rpm");
     let spec = format!(

@@ -1,5 +1,4 @@
-//! What inspection is measured against: other tools, and the least work that reading
-//! such a file can be.
+//! The comparisons for inspection: other tools, and the minimum work to read such a file.
 
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -11,7 +10,7 @@ use rocmrpm::process::Command;
 use crate::fetch;
 use crate::llvm::llvm;
 
-/// llvm-objdump, which writes every code object that it lists.
+/// llvm-objdump, which writes a file for every code object that it lists.
 pub struct Objdump {
     pub name: String,
     elf: PathBuf,
@@ -22,17 +21,19 @@ impl Objdump {
         Self { name: llvm("objdump"), elf: elf.to_owned() }
     }
 
-    /// Returns the folder with what was written, gigabytes that nobody wants.
+    /// Returns the folder with the written files, gigabytes that are not needed.
     pub fn run(&self) -> tempfile::TempDir {
-        // Beside the file that it is given. On disk, as for whoever runs it.
+        // It writes beside its input. On disk, as for its users.
         let dir = tempfile::tempdir_in(fetch::store("bench")).unwrap();
         std::os::unix::fs::symlink(&self.elf, dir.path().join("elf")).unwrap();
-        run(std::process::Command::new(&self.name).args(["--offloading", "elf"]).current_dir(dir.path()));
+        run(std::process::Command::new(&self.name)
+            .args(["--offloading", "elf"])
+            .current_dir(dir.path()));
         dir
     }
 }
 
-/// auditwheel in a virtual environment of its own.
+/// auditwheel in a separate virtual environment.
 pub struct Auditwheel(PathBuf);
 
 impl Auditwheel {
@@ -53,7 +54,7 @@ impl Auditwheel {
     }
 }
 
-/// Has rpm2cpio decompress a payload.
+/// Decompresses a payload with rpm2cpio.
 pub fn rpm2cpio(rpm: &Path) {
     run(std::process::Command::new("rpm2cpio").arg(rpm));
 }
@@ -64,10 +65,11 @@ fn run(command: &mut std::process::Command) {
     assert!(status.success(), "{command:?}: {status}");
 }
 
-/// Inflates the ELF files of a wheel to nowhere; of other members only the beginning,
-/// which tells what they are.
+/// Decompresses the ELF files of a wheel and discards the data; of other members, only the first
+/// bytes, which identify them.
 pub fn inflate(wheel: &Path) {
-    let mut archive = zip::ZipArchive::new(BufReader::new(fs_err::File::open(wheel).unwrap())).unwrap();
+    let mut archive =
+        zip::ZipArchive::new(BufReader::new(fs_err::File::open(wheel).unwrap())).unwrap();
     for index in 0..archive.len() {
         let mut member = archive.by_index(index).unwrap();
         let mut head = Vec::new();
@@ -78,18 +80,19 @@ pub fn inflate(wheel: &Path) {
     }
 }
 
-/// Decompresses the payload of an RPM to nowhere.
+/// Decompresses the payload of an RPM and discards the data.
 pub fn payload(rpm: &Path) {
     let mut file = fs_err::File::open(rpm).unwrap();
-    // RPM V4 package format: a lead of 96 bytes, the signature, filled up to 8 bytes,
-    // and the header; both begin with 16 bytes that tell how long they are.
+    // RPM V4 package format: a lead of 96 bytes, the signature, padded to 8 bytes, and the
+    // header; both start with 16 bytes that contain their length.
     let mut at = 96;
     for align in [8, 1] {
         let mut intro = [0; 16];
         file.seek(SeekFrom::Start(at)).unwrap();
         file.read_exact(&mut intro).unwrap();
         assert_eq!(intro[..3], [0x8e, 0xad, 0xe8]);
-        let number = |at: usize| u64::from(u32::from_be_bytes(intro[at..at + 4].try_into().unwrap()));
+        let number =
+            |at: usize| u64::from(u32::from_be_bytes(intro[at..at + 4].try_into().unwrap()));
         at = (at + 16 + 16 * number(8) + number(12)).next_multiple_of(align);
     }
     file.seek(SeekFrom::Start(at)).unwrap();
@@ -113,8 +116,9 @@ impl Bundles {
         let mut payloads = Vec::new();
         let mut at = 0;
         while at + 32 <= file.len() {
-            let long = |place: usize| u64::from_le_bytes(file[place..place + 8].try_into().unwrap());
-            // Version 3, method 1 (LLVM, `OffloadBundle.cpp`); bundles stand at every 4096 bytes at most.
+            let long =
+                |place: usize| u64::from_le_bytes(file[place..place + 8].try_into().unwrap());
+            // Version 3, method 1 (LLVM, `OffloadBundle.cpp`); bundles are aligned to 4096 bytes.
             if file[at..].starts_with(b"CCOB\x03\0\x01\0") {
                 let end = at + usize::try_from(long(at + 8)).unwrap();
                 payloads.push(at + 32..end);
@@ -123,7 +127,7 @@ impl Bundles {
                 at += 4096;
             }
         }
-        // The longest first: what two threads can do best.
+        // The longest first, which is best for two threads.
         payloads.sort_by_key(|range| std::cmp::Reverse(range.len()));
         Self { file, payloads }
     }
@@ -132,7 +136,7 @@ impl Bundles {
         self.payloads.len()
     }
 
-    /// Decompresses all of them to nowhere on two threads.
+    /// Decompresses all of them with two threads and discards the data.
     pub fn decompress(&self) {
         let next = AtomicUsize::new(0);
         let work = || {

@@ -1,8 +1,8 @@
-//! Rows of cells in columns, as all benchmarks print their figures. Not what is in them.
+//! Prints rows in aligned columns, for all benchmarks.
 
 use std::fmt;
 
-/// Writes a head and the rows below it, every column as wide as its widest cell.
+/// Writes a header and rows, with each column as wide as its widest cell.
 pub fn write<const N: usize>(
     f: &mut fmt::Formatter<'_>,
     head: [&str; N],
@@ -10,7 +10,8 @@ pub fn write<const N: usize>(
 ) -> fmt::Result {
     let head = head.map(str::to_owned);
     let lines = || std::iter::once(&head).chain(rows);
-    let widths: Vec<_> = (0..N).map(|i| lines().map(|row| row[i].len()).max().unwrap_or(0)).collect();
+    let widths: Vec<_> =
+        (0..N).map(|i| lines().map(|row| row[i].len()).max().unwrap_or(0)).collect();
     for row in lines() {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
         writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;

@@ -1,11 +1,11 @@
-//! How cost grows: times of three sizes, and the slope between the larger two.
+//! Growth of cost: times of three sizes, and the slope between the larger two.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// How often each size is measured; the best counts. One run before is not counted.
+/// Measured runs of each size, after one warm-up run; the best counts.
 const RUNS: usize = 5;
-/// The exponent up to which cost counts as linear: what a sort adds, and the noise of two times.
+/// The largest slope that counts as linear, with a margin for sorting and noise.
 const LINEAR: f64 = 1.15;
 
 /// Returns the shortest time of several runs.
@@ -14,7 +14,7 @@ pub fn best(mut work: impl FnMut()) -> Duration {
     (0..RUNS).map(|_| time(&mut work)).min().unwrap()
 }
 
-/// Returns the shortest time of each of two, run alternately, so that other load affects both.
+/// Returns the shortest time of each, run alternately so that other load affects both.
 #[allow(dead_code, reason = "not every benchmark compares")]
 pub fn best_of_both(mut one: impl FnMut(), mut other: impl FnMut()) -> (Duration, Duration) {
     one();
@@ -32,7 +32,7 @@ fn time(work: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-/// What was measured over three sizes each.
+/// Measurements of three sizes each.
 #[derive(Default)]
 pub struct Growth {
     rows: Vec<[String; 5]>,
@@ -46,11 +46,12 @@ impl Growth {
         self.add(what, sizes, times);
     }
 
-    /// Adds times that were measured.
+    /// Adds measured times.
     pub fn add(&mut self, what: &str, sizes: [usize; 3], times: Vec<Duration>) {
         let seconds: Vec<f64> = times.iter().map(Duration::as_secs_f64).collect();
         let slope = (seconds[2] / seconds[1]).ln() / (sizes[2] as f64 / sizes[1] as f64).ln();
-        let cells = sizes.iter().zip(&seconds).map(|(size, s)| format!("{size}: {:.1} ms", s * 1000.0));
+        let cells =
+            sizes.iter().zip(&seconds).map(|(size, s)| format!("{size}: {:.1} ms", s * 1000.0));
         let mut row = vec![what.to_owned()];
         row.extend(cells);
         let verdict = if slope <= LINEAR { "" } else { ", superlinear" };

@@ -1,5 +1,5 @@
-//! Compressed and plain offload bundles. The magic is given, so that no time is lost
-//! with what is nothing at all: the first byte chooses it.
+//! Compressed and plain offload bundles. The target prepends the magic, so that no time is
+//! lost on inputs without one: the first byte selects it.
 
 #![no_main]
 

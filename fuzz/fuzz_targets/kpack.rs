@@ -1,5 +1,5 @@
-//! kpack archives: the table of contents and the kernels. The header is given: magic
-//! and version, and behind the first eight bytes of the input, where the table begins.
+//! kpack archives: the table of contents and the kernels. The target prepends the magic and
+//! the version; the first eight bytes of the input are the offset of the table.
 
 #![no_main]
 

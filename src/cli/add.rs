@@ -36,13 +36,13 @@ pub(super) fn run(args: &args::Add, dir: &Path, shell: &Shell) -> Done {
     let choice = args::Choice { chroot: None, pins: args.pins.clone() };
     let workspace = context::workspace(dir, &choice, &[])?;
     let name = ComponentName::parse(&args.name).ok_or_else(|| {
-        Error::new(Kind::Usage, format!("`{}` cannot be a component's name", args.name))
-            .with_help("use lower-case letters, digits and `-`, such as `hello-world`")
+        Error::new(Kind::Usage, format!("`{}` is not a valid name for a component", args.name))
+            .with_help("use lowercase letters, digits, and `-`, such as `hello-world`")
     })?;
     let folder = workspace.root.join("specs-templates").join(name.as_str());
     if folder.exists() {
-        return Err(Error::new(Kind::Usage, format!("the component `{name}` exists already"))
-            .with_help(format!("its folder is specs-templates/{name}")));
+        return Err(Error::new(Kind::Usage, format!("the component `{name}` already exists"))
+            .with_help(format!("choose another name, or edit specs-templates/{name}")));
     }
     let progress = Progress::new(shell);
     let events: &dyn Events = &progress;
@@ -55,10 +55,11 @@ pub(super) fn run(args: &args::Add, dir: &Path, shell: &Shell) -> Done {
     drop(progress);
     write(&workspace, &pin, args, &about, &folder, shell)?;
     if about.summary.is_none() || about.license.is_none() || about.url.is_none() {
-        shell.warning("the template has lines with TODO: the source does not say everything about itself");
+        shell
+            .warning("the source lacks some metadata; fill in the lines with TODO in the template");
     }
     shell.talk(format!(
-        "\n{} read specs-templates/{}, then `rocmrpm plan` and `rocmrpm build {}`",
+        "\n{} review specs-templates/{}, then run `rocmrpm plan` and `rocmrpm build {}`",
         Style::Note.paint("next:"),
         pin.component,
         pin.component
@@ -78,9 +79,12 @@ fn pin(
     let (version, source) = if let Some(url) = &args.url {
         (version.clone(), Source::Url { url: url.replace("{version}", &version), sha256: None })
     } else if let Some(url) = &args.git {
-        (version, Source::Git { url: url.clone(), commit: None, submodules: false, paths: Vec::new() })
+        (
+            version,
+            Source::Git { url: url.clone(), commit: None, submodules: false, paths: Vec::new() },
+        )
     } else if let Some(path) = &args.path {
-        (version, Source::Folder { path: folder_in(workspace, path)? })
+        (version, Source::Folder { path: folder_in(workspace, path)?, paths: Vec::new() })
     } else {
         let project = args.sdist.clone().unwrap_or_else(|| args.name.clone());
         let sdist = fetcher.sdist(&project, args.version.as_deref())?;
@@ -99,10 +103,11 @@ fn folder_in(workspace: &Workspace, text: &str) -> Result<PathBuf, Error> {
     if inside && path.components().next().is_some() {
         return Ok(path);
     }
-    Err(Error::new(Kind::Usage, format!("`{text}` is not a folder inside the workspace")).with_help(format!(
-        "the workspace is {}; copy the source to such as `src/NAME`",
-        workspace.root.display()
-    )))
+    Err(Error::new(Kind::Usage, format!("`{text}` is not a folder inside the workspace"))
+        .with_help(format!(
+            "copy the source into the workspace {}, for example to `src/NAME`",
+            workspace.root.display()
+        )))
 }
 
 /// Returns the text of the pin set with the new pin. Refuses a pin that would make the pin set
@@ -114,7 +119,7 @@ fn pins_with(workspace: &Workspace, pin: &Pin, args: &args::Add) -> Result<Strin
         .file
         .text
         .parse()
-        .map_err(|error| Error::new(Kind::Config, format!("`{name}` cannot be edited: {error}")))?;
+        .map_err(|error| Error::new(Kind::Config, format!("cannot edit `{name}`: {error}")))?;
     let mut table = table(pin, args);
     // A comment at the end of the file, such as the first line of a new one, stays above the pin.
     let above = format!("{}\n", document.trailing().as_str().unwrap_or_default());
@@ -155,13 +160,14 @@ fn write(
         .replace("@LICENSE@", &fill(&about.license, "TODO: an SPDX expression"))
         // The URL must be a single word, or rpm refuses the spec.
         .replace("@URL@", &fill(&about.url, "https://example.org/TODO"));
-    let component =
-        "# All keys: see docs/architecture.md, \"A workspace on disk\".\nmemory-per-job = \"2 GB\"\n";
+    let component = "# All keys: see docs/reference/files.md.\nmemory-per-job = \"2 GB\"\n";
     let action = || IoError::doing(format!("write the component `{name}`"));
     let parent = folder.parent().unwrap_or(folder);
     fs_err::create_dir_all(parent).map_err(action())?;
-    let staging = tempfile::Builder::new().prefix(".rocmrpm-").tempdir_in(parent).map_err(action())?;
-    let component = schemas::with_line(&format!("specs-templates/{name}/component.toml"), component);
+    let staging =
+        tempfile::Builder::new().prefix(".rocmrpm-").tempdir_in(parent).map_err(action())?;
+    let component =
+        schemas::with_line(&format!("specs-templates/{name}/component.toml"), component);
     fs_err::write(staging.path().join("component.toml"), component).map_err(action())?;
     fs_err::write(staging.path().join(&spec), template).map_err(action())?;
     fs_err::rename(staging.path(), folder).map_err(action())?;
@@ -182,7 +188,9 @@ fn write(
 /// Escapes external text for a template and for the spec rendered from it.
 fn literal(text: &str) -> String {
     let text = text.replace('%', "%%");
-    ["<{", "<@", "<#"].iter().fold(text, |text, start| text.replace(start, &start.replace('<', "< ")))
+    ["<{", "<@", "<#"]
+        .iter()
+        .fold(text, |text, start| text.replace(start, &start.replace('<', "< ")))
 }
 
 fn table(pin: &Pin, args: &args::Add) -> Table {
@@ -206,7 +214,7 @@ fn table(pin: &Pin, args: &args::Add) -> Table {
             table.insert("git", value(url));
             commit.as_ref().map(|commit| table.insert("commit", value(commit)));
         }
-        Source::Folder { path } => {
+        Source::Folder { path, .. } => {
             table.insert("path", value(path.to_string_lossy().into_owned()));
         }
         // Only additional sources are crates, and `add` does not create any.
@@ -218,7 +226,8 @@ fn table(pin: &Pin, args: &args::Add) -> Table {
 /// Reads the source's metadata. An sdist has a PKG-INFO (PEP 314 and its successors) beside its
 /// pyproject.toml; other sources are Python projects if they have one of Python's build files.
 fn about(fetched: &Fetched, pin: &Pin) -> About {
-    let mut about = About { python: matches!(pin.source, Source::Sdist { .. }), ..About::default() };
+    let mut about =
+        About { python: matches!(pin.source, Source::Sdist { .. }), ..About::default() };
     let Ok(file) = fs_err::File::open(&fetched.path) else { return about };
     let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(file));
     let Ok(entries) = archive.entries() else { return about };
@@ -249,8 +258,10 @@ fn about(fetched: &Fetched, pin: &Pin) -> About {
 fn read_pyproject(text: &str, about: &mut About) {
     let Ok(root) = text.parse::<toml::Table>() else { return };
     let Some(project) = root.get("project").and_then(toml::Value::as_table) else { return };
-    let string = |value: Option<&toml::Value>| value.and_then(toml::Value::as_str).map(str::to_owned);
-    let summary = string(project.get("description")).map(|text| text.trim_end_matches('.').to_owned());
+    let string =
+        |value: Option<&toml::Value>| value.and_then(toml::Value::as_str).map(str::to_owned);
+    let summary =
+        string(project.get("description")).map(|text| text.trim_end_matches('.').to_owned());
     about.summary = about.summary.take().or(summary.filter(|text| !text.contains('\n')));
     about.license = about.license.take().or(string(project.get("license")));
     let urls = project.get("urls").and_then(toml::Value::as_table);
@@ -284,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pyproject_fills_in_what_is_not_known() {
+    fn pyproject_fills_in_missing_metadata() {
         let text = "[project]\nname = \"x\"\ndescription = \"Does <{ it }>.\"\nlicense = \"MIT\"\n\
                     [project.urls]\nDocs = \"https://d\"\nhomepage = \"https://h\"\n";
         let mut about = About { license: Some("BSD".into()), ..About::default() };
@@ -296,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_read_up_to_the_description() {
+    fn reads_metadata_up_to_the_description() {
         let text = "Metadata-Version: 2.4\nSummary: Does a thing.\nLicense-Expression: MIT\n\
                     Project-URL: Source, https://example.org/x\n\nLicense: not this\n";
         let mut about = About::default();

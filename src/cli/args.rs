@@ -1,10 +1,10 @@
-//! Every command's arguments, as clap reads them; those of some subjects are in files
-//! of their own.
+//! The arguments of all commands. Groups of related commands have their own files.
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::error::Kind;
 use crate::names::is_version;
 
 mod build;
@@ -21,52 +21,59 @@ pub use closure::{Closure, ClosureAudit, ClosureCommand, ClosureDiff, ClosureHow
 pub use container::{Container, ContainerBuild, ContainerCheck, ContainerCommand};
 pub use copr::{Copr, CoprCancel, CoprPush, CoprStatus, CoprSync, CoprWatch};
 pub use index::{
-    Destination, Index, IndexCheck, IndexCommand, IndexServe, Publish, PublishIndex, PublishRepository,
-    Requirements, Wheel,
+    Destination, Index, IndexCheck, IndexCommand, IndexServe, Publish, PublishIndex,
+    PublishRepository, Requirements, Wheel,
 };
-pub use pins::{Pins, PinsCheck, PinsDerive, PinsExport, PinsFormat, PinsImport, PinsOutdated, PinsUpdate};
+pub use pins::{
+    Pins, PinsCheck, PinsDerive, PinsExport, PinsFormat, PinsImport, PinsOutdated, PinsUpdate,
+};
 pub use upstream::{Audit, Lint, Patch, PatchStatus, Prep};
 pub use verify::Verify;
 
-/// Turn version pins into inspected RPMs, wheels, a pip index and a container file
+/// Turn version pins into inspected RPMs, wheels, a pip index, and a container file
 /// of the ROCm stack
 #[derive(Debug, Parser)]
 #[command(name = "rocmrpm", version, max_term_width = 100, infer_subcommands = false)]
-#[command(after_help = "Exit codes: 0 ok, 1 findings or a difference, 2 usage, 3 configuration, \
-    10 a build failed, 11 timeout, 20 chroot or host, 30 network, 40 a tool is missing, 70 our mistake, \
-    130 interrupted.")]
+#[command(after_help = exit_codes())]
 pub struct Arguments {
     /// Use the workspace that contains this folder
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
 
-    /// Say nothing but warnings and errors
+    /// Print only warnings and errors
     #[arg(short, long, global = true)]
     pub quiet: bool,
 
-    /// When to use colours
+    /// When to use colors
     #[arg(long, value_name = "WHEN", value_enum, default_value_t, global = true)]
     pub color: ColorChoice,
 
-    /// What to do
+    /// The command
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// When to use colours.
+/// Returns the line of exit codes below the help.
+fn exit_codes() -> String {
+    let failures = Kind::ALL.iter().map(|kind| format!("{} {}", kind.exit_code(), kind.summary()));
+    let codes: Vec<String> = std::iter::once("0 success".to_owned()).chain(failures).collect();
+    format!("Exit codes: {}.", codes.join(", "))
+}
+
+/// When to use colors.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 pub enum ColorChoice {
-    /// Where the stream is a terminal that wants them.
+    /// Use colors if the output is a terminal
     #[default]
     Auto,
-    /// Always.
+    /// Always use colors
     Always,
-    /// Never.
+    /// Never use colors
     Never,
 }
 
 impl ColorChoice {
-    /// Makes both streams follow the choice.
+    /// Applies the choice to stdout and stderr.
     pub fn apply(self) {
         match self {
             Self::Auto => anstream::ColorChoice::Auto,
@@ -80,73 +87,81 @@ impl ColorChoice {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make a workspace
+    /// Create a workspace
     Init(Init),
     /// Add a component: its folder and its pin
     Add(Add),
-    /// Record what every pin's sources are: digest and size, commit, tree, submodules, crates
+    /// Lock the sources of a pin set: digests, sizes, commits, trees, submodules, crates
     Lock(Lock),
-    /// Derive pins from upstream's own files, check, update, export and import them
+    /// Derive pins from upstream files; check, update, export, and import them
     #[command(subcommand)]
     Pins(Pins),
-    /// Unpack, patch and edit a component's sources as its %prep does, and build nothing
+    /// Unpack, patch, and edit a component's sources as its %prep does, without building
     Prep(Prep),
-    /// Tell whether patches and edits apply to the pinned sources; write patches anew
+    /// Check that patches and edits apply to the pinned sources; refresh patches
     #[command(subcommand)]
     Patch(Patch),
-    /// Look for what a build would fetch from the network
+    /// Find downloads that a build would attempt
     #[command(subcommand)]
     Audit(Audit),
-    /// Look for mistakes in specs that rpmlint does not know
+    /// Find mistakes in specs that rpmlint does not detect
     Lint(Lint),
     /// Render the specs and the container file
     Render(Render),
     /// Show what would be built, and why
     Plan(Plan),
-    /// Build what is stale: RPMs, inspection, repository, wheels, index, container file
+    /// Build what is stale: RPMs, repository, wheels, index, and container file
     Build(Build),
-    /// Build a component once more in the same packages, and compare file by file
+    /// Rebuild a component with the same build root packages, and compare the results file by file
     Reproduce(Reproduce),
-    /// Enter the build root that a failed build left
+    /// Enter the build root of a failed build
     Shell(EnterShell),
-    /// Show linkage and GPU code of RPMs, wheels, folders and files, and what is wrong with them
+    /// Show and check linkage and GPU code of RPMs, wheels, folders, and files
     Inspect(Inspect),
     /// Explain a rule, or the cause of a failed build, and how to fix or waive it
     Explain(Explain),
-    /// Tell where each Python distribution comes from that a component requires, and write what brings it
+    /// Show where each Python dependency of a component comes from; package those that are missing
     Closure(Closure),
     /// Make wheels from the RPMs that passed inspection
     Wheel(Wheel),
-    /// Write the pip index of the wheels; check or serve one
+    /// Write the pip index of the wheels; check or serve an index
     Index(Index),
-    /// Write exact pins with hashes for pip and uv, and the settings that make them use the index
+    /// Write pinned requirements with hashes, and index settings, for pip and uv
     Requirements(Requirements),
-    /// Publish the index or the RPM repository; promote or yank what is published
+    /// Publish the index or the RPM repository; promote or yank wheels
     #[command(subcommand)]
     Publish(Publish),
-    /// Build on COPR, and make the project there what the workspace says
+    /// Build on COPR; apply the settings in copr/project.toml
     #[command(subcommand)]
     Copr(Copr),
-    /// Render the container file; build the image, and compare one with the pins
+    /// Render the container file; build an image, or compare one with the pins
     Container(Container),
-    /// Check what users will install: dependencies, conflicts, imports, the checklist
+    /// Check an installation: dependencies, conflicts, imports, and the stack's checklist
     Verify(Verify),
-    /// Trust a workspace: let commands run its code as you; list or remove trusted ones
+    /// Trust a workspace, so that commands can run its code as you; list or remove trusted ones
     Trust(Trust),
-    /// Tell what this machine has and lacks
+    /// Check this machine for the tools that rocmrpm runs
     Doctor(Doctor),
     /// Print shell completions
+    ///
+    /// They complete commands, options, and the names in a workspace. For bash, add
+    /// `source <(rocmrpm completions bash)` to ~/.bashrc; for zsh, `source <(rocmrpm completions zsh)`
+    /// to ~/.zshrc, after compinit; for fish, `rocmrpm completions fish | source` to
+    /// ~/.config/fish/config.fish.
     Completions(Completions),
+    /// Write the man pages of all commands
+    #[command(hide = true)]
+    Man(Man),
 }
 
-/// Which chroot and pin set a command uses.
+/// The chroot and pin set of a command.
 #[derive(Debug, Clone, Args)]
 pub struct Choice {
-    /// Build against this chroot of mock-configs/; `host` is this machine
+    /// Use this chroot from mock-configs/; `host` is this machine
     #[arg(long, value_name = "NAME")]
     pub chroot: Option<String>,
 
-    /// Use this pin set of pins/
+    /// Use this pin set from pins/
     #[arg(long, value_name = "NAME")]
     pub pins: Option<String>,
 }
@@ -154,7 +169,7 @@ pub struct Choice {
 /// Versions that override pins.
 #[derive(Debug, Clone, Args)]
 pub struct PinArgs {
-    /// Use another version of a component; marks every output dirty (can be repeated)
+    /// Override the version of a component; marks every output dirty (can be repeated)
     #[arg(long = "pin", value_name = "NAME=VERSION", value_parser = parse_pin)]
     pub overrides: Vec<(String, String)>,
 }
@@ -164,9 +179,9 @@ fn parse_pin(text: &str) -> Result<(String, String), String> {
         Some((name, version)) if !name.is_empty() && is_version(version) => {
             Ok((name.to_owned(), version.to_owned()))
         }
-        Some((name, version)) if !name.is_empty() && !version.is_empty() => {
-            Err(format!("`{version}` cannot be the version of an RPM; it has letters, digits and . _ + ~ ^"))
-        }
+        Some((name, version)) if !name.is_empty() && !version.is_empty() => Err(format!(
+            "`{version}` cannot be the version of an RPM; use letters, digits, and . _ + ~ ^"
+        )),
         _ => Err("expected NAME=VERSION, such as vllm=0.21.0".into()),
     }
 }
@@ -174,11 +189,11 @@ fn parse_pin(text: &str) -> Result<(String, String), String> {
 /// `rocmrpm init`.
 #[derive(Debug, Args)]
 pub struct Init {
-    /// The stack's name; the folder's name where absent
+    /// Name of the stack [default: name of the folder]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
-    /// A GPU target to build for (can be repeated)
+    /// GPU target to build for (can be repeated)
     #[arg(long = "gpu-target", value_name = "TARGET", default_value = "gfx1151")]
     pub gpu_targets: Vec<String>,
 }
@@ -186,27 +201,26 @@ pub struct Init {
 /// `rocmrpm add`.
 #[derive(Debug, Args)]
 pub struct Add {
-    /// The component's name
+    /// Name of the component
     pub name: String,
 
-    /// The upstream version; the newest on the index where absent
+    /// Version to package [default: the newest on the index]
     #[arg(long)]
     pub version: Option<String>,
 
-    /// Take the source distribution of this project on the pip index (the default, with the
-    /// component's name)
+    /// Use the source distribution of this project on the pip index [default: the component's name]
     #[arg(long, value_name = "PROJECT", group = "origin")]
     pub sdist: Option<String>,
 
-    /// Take a file; `{version}` in it stands for the version
+    /// Download the source from this URL; `{version}` stands for the version
     #[arg(long, value_name = "URL", group = "origin", requires = "version")]
     pub url: Option<String>,
 
-    /// Take a commit of a git repository; the tag of the version is resolved
+    /// Use this git repository, at the tag of the version
     #[arg(long, value_name = "URL", group = "origin", requires = "version")]
     pub git: Option<String>,
 
-    /// Take a folder of the workspace
+    /// Use this folder of the workspace
     #[arg(long, value_name = "DIR", group = "origin", requires = "version")]
     pub path: Option<String>,
 
@@ -222,11 +236,11 @@ pub struct Lock {
     #[arg(long, value_name = "NAME")]
     pub pins: Option<String>,
 
-    /// Write nothing; exit with 1 if the lock file is not what would be written
+    /// Write nothing; exit with 1 if the lock file is out of date
     #[arg(long)]
     pub check: bool,
 
-    /// Use the cache alone, no network
+    /// Use only the cache, without network access
     #[arg(long)]
     pub offline: bool,
 
@@ -244,11 +258,11 @@ pub struct Render {
     #[command(flatten)]
     pub pin: PinArgs,
 
-    /// Write nothing; exit with 1 if the committed container file is not what would be rendered
+    /// Write nothing; exit with 1 if the committed container file is out of date
     #[arg(long)]
     pub check: bool,
 
-    /// Show how the files on disk differ from what would be rendered; write nothing
+    /// Print the changes as a diff instead of writing them
     #[arg(long)]
     pub diff: bool,
 
@@ -260,7 +274,7 @@ pub struct Render {
 /// `rocmrpm plan`.
 #[derive(Debug, Args)]
 pub struct Plan {
-    /// Plan only these components and what they require
+    /// Plan only these components and their dependencies
     #[arg(value_name = "COMPONENT")]
     pub components: Vec<String>,
 
@@ -270,7 +284,7 @@ pub struct Plan {
     #[command(flatten)]
     pub pin: PinArgs,
 
-    /// Who builds
+    /// Builder to plan for
     #[arg(long, value_enum)]
     pub builder: Option<BuilderName>,
 
@@ -282,22 +296,20 @@ pub struct Plan {
 /// `rocmrpm inspect`.
 #[derive(Debug, Args)]
 pub struct Inspect {
-    /// RPMs, wheels, tar.gz archives, folders, ELF files, code objects; together they are judged
-    /// as one set
+    /// RPMs, wheels, tar.gz archives, folders, ELF files, and code objects, checked as one set
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
 
-    /// A GPU target that must be served (can be repeated); the workspace's where absent
+    /// GPU target that the files must support (can be repeated) [default: the workspace's]
     #[arg(long = "gpu-target", value_name = "TARGET")]
     pub gpu_targets: Vec<String>,
 
-    /// The chroot of mock-configs/ on which the files are to load; where absent, the one they were
-    /// built for, if they lie in a build folder, or the default
+    /// Chroot from mock-configs/ that the files must load on [default: the chroot that they were
+    /// built for, else the workspace's default]
     #[arg(long, value_name = "NAME")]
     pub chroot: Option<String>,
 
-    /// Judge as the build of this component does: its targets, its promise of GPU code, its
-    /// waivers
+    /// Check as the build of this component does, with its GPU targets, expectations, and waivers
     #[arg(long, value_name = "NAME")]
     pub component: Option<String>,
 
@@ -305,19 +317,19 @@ pub struct Inspect {
     #[arg(long)]
     pub deep: bool,
 
-    /// Show what changed since OLD, which is inspected in the same way
+    /// Inspect OLD as well, and show what changed since
     #[arg(long, value_name = "OLD", conflicts_with_all = ["format", "component"])]
     pub against: Option<PathBuf>,
 
-    /// Report paths of build folders inside file contents too, which are mostly benign
+    /// Also report paths of build folders inside file contents, which are mostly harmless
     #[arg(long)]
     pub content_paths: bool,
 
-    /// How to print the report
+    /// Format of the report
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     pub format: ReportFormat,
 
-    /// Print JSON: the same as `--format json`
+    /// Print JSON, like `--format json`
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
 
@@ -325,31 +337,31 @@ pub struct Inspect {
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 
-    /// Show every file, however many there are
+    /// Show all files
     #[arg(short, long)]
     pub verbose: bool,
 }
 
-/// How a report is printed.
+/// Formats of reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
-    /// For people at a terminal
+    /// Text for a terminal
     #[default]
     Text,
-    /// The whole report; docs/schemas/ has its schema
+    /// The whole report as JSON; its schema is in docs/schemas/
     Json,
-    /// One self-contained page
+    /// A self-contained HTML page
     Html,
-    /// A test report for CI systems
+    /// A JUnit report for CI systems
     Junit,
-    /// Workflow commands of GitHub Actions
+    /// Workflow commands for GitHub Actions
     Github,
 }
 
 /// `rocmrpm explain`.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// The ID of a rule or a cause, such as `gpu-target-missing` or `disk-full`; all where absent
+    /// ID of a rule or cause, such as `gpu-target-missing` or `disk-full` [default: list all]
     #[arg(value_name = "ID")]
     pub id: Option<String>,
 
@@ -370,7 +382,7 @@ pub struct Trust {
     #[arg(long, conflicts_with_all = ["folder", "remove"])]
     pub list: bool,
 
-    /// Stop trusting it
+    /// Remove the folder from the trusted ones
     #[arg(long)]
     pub remove: bool,
 }
@@ -389,4 +401,12 @@ pub struct Completions {
     /// The shell
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
+}
+
+/// `rocmrpm man`.
+#[derive(Debug, Args)]
+pub struct Man {
+    /// The folder to write to; created if missing
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
 }

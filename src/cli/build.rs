@@ -89,7 +89,10 @@ fn fetch_sources(
     let mut failed: Option<Error> = None;
     let mut sources = Vec::new();
     let all = selected.iter().flat_map(|component| {
-        workspace.pin(component).all_sources().map(|(name, source)| (component.name.as_str(), name, source))
+        workspace
+            .pin(component)
+            .all_sources()
+            .map(|(name, source)| (component.name.as_str(), name, source))
     });
     for (component, name, source) in all {
         let fetched = fetcher.obtain(source);
@@ -115,11 +118,11 @@ fn fetch_sources(
     failed.map_or(Ok(0), Err)
 }
 
-/// Reports what the run did not finish and returns the exit code of the first failure. Failures
-/// were already shown, except for an interruption.
+/// Reports the components that the run did not finish, and returns the exit code of the first
+/// failure. Failures were already shown, except for an interruption.
 pub(super) fn report_failures(done: &Run, shell: &Shell) -> u8 {
     let mut code = 0;
-    let (mut built, mut failed, mut not_tried) = (0, 0, 0);
+    let (mut built, mut failed, mut skipped) = (0, 0, 0);
     for (name, outcome) in &done.outcomes {
         match outcome {
             Outcome::Failed(error) => {
@@ -136,7 +139,7 @@ pub(super) fn report_failures(done: &Run, shell: &Shell) -> u8 {
             }
             Outcome::Skipped(reason) => {
                 shell.status(Style::Warning, "Skipped", format!("{name}: {reason}"));
-                not_tried += 1;
+                skipped += 1;
             }
             Outcome::Built(_) | Outcome::Fresh => built += 1,
         }
@@ -144,8 +147,8 @@ pub(super) fn report_failures(done: &Run, shell: &Shell) -> u8 {
     if code == 0 && !done.complete() {
         code = Kind::Interrupted.exit_code();
     }
-    if failed + not_tried > 0 {
-        let text = format!("{failed} not built, {not_tried} not tried, {built} there");
+    if failed + skipped > 0 {
+        let text = format!("{failed} failed, {skipped} skipped, {built} up to date");
         shell.status(Style::Bad, "Incomplete", text);
     }
     code
@@ -160,8 +163,12 @@ fn summary(
     shell: &Shell,
 ) -> Result<(), IoError> {
     let workspace = prepared.stack.workspace;
-    let built: Vec<&ComponentName> =
-        done.outcomes.iter().filter(|(_, o)| matches!(o, Outcome::Built(_))).map(|(name, _)| name).collect();
+    let built: Vec<&ComponentName> = done
+        .outcomes
+        .iter()
+        .filter(|(_, o)| matches!(o, Outcome::Built(_)))
+        .map(|(name, _)| name)
+        .collect();
     let fresh = done.outcomes.len() - built.len();
     let here = std::env::current_dir().unwrap_or_default();
     let shown = |path: &Path| path.strip_prefix(&here).unwrap_or(path).display().to_string();
@@ -198,7 +205,7 @@ fn summary(
     }
     let next = what_next(prepared, done, outputs, until, &shown);
     if !next.is_empty() {
-        shell.talk(format!("\n{}", Style::Bold.paint("What to try next:")));
+        shell.talk(format!("\n{}", Style::Bold.paint("Next steps:")));
     }
     for (what, command) in next {
         shell.talk(format!("  {what}:\n    {}", Style::Note.paint(command)));
@@ -216,19 +223,26 @@ fn what_next(
 ) -> Vec<(&'static str, String)> {
     let workspace = prepared.stack.workspace;
     let mut next = Vec::new();
-    let Some((component, _)) = done.outcomes.last().filter(|_| until >= Stage::Rpm) else { return next };
+    let Some((component, _)) = done.outcomes.last().filter(|_| until >= Stage::Rpm) else {
+        return next;
+    };
     let results = Results::of(&workspace.build_dir(), until, component);
     let rpms = format!("{}/*.rpm", quote(&shown(results.dir())));
     next.push(("see what is in the packages", format!("{} inspect {rpms}", own_program())));
     let package = prepared.selected.iter().flat_map(|c| &c.container_packages).next_back();
-    if let Some(package) = package.filter(|_| workspace.chroot.is_host() && machine::packages_are_rpms()) {
+    if let Some(package) =
+        package.filter(|_| workspace.chroot.is_host() && machine::packages_are_rpms())
+    {
         let repository = workspace.build_dir().join("repository");
         let origin = quote(&format!("local,file://{}", repository.display()));
-        let command =
-            format!("sudo dnf install --repofrompath={origin} --setopt=local.gpgcheck=0 {}", package.value);
+        let command = format!(
+            "sudo dnf install --repofrompath={origin} --setopt=local.gpgcheck=0 {}",
+            package.value
+        );
         next.push(("install a package", command));
     }
-    let distribution = outputs.index.as_ref().and_then(|index| index.distributions.keys().next_back());
+    let distribution =
+        outputs.index.as_ref().and_then(|index| index.distributions.keys().next_back());
     if let (Some(index), Some(distribution)) = (&outputs.index, distribution) {
         let url = quote(&file_url(&index.simple));
         let install = format!("try/bin/pip install --index-url {url} {distribution}");

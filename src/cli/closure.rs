@@ -19,8 +19,8 @@ use crate::error::{Error, IoError, Kind};
 use crate::events::{Events, Silent};
 use crate::files;
 use crate::report::{
-    Extras, Progress, Shell, Style, closure_html, closure_json, closure_text, count, diff_json, diff_text,
-    imports_json, install_json, show_imports, why_json, why_text,
+    Extras, Progress, Shell, Style, closure_html, closure_json, closure_text, count, diff_json,
+    diff_text, imports_json, install_json, show_imports, why_json, why_text,
 };
 use crate::sources::{Cache, Fetcher, normalized};
 use crate::stack::Stack;
@@ -30,8 +30,8 @@ use crate::workspace::{ClosureRules, Component, Selection, Workspace};
 pub(super) fn run(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
     match &args.command {
         None => show(args, dir, shell),
-        Some(args::ClosureCommand::Why(args)) => tell_why(args, dir, shell),
-        Some(args::ClosureCommand::Diff(args)) => tell_diff(args, dir, shell),
+        Some(args::ClosureCommand::Why(args)) => show_why(args, dir, shell),
+        Some(args::ClosureCommand::Diff(args)) => show_diff(args, dir, shell),
         Some(args::ClosureCommand::Audit(args)) => audit::run(args, dir, shell),
     }
 }
@@ -53,7 +53,7 @@ fn component<'w>(stack: &Stack<'w>, asked: Option<&str>) -> Result<&'w Component
     let component = match asked {
         Some(name) => stack.workspace.component(name)?,
         None => stack.workspace.with_closure().ok_or_else(|| {
-            Error::new(Kind::Usage, "no component of the workspace has a table `[closure]`")
+            Error::new(Kind::Usage, "no component of the workspace has a `[closure]` table")
                 .with_help("name a component: `rocmrpm closure COMPONENT`")
         })?,
     };
@@ -92,7 +92,8 @@ fn compute(
         Some(_) => Upgrade::Members(&names),
     };
     let resolve = How { offline: how.offline, upgrade };
-    let (graph, lock, fresh) = graph(workspace, stack, component, &offers, &resolve, fetcher, events)?;
+    let (graph, lock, fresh) =
+        graph(workspace, stack, component, &offers, &resolve, fetcher, events)?;
     let rules = component.closure.clone().unwrap_or_default();
     let closure = place(graph, &offers, &rules, &workspace.chroot.name, &workspace.pins.name)
         .map_err(|error| error.shown_in(&component.file))?;
@@ -104,7 +105,10 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
     let stack = Stack::new(&workspace)?;
     let component = component(&stack, args.component.as_deref())?;
     if (args.write || args.check) && component.closure.is_none() {
-        let message = format!("`{}` has no table `[closure]`, and nothing is written for it", component.name);
+        let message = format!(
+            "`{}` has no `[closure]` table, so there is no closure to write or check",
+            component.name
+        );
         let help = format!("add `[closure]` to {}", component.file.name);
         return Err(Error::new(Kind::Usage, message).with_help(help));
     }
@@ -159,7 +163,7 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
     }
     for rule in needless(closure, &computed.rules) {
         shell.warning(format!(
-            "nothing requires `{}` any more: the decision to drop it can go from {}",
+            "nothing requires `{}` any longer; remove the decision to drop it from {}",
             rule.name.value, component.file.name
         ));
     }
@@ -173,14 +177,16 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
         return Ok(1);
     }
     if args.check || args.write {
-        return Ok(told(&changes, args.check, shell).max(u8::from(broken)));
+        return Ok(report_changes(&changes, args.check, shell).max(u8::from(broken)));
     }
     let differs = differences.is_none_or(|differences| !differences.is_empty());
     if computed.fresh && component.closure.is_some() && differs {
-        let names = args.how.upgrade.iter().flatten().fold(String::new(), |list, name| list + " " + name);
-        let upgrade = args.how.upgrade.as_ref().map(|_| format!(" --upgrade{names}")).unwrap_or_default();
+        let names =
+            args.how.upgrade.iter().flatten().fold(String::new(), |list, name| list + " " + name);
+        let upgrade =
+            args.how.upgrade.as_ref().map(|_| format!(" --upgrade{names}")).unwrap_or_default();
         shell.talk(format!(
-            "\n{} `rocmrpm closure --write{upgrade}` keeps what was resolved, and writes what brings the members",
+            "\n{} run `rocmrpm closure --write{upgrade}` to lock this result and package its members",
             Style::Note.paint("help:")
         ));
     }
@@ -198,7 +204,11 @@ struct Changes {
 }
 
 impl Changes {
-    fn of(workspace: &Workspace, lock: &Lock, generated: generate::Generated) -> Result<Self, Error> {
+    fn of(
+        workspace: &Workspace,
+        lock: &Lock,
+        generated: generate::Generated,
+    ) -> Result<Self, Error> {
         let root = &workspace.root;
         let path = workspace.closure_lock();
         let lock_path = path.strip_prefix(root).unwrap_or(&path).display().to_string();
@@ -233,7 +243,8 @@ impl Changes {
             None => (None, &[][..]),
         };
         let write = |(path, text): &(String, String)| {
-            files::write_durably(&root.join(path), text).map_err(IoError::doing(format!("write `{path}`")))
+            files::write_durably(&root.join(path), text)
+                .map_err(IoError::doing(format!("write `{path}`")))
         };
         first.iter().try_for_each(write)?;
         for path in &self.gone {
@@ -250,16 +261,17 @@ impl Changes {
 }
 
 /// Reports the files that were written or are out of date; returns the exit code.
-fn told(changes: &Changes, check: bool, shell: &Shell) -> u8 {
+fn report_changes(changes: &Changes, check: bool, shell: &Shell) -> u8 {
     let (style, word) = if check { (Style::Bad, "Differs") } else { (Style::Good, "Wrote") };
     changes.texts.iter().for_each(|(path, _)| shell.status(style, word, path));
-    let (style, word) = if check { (Style::Bad, "Needless") } else { (Style::Good, "Removed") };
+    let (style, word) = if check { (Style::Bad, "Obsolete") } else { (Style::Good, "Removed") };
     changes.gone.iter().for_each(|path| shell.status(style, word, path));
     let any = changes.paths().next().is_some();
     match (check, any) {
-        (true, true) => {
-            shell.talk(format!("\n{} `rocmrpm closure --write` writes it anew", Style::Note.paint("help:")))
-        }
+        (true, true) => shell.talk(format!(
+            "\n{} run `rocmrpm closure --write` to update the files",
+            Style::Note.paint("help:")
+        )),
         (true, false) => shell.status(Style::Good, "Checked", count(changes.same, "file")),
         (false, true) => {}
         (false, false) => shell.status(Style::Dim, "Unchanged", count(changes.same, "file")),
@@ -267,14 +279,15 @@ fn told(changes: &Changes, check: bool, shell: &Shell) -> u8 {
     u8::from(check && any)
 }
 
-fn tell_why(args: &args::ClosureWhy, dir: &Path, shell: &Shell) -> Done {
+fn show_why(args: &args::ClosureWhy, dir: &Path, shell: &Shell) -> Done {
     let workspace = workspace(dir, &args.choice)?;
     let stack = Stack::new(&workspace)?;
     let component = component(&stack, args.component.as_deref())?;
     trust::ask_to_resolve(&workspace, component, &args.how, shell)?;
     let progress = Progress::new(shell);
     let events: &dyn Events = &progress;
-    let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events).offline(args.how.offline);
+    let fetcher =
+        Fetcher::new(Cache::from_env()?, &workspace.root, events).offline(args.how.offline);
     let computed = compute(&stack, component, &args.how, &fetcher, events)?;
     drop(progress);
     let why = why(&computed.closure, &computed.offers, &computed.rules, &args.name)?;
@@ -286,7 +299,7 @@ fn tell_why(args: &args::ClosureWhy, dir: &Path, shell: &Shell) -> Done {
     Ok(0)
 }
 
-fn tell_diff(args: &args::ClosureDiff, dir: &Path, shell: &Shell) -> Done {
+fn show_diff(args: &args::ClosureDiff, dir: &Path, shell: &Shell) -> Done {
     let (old, old_places) = locked(&args.old, dir)?;
     let (new, new_places) = locked(&args.new, dir)?;
     let differences = diff((&old.packages, &old_places), (&new.packages, &new_places));
@@ -312,7 +325,7 @@ fn locked(name: &str, dir: &Path) -> Result<(Lock, Places), Error> {
     let workspace = workspace(dir, &choice)?;
     let lock = Lock::read(&workspace.closure_lock())?.ok_or_else(|| {
         let message = format!("the pin set `{name}` has no locked closure");
-        let help = format!("`rocmrpm closure --pins {name} --write` locks it");
+        let help = format!("run `rocmrpm closure --pins {name} --write` to lock it");
         Error::new(Kind::Usage, message).with_help(help)
     })?;
     Ok((lock, places(&workspace).unwrap_or_default()))
@@ -320,7 +333,10 @@ fn locked(name: &str, dir: &Path) -> Result<(Lock, Places), Error> {
 
 /// Returns the lock of the chosen pin set and chroot with the places of its members, if known;
 /// `None` without a lock file.
-pub(super) fn lock_with_places(dir: &Path, choice: &args::Choice) -> Result<Option<(Lock, Places)>, Error> {
+pub(super) fn lock_with_places(
+    dir: &Path,
+    choice: &args::Choice,
+) -> Result<Option<(Lock, Places)>, Error> {
     let workspace = workspace(dir, choice)?;
     let lock = Lock::read(&workspace.closure_lock())?;
     Ok(lock.map(|lock| (lock, places(&workspace).unwrap_or_default())))

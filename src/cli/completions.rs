@@ -1,14 +1,13 @@
 //! `rocmrpm completions`.
 
-use clap::CommandFactory;
-
-use super::Done;
-use super::args::{Arguments, Completions};
+use super::args::Completions;
+use super::{Done, complete};
+use crate::error::IoError;
 use crate::report::Shell;
 
 pub(super) fn run(args: &Completions, shell: &Shell) -> Done {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Arguments::command(), "rocmrpm", &mut script);
-    shell.data(String::from_utf8_lossy(&script))?;
+    let script =
+        complete::registration(args.shell).map_err(IoError::doing("write the completions"))?;
+    shell.data(script)?;
     Ok(0)
 }

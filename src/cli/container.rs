@@ -13,7 +13,7 @@ use crate::files;
 use crate::report::{Progress, Shell, Style, Table, count};
 use crate::sources;
 use crate::stack::Stack;
-use crate::workspace::{Flavour, PackagesFrom};
+use crate::workspace::{Flavor, PackagesFrom};
 
 pub(super) fn run(args: &args::Container, dir: &Path, shell: &Shell) -> Done {
     match &args.command {
@@ -26,13 +26,13 @@ pub(super) fn run(args: &args::Container, dir: &Path, shell: &Shell) -> Done {
 fn render(args: &args::Container, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
-    let flavour = args.flavour.flavour;
-    let text = container::render(&stack, flavour)?;
+    let flavor = args.flavor.flavor;
+    let text = container::render(&stack, flavor)?;
     if args.print {
         shell.data(text)?;
         return Ok(0);
     }
-    let path = workspace.root.join(container::file_name(&workspace.chroot.name, flavour));
+    let path = workspace.root.join(container::file_name(&workspace.chroot.name, flavor));
     container::write(&path, &text, &workspace, &Progress::new(shell))?;
     Ok(0)
 }
@@ -40,51 +40,65 @@ fn render(args: &args::Container, dir: &Path, shell: &Shell) -> Done {
 fn build(args: &args::ContainerBuild, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
-    let flavour = args.flavour.flavour;
-    let text = container::render(&stack, flavour)?;
-    let from = workspace.manifest.containers.get(&flavour).map(|settings| settings.from).unwrap_or_default();
-    if flavour.is_built_here() && from == PackagesFrom::Local {
-        complete(&stack, flavour)?;
+    let flavor = args.flavor.flavor;
+    let text = container::render(&stack, flavor)?;
+    let from = workspace
+        .manifest
+        .containers
+        .get(&flavor)
+        .map(|settings| settings.from)
+        .unwrap_or_default();
+    if flavor.is_built_here() && from == PackagesFrom::Local {
+        complete(&stack, flavor)?;
     }
     let engine = Engine::of_machine()?;
-    let path = workspace.root.join(container::file_name(&workspace.chroot.name, flavour));
+    let path = workspace.root.join(container::file_name(&workspace.chroot.name, flavor));
     container::write(&path, &text, &workspace, &Progress::new(shell))?;
-    let image = args.tag.clone().unwrap_or_else(|| container::image_name(&stack, flavour));
-    let log = workspace.build_dir().join("container").join(format!("{}.log", flavour.name()));
+    let image = args.tag.clone().unwrap_or_else(|| container::image_name(&stack, flavor));
+    let log = workspace.build_dir().join("container").join(format!("{}.log", flavor.name()));
     let prepare = || IoError::doing(format!("write `{}`", log.display()));
     fs_err::create_dir_all(log.parent().unwrap_or(Path::new("."))).map_err(prepare())?;
     files::remove_if_there(&log).map_err(prepare())?;
-    shell.status(Style::Good, "Building", format!("{image} with {} (log: {})", engine.name(), log.display()));
+    shell.status(
+        Style::Good,
+        "Building",
+        format!("{image} with {} (log: {})", engine.name(), log.display()),
+    );
     engine.build(&path, &image, args.base.as_deref(), &log)?;
     shell.status(Style::Good, "Built", &image);
     Ok(0)
 }
 
 /// Refuses to build an image from outdated results, because its labels would be wrong.
-fn complete(stack: &Stack<'_>, flavour: Flavour) -> Result<(), Error> {
+fn complete(stack: &Stack<'_>, flavor: Flavor) -> Result<(), Error> {
     let workspace = stack.workspace;
     let build_dir = workspace.build_dir();
-    let again = format!("`rocmrpm build --chroot {}` builds it", workspace.chroot.name);
+    let again = format!("run `rocmrpm build --chroot {}`", workspace.chroot.name);
     for component in stack.order().iter().filter(|component| !component.optional) {
         let pin = workspace.pin(component);
         let sources = sources::identities(pin, &workspace.root)?;
         let problem = match Results::of(&build_dir, Stage::Rpm, &component.name).record()? {
             Some(record) if record.version != pin.version => {
-                format!("is there in version {}, and pinned to {}", record.version, pin.version)
+                format!("was built in version {}, while {} is pinned", record.version, pin.version)
             }
-            Some(record) => match sources.iter().find(|(name, of)| record.inputs.get(name) != Some(of)) {
-                Some((name, of)) => format!("was built before its {name} was {of}"),
-                None => continue,
-            },
-            None => "is not built".to_owned(),
+            Some(record) => {
+                match sources.iter().find(|(name, of)| record.inputs.get(name) != Some(of)) {
+                    Some((name, of)) => format!("was built before its {name} was {of}"),
+                    None => continue,
+                }
+            }
+            None => "has not been built".to_owned(),
         };
-        let message = format!("`{}` belongs into the image and {problem}", component.name);
+        let message = format!("`{}` is part of the image, but {problem}", component.name);
         return Err(Error::new(Kind::Usage, message).with_help(again));
     }
     let lock = build_dir.join("requirements/requirements.lock");
-    if flavour == Flavour::Ubuntu && !lock.is_file() {
-        let message = format!("there is no {}, which says what pip installs", lock.display());
-        let help = format!("`rocmrpm requirements --resolve --chroot {}` writes it", workspace.chroot.name);
+    if flavor == Flavor::Ubuntu && !lock.is_file() {
+        let message = format!("cannot find {}, which lists what pip installs", lock.display());
+        let help = format!(
+            "run `rocmrpm requirements --resolve --chroot {}` to write it",
+            workspace.chroot.name
+        );
         return Err(Error::new(Kind::Usage, message).with_help(help));
     }
     Ok(())
@@ -97,13 +111,13 @@ pub(super) struct ImageCheck<'a> {
     schema: &'static str,
     /// The image.
     image: &'a str,
-    /// The flavour that its labels name.
-    flavour: &'a str,
+    /// The flavor that its labels name.
+    flavor: &'a str,
     /// The chroot.
     chroot: &'a str,
     /// The pin set.
     pins: &'a str,
-    /// The labels that differ; empty if the image is what the pin set says.
+    /// The labels that differ; empty if the image matches the pin set.
     differences: &'a [Difference],
 }
 
@@ -115,27 +129,34 @@ fn check(args: &args::ContainerCheck, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
     let found = Engine::of_machine()?.labels(&args.image)?;
-    let (flavour, differences) = container::check(&stack, &found, &args.image)?;
+    let (flavor, differences) = container::check(&stack, &found, &args.image)?;
     if args.json {
         shell.json(&ImageCheck {
             schema: ImageCheck::SCHEMA,
             image: &args.image,
-            flavour: flavour.name(),
+            flavor: flavor.name(),
             chroot: &workspace.chroot.name,
             pins: &workspace.pins.name,
             differences: &differences,
         })?;
     } else if differences.is_empty() {
-        shell.data(format!("{} is what the pin set `{}` says", args.image, workspace.pins.name))?;
+        shell.data(format!("{} matches the pin set `{}`", args.image, workspace.pins.name))?;
     } else {
         let mut table = Table::new(&["label", "image", "workspace"]);
         for difference in &differences {
             let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
-            table.row([difference.label.clone(), shown(&difference.image), shown(&difference.workspace)]);
+            table.row([
+                difference.label.clone(),
+                shown(&difference.image),
+                shown(&difference.workspace),
+            ]);
         }
         shell.data(table.text().trim_end())?;
         let differ = count(differences.len(), "label");
-        shell.talk(format!("{differ} of {} not what the pin set `{}` says", args.image, workspace.pins.name));
+        shell.talk(format!(
+            "{}: {differ} different from the pin set `{}`",
+            args.image, workspace.pins.name
+        ));
     }
     Ok(u8::from(!differences.is_empty()))
 }

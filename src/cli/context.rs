@@ -1,16 +1,23 @@
-//! Loads the workspace that the command line selects, as most commands do first.
+//! What several commands do first: load the workspace that the command line selects, and find what
+//! this machine knows about a destination.
 
 use std::path::Path;
 
 use super::args::Choice;
 use crate::closure::earlier;
-use crate::error::{Error, Problems};
-use crate::sources::Fetcher;
+use crate::error::{Error, IoError, Problems};
+use crate::index::publish::Destination;
+use crate::index::seen::Seen;
+use crate::sources::{Cache, Fetcher};
 use crate::stack::Stack;
 use crate::workspace::{Selection, Workspace, closure_not_written};
 
 /// Loads the workspace with the chosen chroot, pin set and overrides.
-pub fn workspace(dir: &Path, choice: &Choice, overrides: &[(String, String)]) -> Result<Workspace, Error> {
+pub fn workspace(
+    dir: &Path,
+    choice: &Choice,
+    overrides: &[(String, String)],
+) -> Result<Workspace, Error> {
     let selection = Selection {
         chroot: choice.chroot.clone(),
         pins: choice.pins.clone(),
@@ -43,4 +50,16 @@ pub fn check_closures<'w>(
         problems.0.extend(earlier::held_back(workspace)?);
     }
     if problems.0.is_empty() { Ok(()) } else { Err(problems.into()) }
+}
+
+/// Returns the record of the serial numbers that this machine has seen at a destination.
+pub fn seen(destination: &Destination, allow_rollback: bool) -> Result<Seen, Error> {
+    let place = match destination {
+        Destination::Folder(path) => std::path::absolute(path)
+            .map_err(IoError::doing("find the destination"))?
+            .to_string_lossy()
+            .into_owned(),
+        other => other.open(false)?.name(),
+    };
+    Ok(Seen::of(Cache::from_env()?.dir(), &place, allow_rollback))
 }

@@ -18,9 +18,15 @@ pub(super) fn run(args: &args::Copr, dir: &Path, shell: &Shell) -> Done {
     match args {
         args::Copr::Sync(args) => each(dir, &all, |target| sync::run(args, target, shell)),
         args::Copr::Push(args) => each(dir, &args.choice, |target| push::run(args, target, shell)),
-        args::Copr::Status(args) => each(dir, &args.choice, |target| status::run(args, target, shell)),
-        args::Copr::Watch(args) => each(dir, &args.choice, |target| watch::run(args, target, shell)),
-        args::Copr::Cancel(args) => each(dir, &args.choice, |target| watch::cancel(args, target, shell)),
+        args::Copr::Status(args) => {
+            each(dir, &args.choice, |target| status::run(args, target, shell))
+        }
+        args::Copr::Watch(args) => {
+            each(dir, &args.choice, |target| watch::run(args, target, shell))
+        }
+        args::Copr::Cancel(args) => {
+            each(dir, &args.choice, |target| watch::cancel(args, target, shell))
+        }
     }
 }
 
@@ -50,10 +56,13 @@ impl Target {
     /// mock-configs/ or of COPR.
     fn read(dir: &Path, choice: &args::Choice) -> Result<Vec<Self>, Error> {
         let default = args::Choice { chroot: None, pins: choice.pins.clone() };
-        let mut project = context::workspace(dir, &default, &[])?.copr.ok_or(CoprError::NoProjectFile)?;
+        let mut project =
+            context::workspace(dir, &default, &[])?.copr.ok_or(CoprError::NoProjectFile)?;
         if let Some(asked) = &choice.chroot {
             let known = project.chroots.iter().map(|chroot| chroot.definition.clone()).collect();
-            project.chroots.retain(|chroot| chroot.definition == *asked || chroot.name.value == *asked);
+            project
+                .chroots
+                .retain(|chroot| chroot.definition == *asked || chroot.name.value == *asked);
             if project.chroots.is_empty() {
                 return Err(CoprError::NotInProject { chroot: asked.clone(), known }.into());
             }

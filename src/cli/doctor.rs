@@ -26,15 +26,15 @@ const TOOLS: &[(&str, &str, bool, &str)] = &[
     ("clang++-19", "device code on Debian 12", false, "--version"),
     ("gpg", "signing the repository", false, "--version"),
     ("rpmsign", "signing packages", false, "--version"),
-    ("dnf", "installing what was built, and verifying it", false, "--version"),
+    ("dnf", "installing and verifying packages", false, "--version"),
     ("podman", "building container images", false, "--version"),
-    ("buildah", "building container images, and looking into them", false, "--version"),
-    ("uv", "pinning what the stack requires", false, "--version"),
+    ("buildah", "building and inspecting container images", false, "--version"),
+    ("uv", "resolving requirements", false, "--version"),
     ("rsync", "publishing to a host", false, "--version"),
     ("aws", "publishing to S3", false, "--version"),
 ];
 
-/// What `rocmrpm doctor --json` prints: what this machine has for builds.
+/// What `rocmrpm doctor --json` prints: the tools and properties of this machine.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Checkup {
@@ -43,11 +43,11 @@ pub(super) struct Checkup {
     machine: Machine,
     /// Programs that rocmrpm runs.
     tools: Vec<Tool>,
-    /// Sentences about chroots of the workspace whose release has reached its end of life.
+    /// Warnings about chroots of the workspace whose release has reached its end of life.
     end_of_life: Vec<String>,
 }
 
-/// What a machine is, as text for people.
+/// Properties of a machine, as text for people.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Machine {
@@ -75,10 +75,10 @@ struct Machine {
 struct Tool {
     /// Its name.
     tool: &'static str,
-    /// What it is for.
+    /// Its purpose.
     #[serde(rename = "for")]
     purpose: &'static str,
-    /// Whether nothing works without it.
+    /// Whether rocmrpm requires it.
     required: bool,
     /// Whether it was found.
     found: bool,
@@ -98,7 +98,7 @@ impl Machine {
         };
         let gpu_driver = match Path::new("/dev/kfd").exists() {
             true => "/dev/kfd",
-            false => "no /dev/kfd: nothing here runs device code",
+            false => "no /dev/kfd: device code cannot run here",
         };
         let hip = machine::hip_version(Path::new("/usr/include/hip/hip_version.h"));
         // The URL of the index may contain credentials.
@@ -111,7 +111,7 @@ impl Machine {
             free_memory: human_size(machine::available_memory()),
             hip: hip.unwrap_or_else(|| "no headers in /usr/include/hip".into()),
             gpu_driver: gpu_driver.to_owned(),
-            pip_index: pip_index.unwrap_or_else(|| "pip does not say".into()),
+            pip_index: pip_index.unwrap_or_else(|| "unknown".into()),
             cache: cache.unwrap_or_else(|error| error.to_string()),
         }
     }
@@ -135,17 +135,20 @@ pub(super) fn run(args: &args::Doctor, dir: &Path, shell: &Shell) -> Done {
     let mut missing = 0;
     let mut tools = Vec::new();
     for (name, purpose, required, option) in TOOLS {
-        let found =
-            if name.starts_with('/') { Path::new(name).exists() } else { find_program(name).is_some() };
+        let found = if name.starts_with('/') {
+            Path::new(name).exists()
+        } else {
+            find_program(name).is_some()
+        };
         let version = if found { version(name, option) } else { None };
         missing += usize::from(*required && !found);
         tools.push(Tool { tool: name, purpose, required: *required, found, version });
     }
     let machine = Machine::of_this();
-    let ended = ended(dir);
-    ended.iter().for_each(|text| shell.warning(text));
+    let end_of_life = end_of_life_warnings(dir);
+    end_of_life.iter().for_each(|text| shell.warning(text));
     if args.json {
-        shell.json(&Checkup { schema: Checkup::SCHEMA, machine, tools, end_of_life: ended })?;
+        shell.json(&Checkup { schema: Checkup::SCHEMA, machine, tools, end_of_life })?;
     } else {
         let mut table = Table::new(&["machine", ""]);
         for (name, value) in machine.rows() {
@@ -153,16 +156,22 @@ pub(super) fn run(args: &args::Doctor, dir: &Path, shell: &Shell) -> Done {
         }
         let mut text = table.text();
         text.push('\n');
-        let mut table = Table::new(&["tool", "is", "for", "version, or how to get it"]);
+        let mut table = Table::new(&["tool", "status", "for", "version, or how to get it"]);
         for Tool { tool: name, purpose, required, found, version } in &tools {
             let (style, state) = match (found, required) {
-                (true, _) => (Style::Good, "there"),
+                (true, _) => (Style::Good, "found"),
                 (false, true) => (Style::Bad, "missing"),
-                (false, false) => (Style::Dim, "absent"),
+                (false, false) => (Style::Dim, "not found"),
             };
-            let last = if *found { version.clone().unwrap_or_default() } else { install_help(name) };
+            let last =
+                if *found { version.clone().unwrap_or_default() } else { install_help(name) };
             let cell = |text: &str| (None, text.to_owned());
-            table.styled_row(vec![cell(name), (Some(style), state.to_owned()), cell(purpose), cell(&last)]);
+            table.styled_row(vec![
+                cell(name),
+                (Some(style), state.to_owned()),
+                cell(purpose),
+                cell(&last),
+            ]);
         }
         text.push_str(&table.text());
         shell.data(text)?;
@@ -172,7 +181,7 @@ pub(super) fn run(args: &args::Doctor, dir: &Path, shell: &Shell) -> Done {
 
 /// Lists the chroots of the workspace whose release has reached its end of life. Ignores errors in
 /// the workspace, which other commands report.
-fn ended(dir: &Path) -> Vec<String> {
+fn end_of_life_warnings(dir: &Path) -> Vec<String> {
     let Ok(workspace) = Workspace::load(dir, &Selection::default()) else { return Vec::new() };
     let mut chroots: Vec<_> = workspace.all_chroots().collect();
     chroots.sort_by_key(|chroot| &chroot.name);
@@ -198,13 +207,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_end_at_the_bracket_behind_the_number() {
+    fn removes_parentheses_after_the_version_number() {
         assert_eq!(plain_version("gpg (GnuPG) 2.2.40"), "gpg (GnuPG) 2.2.40");
         assert_eq!(plain_version("Version: 0.17.3 (Features: DeltaRPM)"), "Version: 0.17.3");
     }
 
     #[test]
-    fn credentials_are_not_shown() {
+    fn hides_credentials() {
         assert_eq!(shown_url("https://u:p@h/simple"), "https://h/simple");
         assert_eq!(shown_url("https://h/simple"), "https://h/simple");
     }

@@ -1,5 +1,5 @@
-//! Tests the JSON Schemas of all documents and TOML files in `docs/schemas/`, and the list of
-//! documents in `docs/architecture.md`. `UPDATE_GOLDEN=1 cargo test --lib documents` writes them.
+//! Tests the JSON Schemas of all documents and TOML files in `docs/schemas/`.
+//! `UPDATE_GOLDEN=1 cargo test --lib documents` writes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,17 +10,18 @@ use super::build::documents::{RunDocument, SourcesReport, SpecsReport};
 use super::copr::{push::PushReport, status::StatusReport, sync::SyncReport};
 use super::pins::{check::CheckReport, derive::DeriveReport, outdated::OutdatedReport};
 use super::{
-    audit::OfflineAudit, container::ImageCheck, doctor::Checkup, explain::Rules, index::IndexReport,
-    lint::LintReport, lock::LockReport, patch::PatchRefresh, patch::PatchStatus, plan::PlanReport,
-    publish::PublishReport, publish_repository::RepositoryReport, render::RenderReport,
-    requirements::RequirementsReport, verify::VerifyReport, wheel::WheelReport, wheel::WheelVerification,
+    audit::OfflineAudit, container::ImageCheck, doctor::Checkup, explain::Rules,
+    index::IndexReport, lint::LintReport, lock::LockReport, patch::PatchRefresh,
+    patch::PatchStatus, plan::PlanReport, publish::PublishReport,
+    publish_repository::RepositoryReport, render::RenderReport, requirements::RequirementsReport,
+    verify::VerifyReport, wheel::WheelReport, wheel::WheelVerification,
 };
 use crate::document::{file_name, schema_of};
 use crate::report::{AuditReport, ClosureReport, DiffReport, WhyReport};
 use crate::workspace::keys::{TomlSchemas, toml_schemas};
 
 /// Returns the schemas of all documents by name, such as `rocmrpm/plan/2`.
-fn documents() -> BTreeMap<String, Value> {
+pub(super) fn documents() -> BTreeMap<String, Value> {
     let mut all = rocmrpm_core::documents();
     all.extend([
         schema_of::<AuditReport<'_>>(),
@@ -55,13 +56,14 @@ fn documents() -> BTreeMap<String, Value> {
         schema_of::<WhyReport<'_>>(),
     ]);
     let count = all.len();
-    let named = all.into_iter().map(|schema| (schema["title"].as_str().unwrap().to_owned(), schema));
+    let named =
+        all.into_iter().map(|schema| (schema["title"].as_str().unwrap().to_owned(), schema));
     let named: BTreeMap<String, Value> = named.collect();
-    assert_eq!(named.len(), count, "two documents have one name");
+    assert_eq!(named.len(), count, "two documents have the same name");
     named
 }
 
-fn in_docs(name: &str) -> PathBuf {
+pub(super) fn in_docs(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name)
 }
 
@@ -85,7 +87,7 @@ fn names_in(dir: &Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn schemas_follow_from_the_structs() {
+fn schemas_match_the_structs() {
     let mut files = BTreeSet::new();
     for (name, schema) in documents() {
         let file = file_name(&name);
@@ -94,22 +96,6 @@ fn schemas_follow_from_the_structs() {
     }
     files.insert("toml".to_owned());
     assert_eq!(names_in(&in_docs("schemas")), files);
-}
-
-#[test]
-fn docs_list_every_document() {
-    const START: &str = "| `\"schema\"` | document |\n|---|---|\n";
-    let path = in_docs("architecture.md");
-    let text = fs_err::read_to_string(&path).unwrap();
-    let (before, rest) = text.split_once(START).expect("docs/architecture.md has the table of documents");
-    let end = rest.find("\n\n").unwrap();
-    let row = |(name, schema): (&String, &Value)| {
-        let description = schema["description"].as_str().unwrap();
-        let description = description.split_once('\n').map_or(description, |(first, _)| first);
-        format!("| [`{name}`](schemas/{}) | {description} |\n", file_name(name))
-    };
-    let rows: String = documents().iter().map(row).collect();
-    assert_file(&path, &format!("{before}{START}{}{}", rows.trim_end(), &rest[end..]));
 }
 
 /// Calls `check` with every object schema that has properties, and its location.
@@ -141,7 +127,10 @@ fn every_key_is_described_and_in_snake_case() {
                 assert!(is_snake(key), "{at}: `{key}`");
                 // The keys of a variant that has no fields with names: the variant is described.
                 let variant = at.ends_with("/oneOf") && object["description"].is_string();
-                assert!(property["description"].is_string() || variant, "{at}: `{key}` is not described");
+                assert!(
+                    property["description"].is_string() || variant,
+                    "{at}: `{key}` is not described"
+                );
             }
         });
     }
@@ -149,10 +138,10 @@ fn every_key_is_described_and_in_snake_case() {
 }
 
 #[test]
-fn schemas_of_toml_files_follow_from_their_readers() {
+fn schemas_of_toml_files_match_their_readers() {
     let TomlSchemas { schemas, undescribed, unknown } = toml_schemas();
     assert_eq!(undescribed, BTreeSet::new(), "keys.toml lacks descriptions");
-    assert_eq!(unknown, BTreeSet::new(), "keys.toml describes what no reader asks for");
+    assert_eq!(unknown, BTreeSet::new(), "keys.toml describes keys that no reader uses");
     let mut files = BTreeSet::new();
     for (name, schema) in schemas {
         let file = format!("{name}.schema.json");
@@ -166,7 +155,10 @@ fn schemas_of_toml_files_follow_from_their_readers() {
 fn mistakes(schemas: &BTreeMap<&str, Value>, name: &str, text: &str) -> Vec<String> {
     let validator = jsonschema::draft202012::new(&schemas[name]).unwrap();
     let file = serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap();
-    validator.iter_errors(&file).map(|error| format!("{}: {error}", error.instance_path())).collect()
+    validator
+        .iter_errors(&file)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect()
 }
 
 #[test]
@@ -178,7 +170,9 @@ fn toml_files_of_this_repository_follow_their_schemas() {
         for folder in ["", "copr", "mock-configs", "pins", "specs-templates"] {
             let depth = if folder.is_empty() { 1 } else { 8 };
             let files = walkdir::WalkDir::new(root.join(folder)).max_depth(depth);
-            for file in files.into_iter().filter_map(Result::ok).filter(|file| file.file_type().is_file()) {
+            for file in
+                files.into_iter().filter_map(Result::ok).filter(|file| file.file_type().is_file())
+            {
                 let path = file.path().strip_prefix(&root).unwrap().to_str().unwrap();
                 let Some(name) = super::schemas::schema(path) else { continue };
                 let text = fs_err::read_to_string(file.path()).unwrap();
@@ -202,6 +196,7 @@ fn schemas_of_toml_files_refuse_unknown_keys_and_wrong_types() {
         ("pins", "[x]\nsdist = \"x\"\n"),
         ("chroot", "rocm-provider = \"x\"\nrepositories = [\"x\"]\n"),
         ("provider", "prefix = \"/usr\"\npackages = \"fedora\"\n"),
+        ("upstreams", "[[file]]\nof = \"x\"\nreader = \"toml\"\nfacts = []\n"),
         ("copr-project", "owner = \"a\"\nproject = \"p\"\n[chroot.f43]\nrepository = []\n"),
     ] {
         assert_eq!(mistakes(&schemas, name, text).len(), 1, "{name}: {text}");

@@ -20,13 +20,12 @@ pub(super) fn run(args: &args::EnterShell, dir: &Path, shell: &Shell) -> Done {
         shell.status(Style::Good, "Entering", folder.display());
         return Ok(command.interactive()?);
     }
-    let none = Error::new(Kind::Usage, format!("`{}` has no build root to enter", component.name)).with_help(
-        format!(
-            "a failed build leaves one, a good build removes it: {} build {}",
+    let none = Error::new(Kind::Usage, format!("`{}` has no build root to enter", component.name))
+        .with_help(format!(
+            "only a failed build leaves one: {} build {}",
             own_program(),
             component.name
-        ),
-    );
+        ));
     if workspace.chroot.is_host() {
         return Err(none);
     }

@@ -14,7 +14,7 @@ use crate::text::visible;
 
 /// The subject of an ID.
 #[derive(Clone, Copy)]
-enum Entry {
+enum Topic {
     /// A rule of inspection or lint.
     Rule(&'static Rule),
     /// A cause of failed builds.
@@ -28,22 +28,22 @@ pub(super) fn run(args: &args::Explain, shell: &Shell) -> Done {
     } else {
         shell.data(match wanted {
             None => format!("{}\n{}", rules_text(), causes_text()),
-            Some(Entry::Rule(rule)) => rule_text(rule),
-            Some(Entry::Cause(cause)) => cause_text(cause),
+            Some(Topic::Rule(rule)) => rule_text(rule),
+            Some(Topic::Cause(cause)) => cause_text(cause),
         })?;
     }
     Ok(0)
 }
 
-fn find(id: &str) -> Result<Entry, Error> {
-    let found = rule(id).or_else(|| lint::rule(id)).map(Entry::Rule);
-    found.or_else(|| cause(id).map(Entry::Cause)).ok_or_else(|| {
-        let message = format!("there is no rule `{}`, and no cause of failed builds", visible(id));
+fn find(id: &str) -> Result<Topic, Error> {
+    let found = rule(id).or_else(|| lint::rule(id)).map(Topic::Rule);
+    found.or_else(|| cause(id).map(Topic::Cause)).ok_or_else(|| {
+        let message = format!("there is no rule or cause of failed builds named `{}`", visible(id));
         let error = Error::new(Kind::Usage, message);
         let rules = RULES.iter().chain(lint::RULES).map(|rule| rule.id.as_str());
         match nearest(id, rules.chain(causes().iter().map(|cause| cause.id.as_str()))) {
             Some(near) => error.with_help(format!("did you mean `{near}`?")),
-            None => error.with_help("`rocmrpm explain` lists all of them"),
+            None => error.with_help("run `rocmrpm explain` to list them all"),
         }
     })
 }
@@ -54,7 +54,7 @@ fn find(id: &str) -> Result<Entry, Error> {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Rules {
     schema: &'static str,
-    /// Counts up when a rule changes what it finds.
+    /// Incremented when a rule changes what it finds.
     rules_version: u32,
     /// The rules, by group.
     rules: Vec<RuleEntry>,
@@ -70,13 +70,13 @@ struct RuleEntry {
     id: RuleId,
     /// The group that it belongs to.
     group: &'static str,
-    /// How bad its findings are.
+    /// The severity of its findings.
     severity: Severity,
     /// What it finds.
     what: &'static str,
     /// Why that matters.
     why: &'static str,
-    /// Where it happened to real packages; null if no incident is known.
+    /// An incident with real packages; null if none is known.
     incident: Option<&'static str>,
     /// How to fix it.
     help: &'static str,
@@ -88,19 +88,19 @@ struct RuleEntry {
 struct CauseEntry {
     /// The stable name.
     id: &'static str,
-    /// What has to be changed.
+    /// What has to change.
     kind: CauseKind,
     /// The phases of a build in which it occurs; empty for all.
     phases: &'static [Phase],
     /// Whether other causes are more likely if their patterns match as well.
     general: bool,
-    /// What the log says: texts that match a whole line or several, with captures.
+    /// Patterns in the log; each matches one or more whole lines, with captures.
     patterns: Vec<&'static str>,
-    /// What the cause is; `{1}` and `{2}` stand for captures.
+    /// The cause; `{1}` and `{2}` stand for captures.
     cause: &'static str,
     /// How to fix it.
     help: &'static str,
-    /// Where such a log was seen.
+    /// Where such a log occurred.
     seen: &'static str,
 }
 
@@ -108,13 +108,14 @@ impl Document for Rules {
     const SCHEMA: &'static str = "rocmrpm/rules/2";
 }
 
-fn document(wanted: Option<Entry>) -> Rules {
-    let rules =
-        rule_groups().into_iter().flat_map(|(group, rules)| rules.iter().map(move |rule| (group, rule)));
+fn document(wanted: Option<Topic>) -> Rules {
+    let rules = rule_groups()
+        .into_iter()
+        .flat_map(|(group, rules)| rules.iter().map(move |rule| (group, rule)));
     let rules = rules.filter(|(_, rule)| match wanted {
         None => true,
-        Some(Entry::Rule(wanted)) => wanted.id == rule.id,
-        Some(Entry::Cause(_)) => false,
+        Some(Topic::Rule(wanted)) => wanted.id == rule.id,
+        Some(Topic::Cause(_)) => false,
     });
     let rules = rules.map(|(group, &Rule { id, severity, what, why, incident, help })| {
         let incident = Some(incident).filter(|incident| !incident.is_empty());
@@ -122,13 +123,14 @@ fn document(wanted: Option<Entry>) -> Rules {
     });
     let causes = causes().iter().filter(|cause| match wanted {
         None => true,
-        Some(Entry::Rule(_)) => false,
-        Some(Entry::Cause(wanted)) => wanted.id == cause.id,
+        Some(Topic::Rule(_)) => false,
+        Some(Topic::Cause(wanted)) => wanted.id == cause.id,
     });
-    let causes = causes.map(|Cause { id, kind, phases, general, every: _, patterns, cause, help, seen }| {
-        let patterns = patterns.iter().map(Pattern::as_str).collect();
-        CauseEntry { id, kind: *kind, phases, general: *general, patterns, cause, help, seen }
-    });
+    let causes =
+        causes.map(|Cause { id, kind, phases, general, every: _, patterns, cause, help, seen }| {
+            let patterns = patterns.iter().map(Pattern::as_str).collect();
+            CauseEntry { id, kind: *kind, phases, general: *general, patterns, cause, help, seen }
+        });
     Rules {
         schema: Rules::SCHEMA,
         rules_version: RULES_VERSION,

@@ -48,7 +48,7 @@ fn write(args: &args::Index, dir: &Path, shell: &Shell) -> Done {
     let written = write_index(&wheels, &workspace, &progress)?;
     drop(progress);
     if wheels.is_empty() {
-        shell.warning(super::wheel::none(&workspace));
+        shell.warning(super::wheel::no_wheels(&workspace));
     }
     let url = file_url(&written.simple);
     if args.json {

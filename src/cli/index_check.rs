@@ -12,7 +12,7 @@ use crate::index::folder::Folder;
 use crate::index::listing::Listing;
 use crate::index::manifest;
 use crate::index::outside;
-use crate::index::place::Place;
+use crate::index::place::IndexStorage;
 use crate::index::seen::Seen;
 use crate::index::web::Web;
 use crate::report::{Shell, count, index_check_text};
@@ -62,11 +62,11 @@ pub(super) fn run(args: &args::IndexCheck, dir: &Path, shell: &Shell) -> Done {
     let unreachable = report.unchecked.iter().filter(|unchecked| unchecked.unreachable).count();
     if unreachable > 0 {
         let message = format!(
-            "{} could not be checked: an outside index cannot be reached",
+            "{} could not be checked: an external index is unreachable",
             count(unreachable, "requirement")
         );
         return Err(Error::new(Kind::Network, message)
-            .with_help("run the same command again later, or with `--offline` to check the rest alone"));
+            .with_help("try again later, or pass `--offline` to check only the rest"));
     }
     Ok(0)
 }
@@ -75,14 +75,14 @@ pub(super) fn run(args: &args::IndexCheck, dir: &Path, shell: &Shell) -> Done {
 fn check_manifest(
     args: &args::IndexCheck,
     workspace: &Workspace,
-    place: &dyn Place,
+    place: &dyn IndexStorage,
     report: &mut Report,
 ) -> Result<(), Error> {
     let public = match (&args.key, &workspace.manifest.signing_key) {
         (Some(path), _) => fs_err::read(path).map_err(IoError::doing("read the public key"))?,
         (None, Some(key)) => Signer::find(key, &workspace.manifest.name)?.public().to_vec(),
         (None, None) => {
-            let message = format!("no key is known that signs {}", place.name());
+            let message = format!("no public key is known for {}", place.name());
             return Err(Error::new(Kind::Usage, message)
                 .with_help("pass the public key of the index with `--key FILE`"));
         }

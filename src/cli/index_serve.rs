@@ -33,13 +33,16 @@ pub(super) fn run(args: &args::IndexServe, dir: &Path, shell: &Shell) -> Done {
             address.ip().to_string()
         };
         shell.warning(format!(
-            "listening on {whom}: whoever reaches them reads the index, without encryption"
+            "listening on {whom}: anyone who can connect can read the index, without encryption"
         ));
     }
     shell.status(Style::Good, "Serving", format!("{}, until Ctrl-C", root.display()));
     let names = distributions(&root.join(&views[0]));
-    let trusted =
-        if near.ip().is_loopback() { String::new() } else { format!(" --trusted-host {}", near.ip()) };
+    let trusted = if near.ip().is_loopback() {
+        String::new()
+    } else {
+        format!(" --trusted-host {}", near.ip())
+    };
     shell.talk(format!("  pip install --index-url {}{trusted} {names}", urls[0]));
     shell.talk(format!("  uv pip install --default-index {} {names}", urls[0]));
     let log = |served: &Served| show(shell, served);
@@ -78,7 +81,7 @@ fn show(shell: &Shell, served: &Served) {
         _ => Style::Bad,
     };
     let (method, target) = match served.method.as_str() {
-        "" => ("?", "no valid request".to_owned()),
+        "" => ("?", "invalid request".to_owned()),
         method => (method, visible(&served.target)),
     };
     let mut facts = vec![human_size(served.bytes)];
@@ -89,13 +92,17 @@ fn show(shell: &Shell, served: &Served) {
         facts.push(human_time(served.took.as_secs_f64()));
     }
     if !served.complete {
-        facts.push("broken off".into());
+        facts.push("aborted".into());
     }
     if !served.client.ip().is_loopback() {
         facts.push(format!("to {}", served.client.ip()));
     }
-    let asked = Style::Dim.paint(format!("({})", facts.join(", ")));
-    shell.status(style, &served.status.to_string(), format!("{} {target} {asked}", visible(method)));
+    let details = Style::Dim.paint(format!("({})", facts.join(", ")));
+    shell.status(
+        style,
+        &served.status.to_string(),
+        format!("{} {target} {details}", visible(method)),
+    );
 }
 
 #[cfg(test)]
@@ -103,8 +110,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_listens_everywhere_is_reached_here() {
-        for (listens, reached) in [("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("192.0.2.7", "192.0.2.7")] {
+    fn servers_on_all_addresses_are_reachable_on_loopback() {
+        for (listens, reached) in
+            [("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("192.0.2.7", "192.0.2.7")]
+        {
             assert_eq!(reachable(listens.parse().unwrap()), reached.parse::<IpAddr>().unwrap());
         }
     }

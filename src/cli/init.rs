@@ -15,9 +15,18 @@ use crate::workspace::check_inputs;
 /// quickstart example, so that there is only one copy.
 const FILES: &[(&str, &str)] = &[
     ("mock-configs/host.toml", include_str!("../../examples/quickstart/mock-configs/host.toml")),
-    ("mock-configs/fedora-43.toml", include_str!("../../examples/quickstart/mock-configs/fedora-43.toml")),
-    ("mock-configs/mock.cfg.tera", include_str!("../../examples/quickstart/mock-configs/mock.cfg.tera")),
-    ("mock-configs/rocm/host.toml", include_str!("../../examples/quickstart/mock-configs/rocm/host.toml")),
+    (
+        "mock-configs/fedora-43.toml",
+        include_str!("../../examples/quickstart/mock-configs/fedora-43.toml"),
+    ),
+    (
+        "mock-configs/mock.cfg.tera",
+        include_str!("../../examples/quickstart/mock-configs/mock.cfg.tera"),
+    ),
+    (
+        "mock-configs/rocm/host.toml",
+        include_str!("../../examples/quickstart/mock-configs/rocm/host.toml"),
+    ),
     (
         "mock-configs/rocm/fedora.toml",
         include_str!("../../examples/quickstart/mock-configs/rocm/fedora.toml"),
@@ -34,8 +43,14 @@ const FILES: &[(&str, &str)] = &[
         "specs-templates/_shared/build-env.tera",
         include_str!("../../examples/quickstart/specs-templates/_shared/build-env.tera"),
     ),
-    ("specs-templates/_shared/edits.tera", include_str!("../../specs-templates/_shared/edits.tera")),
-    ("pins/stable.toml", "# One table per component: version and source. `rocmrpm add NAME` adds one.\n"),
+    (
+        "specs-templates/_shared/edits.tera",
+        include_str!("../../specs-templates/_shared/edits.tera"),
+    ),
+    (
+        "pins/stable.toml",
+        "# One table per component: version and source. `rocmrpm add NAME` adds one.\n",
+    ),
     (".gitignore", "/build/\n"),
 ];
 
@@ -43,14 +58,19 @@ const FILES: &[(&str, &str)] = &[
 const FOLDERS: &[&str] = &["copr", "mock-configs", "pins", "specs-templates"];
 
 pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
-    let action = || IoError::doing(format!("make a workspace in `{}`", dir.display()));
-    let targets =
-        args.gpu_targets.iter().map(|name| inspect::target(name)).collect::<Result<Vec<_>, Error>>()?;
+    let action = || IoError::doing(format!("create a workspace in `{}`", dir.display()));
+    let targets = args
+        .gpu_targets
+        .iter()
+        .map(|name| inspect::target(name))
+        .collect::<Result<Vec<_>, Error>>()?;
     fs_err::create_dir_all(dir).map_err(action())?;
     let root = fs_err::canonicalize(dir).map_err(action())?;
     if root.join("rocmrpm.toml").exists() {
-        let message = format!("`{}` is a workspace already", root.display());
-        return Err(Error::new(Kind::Usage, message).with_help("`rocmrpm add NAME` adds a component to it"));
+        let message = format!("`{}` is already a workspace", root.display());
+        return Err(
+            Error::new(Kind::Usage, message).with_help("add a component with `rocmrpm add NAME`")
+        );
     }
     check_inputs(&root)?;
     // Existing files may come from an untrusted source.
@@ -58,9 +78,10 @@ pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
     let folder = root.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let name = args.name.clone().unwrap_or(folder);
     if !is_plain(&name) {
-        let message = format!("`{}` cannot be the stack's name", visible(&name));
+        let message = format!("`{}` is not a valid name for a stack", visible(&name));
         let error = Error::new(Kind::Usage, message);
-        return Err(error.with_help("choose one of letters, digits and `-`: `rocmrpm init --name NAME`"));
+        return Err(error
+            .with_help("choose a name of letters, digits, and `-`: `rocmrpm init --name NAME`"));
     }
     let targets: Vec<String> = targets.iter().map(|target| format!("\"{target}\"")).collect();
     let manifest = format!(
@@ -68,8 +89,8 @@ pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
          gpu-targets = [{}]\ndefault-chroot = \"fedora-43\"\ndefault-pins = \"stable\"\n\n\
          [wheels]\n# Where installed wheels find ROCm: \"system\" is the distribution's RPMs,\n\
          # \"rocm-sdk\" AMD's rocm-sdk wheels.\nrocm = \"system\"\n\n\
-         [index]\n# Where requirements come from that the stack does not have;\n\
-         # \"pip\" is the index that this machine's pip uses.\noutside = [\"pip\"]\n",
+         [index]\n# Where requirements come from that the stack does not provide;\n\
+         # \"pip\" is the index that pip uses on this machine.\noutside = [\"pip\"]\n",
         toml_edit::Value::from(name.as_str()),
         targets.join(", "),
     );
@@ -85,11 +106,15 @@ pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
     let manifest = schemas::with_line("rocmrpm.toml", &manifest);
     files::write_atomically(&root.join("rocmrpm.toml"), manifest).map_err(action())?;
     if is_new && let Err(error) = TrustList::of_user().and_then(|list| list.add(&root)) {
-        shell.warning(format!("{error}; commands ask before they run the workspace's code"));
+        shell.warning(format!("{error}; commands will ask before running the workspace's code"));
     }
-    shell.status(Style::Good, "Made", format!("the workspace `{name}` in {}", root.display()));
+    shell.status(Style::Good, "Created", format!("the workspace `{name}` in {}", root.display()));
     let next = Style::Note.paint("next:");
-    shell.talk(format!("\n{next} add a component: `rocmrpm add NAME`, then build it on this machine with"));
-    shell.talk("      `rocmrpm build --chroot host`, or with mock in the default chroot: `rocmrpm build`");
+    shell.talk(format!(
+        "\n{next} add a component: `rocmrpm add NAME`, then build it on this machine with"
+    ));
+    shell.talk(
+        "      `rocmrpm build --chroot host`, or with mock in the default chroot: `rocmrpm build`",
+    );
     Ok(0)
 }

@@ -32,7 +32,8 @@ pub(super) fn run(args: &args::Inspect, dir: &Path, shell: &Shell) -> Done {
         _ if args.json => json(&report)?,
         ReportFormat::Json => json(&report)?,
         ReportFormat::Text => {
-            let options = TextOptions { verbose: args.verbose, color: true, explain: "rocmrpm explain" };
+            let options =
+                TextOptions { verbose: args.verbose, color: true, explain: "rocmrpm explain" };
             to_text(&report, options)
         }
         ReportFormat::Html => to_html(&report),
@@ -78,13 +79,17 @@ fn built_in(path: &Path) -> Option<(PathBuf, String)> {
     below.windows(3).rev().find_map(|parts| {
         let [root, build, chroot] = parts else { return None };
         let name = chroot.file_name()?.to_str()?;
-        let defined =
-            root.join(MANIFEST).is_file() && root.join("mock-configs").join(format!("{name}.toml")).is_file();
+        let defined = root.join(MANIFEST).is_file()
+            && root.join("mock-configs").join(format!("{name}.toml")).is_file();
         (defined && build.file_name()? == "build").then(|| (root.to_path_buf(), name.to_owned()))
     })
 }
 
-fn of_workspace(dir: &Path, chroot: Option<String>, component: Option<&str>) -> Result<Expectations, Error> {
+fn of_workspace(
+    dir: &Path,
+    chroot: Option<String>,
+    component: Option<&str>,
+) -> Result<Expectations, Error> {
     let workspace = &Workspace::load(dir, &Selection { chroot, ..Selection::default() })?;
     match component {
         Some(name) => build::expectations(&Stack::new(workspace)?, workspace.component(name)?),
@@ -116,7 +121,7 @@ pub(super) fn target(name: &str) -> Result<GpuTarget, Error> {
         let error = Error::new(Kind::Usage, format!("unknown GPU target `{name}`"));
         match nearest(name, GpuTarget::known()) {
             Some(near) => error.with_help(format!("did you mean `{near}`?")),
-            None => error.with_help("GPU targets are LLVM's names, such as `gfx1151`"),
+            None => error.with_help("use LLVM's name of the target, such as `gfx1151`"),
         }
     })
 }

@@ -31,6 +31,6 @@ pub(super) fn show(proof: &Proof, chroot: &str, shell: &Shell) -> Result<(), Err
         shell.talk(format!("{} {note}", Style::Dim.paint("note:")));
     }
     NotInstallable::of(&proof.findings, "the stack", chroot)?;
-    shell.status(Style::Good, "Proved", install_summary(proof));
+    shell.status(Style::Good, "Verified", install_summary(proof));
     Ok(())
 }

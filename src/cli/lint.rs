@@ -18,7 +18,7 @@ use crate::spec::{self, History};
 use crate::stack::Stack;
 use crate::workspace::{Component, Source, Workspace};
 
-/// What `rocmrpm lint --json` prints: what is wrong with specs.
+/// What `rocmrpm lint --json` prints: findings in specs.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct LintReport<'a> {
@@ -29,7 +29,7 @@ pub(super) struct LintReport<'a> {
     pins: &'a str,
     /// The specs that were checked.
     specs: Vec<CheckedSpec<'a>>,
-    /// What is wrong, worst first.
+    /// The findings, worst first.
     findings: &'a [Finding],
     /// Findings that a waiver accepted, with its reason.
     waived: &'a [Waived],
@@ -80,11 +80,12 @@ pub(super) fn run(args: &args::Lint, dir: &Path, shell: &Shell) -> Done {
         None => {
             let wanted = stack.named(&args.components)?;
             let is_wanted = |component: &Component| wanted.iter().any(|w| w.name == component.name);
-            let mut own: Vec<_> = own.into_iter().filter(|(component, _)| is_wanted(component)).collect();
+            let mut own: Vec<_> =
+                own.into_iter().filter(|(component, _)| is_wanted(component)).collect();
             for (component, spec) in &mut own {
                 spec.words = words(&workspace, component);
             }
-            tell_unread(&own, shell);
+            note_missing_sources(&own, shell);
             own.into_iter().map(|(_, spec)| spec).collect()
         }
     };
@@ -112,13 +113,13 @@ pub(super) fn run(args: &args::Lint, dir: &Path, shell: &Shell) -> Done {
 }
 
 /// Lists the components whose sources are not in the cache.
-fn tell_unread(specs: &[(&Component, Spec<'_>)], shell: &Shell) {
+fn note_missing_sources(specs: &[(&Component, Spec<'_>)], shell: &Shell) {
     let unread = specs.iter().filter(|(_, spec)| spec.words.is_none());
     let unread: Vec<&str> = unread.map(|(component, _)| component.name.as_str()).collect();
     if !unread.is_empty() {
         shell.talk(format!(
             "{} exports are not compared with sources that are not in the cache: {}; \
-             `rocmrpm build --until sources` fetches them",
+             fetch them with `rocmrpm build --until sources`",
             Style::Dim.paint("note:"),
             unread.join(", ")
         ));
@@ -143,19 +144,29 @@ fn of_components<'s>(stack: &Stack<'s>) -> Result<Vec<(&'s Component, Spec<'s>)>
         files::write_if_changed(&path, &rendered.text)
             .map_err(IoError::doing(format!("write `{}`", path.display())))?;
         let file = shown(workspace, &path);
-        let template =
-            fs_err::read_to_string(&component.template).map_err(IoError::doing("read a template"))?;
+        let template = fs_err::read_to_string(&component.template)
+            .map_err(IoError::doing("read a template"))?;
         let version = &workspace.pin(component).version;
         specs.push((
             component,
             Spec {
-                sections: lint::expand(&rendered.text, &file, None, &workspace.chroot, &workspace.root)?,
+                sections: lint::expand(
+                    &rendered.text,
+                    &file,
+                    None,
+                    &workspace.chroot,
+                    &workspace.root,
+                )?,
                 file,
                 written: (shown(workspace, &component.template), template),
                 prefix: workspace.provider.prefix.clone(),
                 own: Some(Own {
                     file: component.file.name.clone(),
-                    env: component.env.iter().map(|(name, at)| (name.as_str(), at.value.as_str())).collect(),
+                    env: component
+                        .env
+                        .iter()
+                        .map(|(name, at)| (name.as_str(), at.value.as_str()))
+                        .collect(),
                     patches: component.patches_for(version).collect(),
                     edits: component.edits_for(version).collect(),
                     waivers: &component.lint_waivers,
@@ -184,7 +195,11 @@ fn words(workspace: &Workspace, component: &Component) -> Option<Words> {
 }
 
 /// Reads a spec that does not belong to a component.
-fn of_file(path: &Path, source: Option<&Path>, workspace: &Workspace) -> Result<Spec<'static>, Error> {
+fn of_file(
+    path: &Path,
+    source: Option<&Path>,
+    workspace: &Workspace,
+) -> Result<Spec<'static>, Error> {
     let file = path.display().to_string();
     let bytes = fs_err::read(path).map_err(IoError::doing(format!("read `{file}`")))?;
     let text = String::from_utf8_lossy(&bytes).into_owned();

@@ -30,7 +30,13 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
     let old_lock = Lock::read(&old, &mut problems);
     // Reads the pins without the lock file, which fills in missing values in the workspace's own
     // pins.
-    let pins = PinSet::read(&set.name, set.file.clone(), &Lock::default(), &Overrides::new(), &mut problems);
+    let pins = PinSet::read(
+        &set.name,
+        set.file.clone(),
+        &Lock::default(),
+        &Overrides::new(),
+        &mut problems,
+    );
     if !problems.is_empty() {
         return Err(Problems(problems).into());
     }
@@ -42,8 +48,10 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
     drop(progress);
     let text = locked.lock.text();
     let differs = text != old.text;
-    let diff =
-        similar::TextDiff::from_lines(&old.text, &text).unified_diff().header(&shown, &shown).to_string();
+    let diff = similar::TextDiff::from_lines(&old.text, &text)
+        .unified_diff()
+        .header(&shown, &shown)
+        .to_string();
     // Written only if every source was resolved: a partial lock file would look complete.
     if !args.check && differs {
         files::write_durably(&path, &text).map_err(IoError::doing(format!("write `{shown}`")))?;
@@ -68,7 +76,7 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
     }
     if !locked.unseen.is_empty() {
         shell.warning(format!(
-            "{} not in the cache, and recorded by digest or commit alone: {}",
+            "{} not in the cache, recorded only by digest or commit: {}",
             count(locked.unseen.len(), "source"),
             locked.unseen.join(", ")
         ));
@@ -76,7 +84,7 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
     let unmoved = locked.lock.unmoved_since(&old_lock);
     if !unmoved.is_empty() {
         shell.warning(format!(
-            "another version with the same commit or digest as before: {}; is it that version's?",
+            "the version changed, but the commit or digest did not: {}; check the pins",
             unmoved.join(", ")
         ));
     }
@@ -86,10 +94,10 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
             shell.status(Style::Bad, "Differs", sources);
             let help = match locked.lock.learned_since(&old_lock) {
                 Some(names) => format!(
-                    "what it has is right; `rocmrpm lock` adds what it lacks of {}, locked without being reached",
+                    "run `rocmrpm lock` to complete the entries of {}, which were unreachable when locked",
                     names.join(", ")
                 ),
-                None => "`rocmrpm lock` writes it anew".to_owned(),
+                None => "run `rocmrpm lock` to update it".to_owned(),
             };
             shell.talk(format!("\n{} {help}", Style::Note.paint("help:")));
             return Ok(1);
@@ -101,16 +109,16 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
     Ok(0)
 }
 
-/// What `rocmrpm lock --json` prints: the sources of a pin set, as the lock file has them.
+/// What `rocmrpm lock --json` prints: the locked sources of a pin set.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct LockReport<'a> {
     schema: &'static str,
     /// The pin set.
     pins: &'a str,
-    /// The lock file, from the workspace's folder on.
+    /// The lock file, relative to the workspace.
     file: &'a str,
-    /// Whether the file differed from what it should be.
+    /// Whether the file was out of date.
     differs: bool,
     /// Whether it was written.
     written: bool,

@@ -5,6 +5,7 @@ mod args;
 mod audit;
 mod build;
 mod closure;
+mod complete;
 mod completions;
 mod container;
 mod context;
@@ -22,12 +23,16 @@ mod inspect;
 mod install;
 mod lint;
 mod lock;
+mod man;
 mod patch;
 mod pins;
 mod plan;
 mod prep;
 mod publish;
 mod publish_repository;
+#[cfg(test)]
+#[path = "tests/reference/mod.rs"]
+mod reference;
 mod render;
 mod reproduce;
 mod requirements;
@@ -47,6 +52,9 @@ use args::{Arguments, Command};
 
 /// Runs the program and returns its exit code.
 pub fn main() -> ExitCode {
+    if let Some(code) = complete::answer() {
+        return code;
+    }
     install_panic_report();
     let arguments = Arguments::parse();
     arguments.color.apply();
@@ -94,16 +102,21 @@ fn run(arguments: &Arguments, shell: &Shell) -> Done {
         Command::Trust(command) => trust::run(command, &dir, shell),
         Command::Doctor(command) => doctor::run(command, &dir, shell),
         Command::Completions(command) => completions::run(command, shell),
+        Command::Man(command) => man::run(command, shell),
     }
 }
 
-/// Makes a panic report a bug in rocmrpm, with a request to report it.
+/// Reports panics as bugs in rocmrpm.
 fn install_panic_report() {
     std::panic::set_hook(Box::new(|info| {
         let shell = Shell::new(false);
         shell.line(format!("internal error: {info}"));
         let words: Vec<String> = std::env::args().collect();
-        shell.line(format!("  rocmrpm {} was called as: {}", env!("CARGO_PKG_VERSION"), words.join(" ")));
+        shell.line(format!(
+            "  rocmrpm {} was called as: {}",
+            env!("CARGO_PKG_VERSION"),
+            words.join(" ")
+        ));
         shell.line("\nhelp: this is a bug in rocmrpm; please report it with the lines above");
         // Exits with the exit code for internal errors instead of the runtime's.
         #[expect(clippy::exit, reason = "the only place where no error value can reach main")]

@@ -72,9 +72,10 @@ pub(super) fn run(args: &args::Patch, dir: &Path, shell: &Shell) -> Done {
 }
 
 fn status(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
-    let (workspace, series, unchecked) = each(args, dir, shell, |workspace, component, fetcher| {
-        patches::status(workspace, component, workspace.pin(component), fetcher)
-    })?;
+    let (workspace, series, unchecked) =
+        each(args, dir, shell, |workspace, component, fetcher| {
+            patches::status(workspace, component, workspace.pin(component), fetcher)
+        })?;
     let fails = series.iter().any(Series::fails);
     if args.json {
         shell.json(&PatchStatus {
@@ -87,10 +88,14 @@ fn status(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
         })?;
     } else {
         let texts: Vec<String> = series.iter().map(series_text).collect();
-        shell.data(texts.join("\n"))?;
+        if texts.is_empty() {
+            shell.talk("no component has patches or edits");
+        } else {
+            shell.data(texts.join("\n"))?;
+        }
     }
     if series.iter().any(Series::a_patch_fails) {
-        let what = "`rocmrpm patch refresh` writes patches anew where git can merge them";
+        let what = "run `rocmrpm patch refresh` to refresh the patches that git can merge";
         shell.talk(format!("{} {what}", Style::Note.paint("help:")));
     }
     code(shell, fails, &unchecked)
@@ -114,7 +119,8 @@ fn refresh(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
             not_checked: not_checked(&unchecked),
         })?;
     } else {
-        let texts: Vec<String> = all.iter().map(conflict_text).filter(|text| !text.is_empty()).collect();
+        let texts: Vec<String> =
+            all.iter().map(conflict_text).filter(|text| !text.is_empty()).collect();
         if !texts.is_empty() {
             shell.data(texts.join("\n"))?;
         }
@@ -122,7 +128,10 @@ fn refresh(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
     for refreshed in all.iter().filter(|_| !conflicts) {
         if refreshed.patches.is_empty() {
             let (component, version) = (&refreshed.component, &refreshed.version);
-            shell.talk(format!("{} {component} has no patch for {version}", Style::Dim.paint("note:")));
+            shell.talk(format!(
+                "{} {component} has no patch for {version}",
+                Style::Dim.paint("note:")
+            ));
         }
         for patch in &refreshed.patches {
             let how = match &patch.how {
@@ -132,13 +141,13 @@ fn refresh(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
                 }
                 How::Offset => "new line numbers".to_owned(),
                 How::Merged { from } => format!("merged with upstream's changes since {from}"),
-                How::Fuzz => "its context differed: look at it".to_owned(),
+                How::Fuzz => "its context differs; review it".to_owned(),
             };
             shell.status(Style::Good, "Refreshed", format!("{} ({how})", patch.file));
         }
     }
     if conflicts {
-        shell.status(Style::Bad, "Nothing", "was written");
+        shell.status(Style::Bad, "Failed", "no patch was written");
     }
     code(shell, conflicts, &unchecked)
 }
@@ -179,13 +188,16 @@ fn each<T>(
 }
 
 fn not_checked(unchecked: &[Unchecked]) -> Vec<NotChecked<'_>> {
-    unchecked.iter().map(|(component, error)| NotChecked { component, error: error.to_string() }).collect()
+    unchecked
+        .iter()
+        .map(|(component, error)| NotChecked { component, error: error.to_string() })
+        .collect()
 }
 
 /// Returns the exit code: patches that do not apply take precedence over unavailable sources.
 fn code(shell: &Shell, found: bool, unchecked: &[Unchecked]) -> Done {
     for (name, error) in unchecked {
-        shell.warning(format!("`{name}` was not looked at, because its sources cannot be had:"));
+        shell.warning(format!("`{name}` was not checked, because its sources are unavailable:"));
         show_error(shell, error);
     }
     Ok(match unchecked.first() {

@@ -30,14 +30,14 @@ pub(super) struct PlanReport<'a> {
     builder: &'a str,
     /// How many components would be built or inspected.
     stale: usize,
-    /// How long that would take, in seconds, going by earlier builds; null if nothing is to be done or
-    /// no time is known.
+    /// How long that would take, in seconds, estimated from earlier builds; null if there is nothing
+    /// to do or no time is known.
     seconds: Option<f64>,
     /// Components that were never built here; their time is not in `seconds`.
     seconds_unknown_of: Vec<&'a str>,
     /// The components, in build order.
     steps: Vec<PlanStep<'a>>,
-    /// Components that the chroot cannot have.
+    /// Components that are not available for the chroot.
     left_out: Vec<LeftOut<'a>>,
 }
 
@@ -49,7 +49,7 @@ struct PlanStep<'a> {
     component: &'a str,
     /// Its upstream version.
     version: &'a str,
-    /// Its Release, as the spec has it.
+    /// Its Release, as in the spec.
     release: &'a str,
     /// Whether something is not committed, or a pin is overridden.
     dirty: bool,
@@ -59,15 +59,15 @@ struct PlanStep<'a> {
     key: Sha256,
     /// Whether it would be built.
     stale: bool,
-    /// What would be done.
+    /// The planned action.
     plan: Planned,
     /// What changed since its last build or inspection.
     reasons: &'a [String],
-    /// Why its wheels would be made again.
+    /// Why its wheels are stale.
     wheels: &'a [String],
 }
 
-/// What would be done with a component.
+/// The planned action for a component.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -119,7 +119,10 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
     if !args.pin.overrides.is_empty() {
         let progress = Progress::new(shell);
         let root = workspace.root.clone();
-        context::resolve_overrides(&mut workspace, &Fetcher::new(Cache::from_env()?, &root, &progress))?;
+        context::resolve_overrides(
+            &mut workspace,
+            &Fetcher::new(Cache::from_env()?, &root, &progress),
+        )?;
     }
     let stack = Stack::new(&workspace)?;
     let selected = stack.named_with_requirements(&args.components)?;
@@ -133,8 +136,9 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
     let stale_wheels = outputs::stale_wheels(&stack).unwrap_or_default();
     let waves = stack.waves(&prepared.selected);
     let numbered = waves.iter().enumerate();
-    let numbers: BTreeMap<&str, usize> =
-        numbered.flat_map(|(at, wave)| wave.iter().map(move |c| (c.name.as_str(), at + 1))).collect();
+    let numbers: BTreeMap<&str, usize> = numbered
+        .flat_map(|(at, wave)| wave.iter().map(move |c| (c.name.as_str(), at + 1)))
+        .collect();
     let wave = |name: &str| numbers.get(name).copied();
     let estimate = prepared.estimate(builder.limits());
     if args.json {
@@ -156,7 +160,10 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
                     stale: plan == Planned::Build,
                     plan,
                     reasons,
-                    wheels: stale_wheels.get(&step.component).map(Vec::as_slice).unwrap_or_default(),
+                    wheels: stale_wheels
+                        .get(&step.component)
+                        .map(Vec::as_slice)
+                        .unwrap_or_default(),
                 }
             })
             .collect();
@@ -171,7 +178,9 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
             seconds: estimate.as_ref().map(|estimate| estimate.seconds.round()),
             seconds_unknown_of: unknown.map(ComponentName::as_str).collect(),
             steps,
-            left_out: left_out.map(|(name, reason)| LeftOut { component: name.as_str(), reason }).collect(),
+            left_out: left_out
+                .map(|(name, reason)| LeftOut { component: name.as_str(), reason })
+                .collect(),
         })?;
         return Ok(0);
     }
@@ -185,7 +194,7 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
                 "fresh",
                 match stale_wheels.get(&step.component) {
                     None => "nothing changed".to_owned(),
-                    Some(reasons) => format!("its wheels are made anew: {}", reasons.join(", ")),
+                    Some(reasons) => format!("its wheels are stale: {}", reasons.join(", ")),
                 },
             ),
             Verdict::Inspect(reasons) => (Style::Good, "inspect", reasons.join(", ")),
@@ -203,10 +212,10 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
     if let Some(Estimate { seconds, unknown }) = estimate {
         let time = duration::shown(Duration::from_secs_f64(seconds.round()));
         let cores = count(builder.limits().cores, "core");
-        let mut text = format!("about {time} on {cores}, as the last time");
+        let mut text = format!("about {time} on {cores}, based on earlier builds");
         if !unknown.is_empty() {
             let names: Vec<&str> = unknown.iter().map(ComponentName::as_str).collect();
-            text += &format!("; never built here, and not counted: {}", names.join(", "));
+            text += &format!("; not counted because never built here: {}", names.join(", "));
         }
         shell.talk(format!("\n{}", Style::Dim.paint(text)));
     }

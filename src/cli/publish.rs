@@ -9,12 +9,12 @@ use super::{Done, args, context};
 use crate::build::BuildLock;
 use crate::digest::Sha256;
 use crate::document::Document;
-use crate::error::{Error, IoError, Kind};
+use crate::error::{Error, Kind};
 use crate::index::IndexError;
 use crate::index::change::{Action, Change, plan_add, plan_promote, plan_yank};
 use crate::index::folder::Folder;
 use crate::index::manifest::{self, Signing};
-use crate::index::place::Place;
+use crate::index::place::IndexStorage;
 use crate::index::publish::Destination;
 use crate::index::seen::Seen;
 use crate::index::view::View;
@@ -22,7 +22,6 @@ use crate::outputs;
 use crate::production::tracked_index;
 use crate::report::{Progress, Shell, Style, count, human_size};
 use crate::rpms::signing::Signer;
-use crate::sources::Cache;
 use crate::stack::Stack;
 use crate::workspace::{Selection, Workspace, find_root};
 
@@ -57,12 +56,17 @@ fn index(args: &args::PublishIndex, dir: &Path, shell: &Shell) -> Done {
     let lock = BuildLock::take(&workspace)?;
     let wheels = outputs::make_wheels(&lock, &stack, &Progress::new(shell))?;
     if wheels.is_empty() {
-        let message = format!("there is nothing to publish: {}", super::wheel::none(&workspace));
-        return Err(Error::new(Kind::Usage, message).with_help("`rocmrpm build` builds them"));
+        let message = format!("nothing to publish: {}", super::wheel::no_wheels(&workspace));
+        return Err(Error::new(Kind::Usage, message).with_help("run `rocmrpm build` first"));
     }
     let tracks = tracked_index(&workspace)?;
-    let change =
-        plan_add(&*target.place, Some(&args.channel), &wheels, Some(upload_time()?), tracks.as_deref())?;
+    let change = plan_add(
+        &*target.place,
+        Some(&args.channel),
+        &wheels,
+        Some(upload_time()?),
+        tracks.as_deref(),
+    )?;
     target.publish(change, shell)
 }
 
@@ -70,7 +74,7 @@ fn index(args: &args::PublishIndex, dir: &Path, shell: &Shell) -> Done {
 struct Target<'a> {
     args: &'a args::Destination,
     destination: Destination,
-    place: Box<dyn Place>,
+    place: Box<dyn IndexStorage>,
     /// Whether the destination is a missing folder, which is only created when it is written to.
     new_folder: bool,
     seen: Seen,
@@ -83,7 +87,7 @@ impl<'a> Target<'a> {
         let destination = Destination::parse(&args.destination, args.endpoint_url.as_deref())?;
         let new_folder = destination.is_new_folder();
         let place = destination.open(!args.dry_run)?;
-        let seen = seen(&destination, args.allow_rollback)?;
+        let seen = context::seen(&destination, args.allow_rollback)?;
         Ok(Self { args, destination, place, new_folder, seen, dir })
     }
 
@@ -113,7 +117,7 @@ impl<'a> Target<'a> {
         let place = self.place.name();
         match (dry_run, change.is_empty()) {
             (_, true) => shell.status(Style::Good, "Unchanged", place),
-            (true, _) => shell.talk("nothing was changed: this was a dry run"),
+            (true, _) => shell.talk("dry run: no changes made"),
             (false, _) => {
                 let pages = count(change.pages.len(), "page");
                 let what = match change.packages.len() {
@@ -172,7 +176,7 @@ pub(super) struct PublishReport<'a> {
     destination: String,
     /// Whether nothing was written, because of `--dry-run`.
     dry_run: bool,
-    /// What happens to wheels.
+    /// Changes of wheels.
     wheels: Vec<WheelChange<'a>>,
     /// Files that are uploaded.
     packages: Vec<StoredPackage<'a>>,
@@ -180,7 +184,7 @@ pub(super) struct PublishReport<'a> {
     pages: Vec<&'a str>,
 }
 
-/// What happens to a wheel.
+/// A change of a wheel.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct WheelChange<'a> {
@@ -218,28 +222,16 @@ fn word(action: &Action) -> &'static str {
     }
 }
 
-/// Returns the record of the serial numbers that this machine has seen at a destination.
-pub(super) fn seen(destination: &Destination, allow_rollback: bool) -> Result<Seen, Error> {
-    let place = match destination {
-        Destination::Folder(path) => std::path::absolute(path)
-            .map_err(IoError::doing("find the destination"))?
-            .to_string_lossy()
-            .into_owned(),
-        other => other.open(false)?.name(),
-    };
-    Ok(Seen::of(Cache::from_env()?.dir(), &place, allow_rollback))
-}
-
 /// Prints the parts of a change, to stdout for a dry run.
 fn show(change: &Change, dry_run: bool, shell: &Shell) -> Result<(), Error> {
     let wheels = change.notes.iter().map(|note| {
-        let preposition = if matches!(note.action, Action::Add | Action::Promote(_)) { "to" } else { "in" };
+        let preposition =
+            if matches!(note.action, Action::Add | Action::Promote(_)) { "to" } else { "in" };
         (word(&note.action), format!("{} {preposition} {}", note.file, note.view))
     });
-    let packages = change
-        .packages
-        .iter()
-        .map(|package| ("Upload", format!("{} ({})", package.path, human_size(package.stored.size))));
+    let packages = change.packages.iter().map(|package| {
+        ("Upload", format!("{} ({})", package.path, human_size(package.stored.size)))
+    });
     // Otherwise the number of pages is printed at the end.
     let pages = change.pages.iter().filter(|_| dry_run).map(|page| ("Write", page.path.clone()));
     for (word, text) in wheels.chain(packages).chain(pages) {
@@ -260,11 +252,18 @@ fn check_dirty(change: &Change, shell: &Shell) -> Result<(), Error> {
             continue;
         }
         if note.view == STABLE {
-            let message = format!("{} is of a dirty build; the channel `stable` takes none", note.file);
-            return Err(Error::new(Kind::Usage, message)
-                .with_help("commit the changes and build again, or publish it with `--channel testing`"));
+            let message = format!(
+                "{} comes from a dirty build, which the channel `stable` does not accept",
+                note.file
+            );
+            return Err(Error::new(Kind::Usage, message).with_help(
+                "commit the changes and build again, or publish it with `--channel testing`",
+            ));
         }
-        shell.warning(format!("{} is of a dirty build: nobody else can build it again", note.file));
+        shell.warning(format!(
+            "{} comes from a dirty build, which no one else can repeat",
+            note.file
+        ));
     }
     Ok(())
 }
@@ -281,8 +280,10 @@ fn upload_time() -> Result<Timestamp, Error> {
     let Ok(text) = std::env::var("SOURCE_DATE_EPOCH") else { return Ok(Timestamp::now()) };
     let time = text.trim().parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
     time.ok_or_else(|| {
-        let message =
-            format!("SOURCE_DATE_EPOCH is `{}`, not a number of seconds", crate::text::visible(&text));
+        let message = format!(
+            "SOURCE_DATE_EPOCH is `{}`, not a number of seconds",
+            crate::text::visible(&text)
+        );
         Error::new(Kind::Usage, message)
     })
 }
@@ -292,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_label_makes_a_wheel_dirty() {
+    fn recognizes_dirty_wheels_by_their_label() {
         assert!(is_dirty("a-1.0+rocm7.14.gfx1151.dirty.3-py3-none-any.whl"));
         assert!(is_dirty("a-1.0+rocm7_14.dirty-py3-none-any.whl"));
         assert!(!is_dirty("dirty-1.0+rocm7.14-py3-none-any.whl"));

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::publish::seen;
 use super::{Done, args, context};
 use crate::build::{BuildLock, refresh_repository};
 use crate::digest::Sha256;
@@ -39,7 +38,7 @@ pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> 
     let findings = closed(&workspace, &rpms)?;
     NotInstallable::of(&findings, "the repository", &workspace.chroot.name)?;
     let manifest = &workspace.manifest;
-    let seen = seen(&destination, to.allow_rollback)?;
+    let seen = context::seen(&destination, to.allow_rollback)?;
     let wanted = Wanted {
         seen: &seen,
         repository: &repository,
@@ -50,7 +49,10 @@ pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> 
     };
     let change = plan(&*place, &wanted)?;
     for package in change.added.iter().filter(|package| package.is_dirty()) {
-        shell.warning(format!("{} is of a dirty build: nobody else can build it again", package.file));
+        shell.warning(format!(
+            "{} comes from a dirty build, which no one else can repeat",
+            package.file
+        ));
     }
     if !to.json {
         show(&change, to.dry_run, shell)?;
@@ -68,7 +70,7 @@ pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> 
     }
     match (to.dry_run, change.is_empty()) {
         (_, true) => shell.status(Style::Good, "Unchanged", place.name()),
-        (true, _) => shell.talk("nothing was changed: this was a dry run"),
+        (true, _) => shell.talk("dry run: no changes made"),
         (false, _) => {
             let (new, all) = (change.added.len(), change.added.len() + change.kept.len());
             let text = format!("{}, {new} of them new, to {}", count(all, "package"), place.name());
@@ -77,7 +79,7 @@ pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> 
     }
     if signer.is_none() && !change.is_empty() {
         shell.warning(
-            "packages and metadata are not signed; Fedora 45 and later install them with `--no-gpgchecks` alone",
+            "packages and metadata are unsigned; Fedora 45 and later install them only with `--no-gpgchecks`",
         );
     }
     Ok(0)
@@ -86,7 +88,11 @@ pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> 
 /// Returns the packages of the published repository.
 fn rpms_in(repository: &Path) -> Result<Vec<PathBuf>, Error> {
     let names = names_in(repository).map_err(IoError::doing("read the repository"))?;
-    Ok(names.iter().filter(|name| name.ends_with(".rpm")).map(|name| repository.join(name)).collect())
+    Ok(names
+        .iter()
+        .filter(|name| name.ends_with(".rpm"))
+        .map(|name| repository.join(name))
+        .collect())
 }
 
 /// Prints the parts of a change, to stdout for a dry run.
@@ -125,7 +131,7 @@ pub(super) struct RepositoryReport<'a> {
     added: Vec<PublishedPackage<'a>>,
     /// Packages that stay.
     kept: Vec<PublishedPackage<'a>>,
-    /// Packages that the metadata do not list any more.
+    /// Packages that the metadata no longer list.
     leaving: Vec<PublishedPackage<'a>>,
     /// Files that are written.
     written: Vec<&'a str>,
@@ -151,7 +157,10 @@ impl Document for RepositoryReport<'_> {
 
 fn document<'a>(change: &'a Change, destination: &'a str, dry_run: bool) -> RepositoryReport<'a> {
     fn list(packages: &[Published]) -> Vec<PublishedPackage<'_>> {
-        packages.iter().map(|p| PublishedPackage { file: &p.file, size: p.size, sha256: p.sha256 }).collect()
+        packages
+            .iter()
+            .map(|p| PublishedPackage { file: &p.file, size: p.size, sha256: p.sha256 })
+            .collect()
     }
     RepositoryReport {
         schema: RepositoryReport::SCHEMA,

@@ -38,7 +38,7 @@ struct RenderedFile<'a> {
     path: &'a Path,
     /// Whether it belongs in the history of the workspace.
     committed: bool,
-    /// Whether it differed from what it should be.
+    /// Whether it was out of date.
     differs: bool,
 }
 
@@ -91,7 +91,9 @@ pub(super) fn run(args: &args::Render, dir: &Path, shell: &Shell) -> Done {
                 different += 1;
                 shell.status(Style::Bad, "Differs", &shown);
             }
-        } else if files::write_if_changed(path, text).map_err(IoError::doing(format!("write `{shown}`")))? {
+        } else if files::write_if_changed(path, text)
+            .map_err(IoError::doing(format!("write `{shown}`")))?
+        {
             shell.status(Style::Good, "Rendered", &shown);
         } else {
             shell.status(Style::Dim, "Unchanged", &shown);
@@ -101,7 +103,10 @@ pub(super) fn run(args: &args::Render, dir: &Path, shell: &Shell) -> Done {
         shell.json(&RenderReport { schema: RenderReport::SCHEMA, files })?;
     }
     if different > 0 {
-        shell.talk(format!("\n{} `rocmrpm render` writes what is missing", Style::Note.paint("help:")));
+        shell.talk(format!(
+            "\n{} run `rocmrpm render` to update the files",
+            Style::Note.paint("help:")
+        ));
         return Ok(u8::from(args.check));
     }
     if args.check {

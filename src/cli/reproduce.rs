@@ -21,7 +21,7 @@ pub(super) fn run(args: &args::Reproduce, dir: &Path, shell: &Shell) -> Done {
         "mock" => BuilderName::Mock,
         other => {
             let message = format!(
-                "`{component}` was built by `{other}`, which cannot build the same again",
+                "`{component}` was built by `{other}`, which cannot repeat a build",
                 component = component.name
             );
             return Err(Error::new(Kind::Config, message)
@@ -42,15 +42,16 @@ pub(super) fn run(args: &args::Reproduce, dir: &Path, shell: &Shell) -> Done {
     }
     let (removed, added) = (done.buildroot_removed.len(), done.buildroot_added.len());
     if removed + added > 0 {
-        let text = "the packages of the build root are others than those of the build";
-        shell.warning(format!("{text}: {removed} gone or changed, {added} new or changed"));
+        let text = "the build root packages differ from those of the build";
+        shell.warning(format!("{text}: {removed} removed or changed, {added} added or changed"));
     }
     if args.json {
         shell.json(&done)?;
     } else {
         shell.data(reproduction_text(&done))?;
     }
-    let (style, word) = if done.identical { (Style::Good, "Reproduced") } else { (Style::Bad, "Differs") };
+    let (style, word) =
+        if done.identical { (Style::Good, "Reproduced") } else { (Style::Bad, "Differs") };
     shell.status(style, word, format!("{} {}", done.component, done.version));
     Ok(if done.identical { 0 } else { Kind::Findings.exit_code() })
 }

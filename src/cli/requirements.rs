@@ -35,7 +35,7 @@ pub(super) struct RequirementsReport<'a> {
     files: &'a [PathBuf],
     /// The distributions that are pinned.
     pins: &'a [Pinned],
-    /// Requirements from outside that are not pinned.
+    /// Requirements from outside the stack that are not pinned.
     open: &'a [Open],
 }
 
@@ -55,12 +55,20 @@ pub(super) fn run(args: &args::Requirements, dir: &Path, shell: &Shell) -> Done 
     let (own, mut open) = pins(&view, &environment)?;
     let mut all = own.clone();
     if args.resolve {
-        shell.status(Style::Good, "Resolving", "what the stack requires from outside, with uv");
-        all = resolve(&workspace.root, &view, &environment, &outside, &own, &lock::held(&workspace)?)?;
+        shell.status(Style::Good, "Resolving", "requirements from outside the stack, with uv");
+        all = resolve(
+            &workspace.root,
+            &view,
+            &environment,
+            &outside,
+            &own,
+            &lock::held(&workspace)?,
+        )?;
         open.clear();
     }
     let folder = args.output.clone().unwrap_or_else(|| workspace.build_dir().join("requirements"));
-    let folder = std::path::absolute(&folder).map_err(IoError::doing("find the folder to write to"))?;
+    let folder =
+        std::path::absolute(&folder).map_err(IoError::doing("find the folder to write to"))?;
     let set = Set {
         stack: &workspace.manifest.name,
         chroot: &workspace.chroot.name,
@@ -95,11 +103,16 @@ pub(super) fn run(args: &args::Requirements, dir: &Path, shell: &Shell) -> Done 
         }
     }
     if !set.open.is_empty() {
-        shell.talk(format!("{} from outside, not pinned:", count(set.open.len(), "requirement")));
+        shell.talk(format!(
+            "{} from outside the stack, not pinned:",
+            count(set.open.len(), "requirement")
+        ));
         for open in &set.open {
             shell.talk(format!("  {}", crate::text::visible(&open.requirement)));
         }
-        shell.talk("`rocmrpm requirements --resolve` pins them and what they require, with uv");
+        shell.talk(
+            "run `rocmrpm requirements --resolve` to pin them and their dependencies with uv",
+        );
     }
     Ok(0)
 }
@@ -109,12 +122,15 @@ fn index_url(url: &str, shell: &Shell) -> Result<String, Error> {
     let known = ["https://", "http://", "file://"].iter().any(|scheme| url.starts_with(scheme));
     let clean = shown_url(url);
     if !known || url.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        let message = format!("`{}` is not the URL of an index", crate::text::visible(&clean));
-        return Err(Error::new(Kind::Usage, message)
-            .with_help("it begins with https://, http:// or file://, and has no blanks"));
+        let message = format!("`{}` is not a valid index URL", crate::text::visible(&clean));
+        return Err(Error::new(Kind::Usage, message).with_help(
+            "use a URL that starts with https://, http://, or file:// and has no spaces",
+        ));
     }
     if clean != url {
-        shell.warning("the index's user and password are not written; pip and uv look them up in ~/.netrc");
+        shell.warning(
+            "the user and password of the index are not written; put them in ~/.netrc for pip and uv",
+        );
     }
     Ok(clean)
 }

@@ -16,6 +16,7 @@ const SCHEMAS: &[(&str, &str)] = &[
     ("pins", include_str!("../../docs/schemas/toml/pins.schema.json")),
     ("provider", include_str!("../../docs/schemas/toml/provider.schema.json")),
     ("rocmrpm", include_str!("../../docs/schemas/toml/rocmrpm.schema.json")),
+    ("upstreams", include_str!("../../docs/schemas/toml/upstreams.schema.json")),
 ];
 
 /// Writes the schemas into a workspace.
@@ -43,6 +44,7 @@ pub(super) fn schema(path: &str) -> Option<&'static str> {
     let parts: Vec<&str> = path.strip_suffix(".toml")?.split('/').collect();
     Some(match parts.as_slice() {
         ["rocmrpm"] => "rocmrpm",
+        ["upstreams"] => "upstreams",
         ["copr", "project"] => "copr-project",
         ["pins", _] => "pins",
         ["mock-configs", _] => "chroot",

@@ -16,10 +16,10 @@ use crate::workspace::{Component, Workspace, WorkspaceError, find_root};
 use args::{ClosureCommand, ClosureHow, Command, Copr, Publish};
 
 /// The interval of checking for an interruption while the prompt waits.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Describes the workspace code that a command runs, for the prompt; `None` if it runs none.
-/// docs/security.md has the same list. Code that is not listed here fails in [`crate::process`]
+/// docs/concepts/trust.md has the same list. Code that is not listed here fails in [`crate::process`]
 /// without a prompt.
 fn code_run_by(command: &Command) -> Option<&'static str> {
     match command {
@@ -27,7 +27,9 @@ fn code_run_by(command: &Command) -> Option<&'static str> {
         Command::Build(_) | Command::Reproduce(_) => {
             Some("rpm runs macros and scripts of its specs, and mock runs its config")
         }
-        Command::Shell(_) => Some("mock runs its config, and a shell starts in a folder that it filled"),
+        Command::Shell(_) => {
+            Some("mock runs its config, and a shell starts in a folder that it filled")
+        }
         Command::Prep(_) | Command::Audit(_) => Some("rpm runs macros and `%prep` of its specs"),
         Command::Lint(_) => Some("rpm runs macros of its specs"),
         Command::Requirements(requirements) => requirements.resolve.then_some(UV),
@@ -37,7 +39,9 @@ fn code_run_by(command: &Command) -> Option<&'static str> {
         }
         // With a lock file, nothing is resolved; without one, `ask_to_resolve` prompts.
         Command::Closure(closure) => match &closure.command {
-            None if closure.check => Some("rpm runs macros of its specs, and uv runs build scripts"),
+            None if closure.check => {
+                Some("rpm runs macros of its specs, and uv runs build scripts")
+            }
             None if closure.write || closure.how.upgrade.is_some() => Some(UV),
             Some(ClosureCommand::Why(why)) => why.how.upgrade.as_ref().map(|_| UV),
             None | Some(ClosureCommand::Diff(_) | ClosureCommand::Audit(_)) => None,
@@ -46,10 +50,14 @@ fn code_run_by(command: &Command) -> Option<&'static str> {
         Command::Verify(_) => None,
         Command::Copr(Copr::Sync(_) | Copr::Status(_) | Copr::Watch(_) | Copr::Cancel(_)) => None,
         Command::Publish(Publish::Index(_) | Publish::Promote(_) | Publish::Yank(_)) => None,
-        Command::Init(_) | Command::Add(_) | Command::Lock(_) | Command::Pins(_) | Command::Patch(_) => None,
+        Command::Init(_)
+        | Command::Add(_)
+        | Command::Lock(_)
+        | Command::Pins(_)
+        | Command::Patch(_) => None,
         Command::Render(_) | Command::Plan(_) | Command::Inspect(_) | Command::Explain(_) => None,
         Command::Wheel(_) | Command::Index(_) | Command::Container(_) => None,
-        Command::Trust(_) | Command::Doctor(_) | Command::Completions(_) => None,
+        Command::Trust(_) | Command::Doctor(_) | Command::Completions(_) | Command::Man(_) => None,
     }
 }
 
@@ -112,7 +120,7 @@ fn answer(question: &str) -> Result<String, Error> {
     loop {
         check_stop()?;
         let mut watched = [PollFd::new(&input, PollFlags::IN)];
-        match poll(&mut watched, Some(&LOOK)) {
+        match poll(&mut watched, Some(&POLL_INTERVAL)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => {}
             Ok(_) => break,
             Err(error) => return Err(action()(error.into()).into()),
@@ -148,7 +156,8 @@ pub(super) fn run(args: &args::Trust, dir: &Path, shell: &Shell) -> Done {
         };
         if !list.remove(&folder)? {
             let message = format!("`{}` is not in the list of trusted folders", shown(&folder));
-            return Err(Error::new(Kind::Usage, message).with_help("print the list: rocmrpm trust --list"));
+            return Err(Error::new(Kind::Usage, message)
+                .with_help("run `rocmrpm trust --list` to print the list"));
         }
         shell.status(Style::Good, "Removed", shown(&folder));
         return Ok(0);
@@ -173,13 +182,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_yes_is_yes() {
+    fn accepts_only_yes() {
         assert!(["y\n", "Y", " yes\n", "YES"].iter().all(|answer| is_yes(answer)));
         assert!(["", "\n", "n", "yy", "yes please", "no"].iter().all(|answer| !is_yes(answer)));
     }
 
     #[test]
-    fn a_spec_outside_of_the_workspace_needs_trust_of_its_own() {
+    fn specs_outside_the_workspace_need_separate_trust() {
         let root = Path::new("/ws");
         assert_eq!(folder_of_spec(Path::new("/ws/a/b.spec"), root), root);
         assert_eq!(folder_of_spec(Path::new("/ws2/b.spec"), root), Path::new("/ws2"));

@@ -37,7 +37,7 @@ struct WheelFile<'a> {
     size: u64,
 }
 
-/// What `rocmrpm wheel --verify --json` prints: whether the wheels are what the RPMs give.
+/// What `rocmrpm wheel --verify --json` prints: whether the wheels match the RPMs.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct WheelVerification<'a> {
@@ -54,19 +54,19 @@ pub(super) struct WheelVerification<'a> {
 struct ComponentWheels<'a> {
     /// The component.
     component: &'a str,
-    /// Its RPMs that are not what `build.json` records.
+    /// Its RPMs that differ from the records in `build.json`.
     rpm_differences: Vec<RpmDifference<'a>>,
     /// Its wheels.
     wheels: &'a [Proof],
 }
 
-/// An RPM that is not what `build.json` records.
+/// An RPM that differs from the record in `build.json`.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct RpmDifference<'a> {
     /// The RPM's file name.
     file: &'a str,
-    /// What is wrong.
+    /// The problem.
     what: &'a str,
     /// The digest that it should have.
     expected: Option<Sha256>,
@@ -83,8 +83,8 @@ impl Document for WheelVerification<'_> {
 }
 
 /// Returns the message for a stack without Python distributions.
-pub(super) fn none(workspace: &Workspace) -> String {
-    format!("no component has been built for {} that has a Python distribution", workspace.chroot.name)
+pub(super) fn no_wheels(workspace: &Workspace) -> String {
+    format!("no component with a Python distribution has been built for {}", workspace.chroot.name)
 }
 
 pub(super) fn run(args: &args::Wheel, dir: &Path, shell: &Shell) -> Done {
@@ -108,7 +108,7 @@ pub(super) fn run(args: &args::Wheel, dir: &Path, shell: &Shell) -> Done {
         shell.data(path.display())?;
     }
     if wheels.is_empty() {
-        shell.warning(none(&workspace));
+        shell.warning(no_wheels(&workspace));
     }
     Ok(0)
 }
@@ -123,14 +123,14 @@ fn verify(args: &args::Wheel, lock: &BuildLock, stack: &Stack<'_>, shell: &Shell
             components: all.iter().map(ComponentWheels::of).collect(),
         })?;
     } else if all.is_empty() {
-        shell.warning(none(stack.workspace));
+        shell.warning(no_wheels(stack.workspace));
     } else {
         shell.data(proof_text(&all))?;
         let (style, word) = if holds { (Style::Good, "Verified") } else { (Style::Bad, "Differs") };
         shell.status(style, word, proof_summary(&all));
         if !holds {
             let help = format!(
-                "remove what differs: `{0} wheel` makes wheels anew, and `{0} build` RPMs",
+                "delete the files that differ, then run `{0} wheel` for wheels or `{0} build` for RPMs",
                 own_program()
             );
             shell.talk(format!("{} {help}", Style::Note.paint("help:")));
@@ -147,6 +147,10 @@ impl<'a> ComponentWheels<'a> {
             expected: difference.expected,
             found: difference.found,
         });
-        Self { component: &verified.component, rpm_differences: rpms.collect(), wheels: &verified.wheels }
+        Self {
+            component: &verified.component,
+            rpm_differences: rpms.collect(),
+            wheels: &verified.wheels,
+        }
     }
 }

@@ -3,7 +3,8 @@
 
 use super::{Style, count, human_size};
 use crate::inspect::{
-    Change, Code, Comparison, Delta, FileChange, Finding, Severity, SizedFile, SubjectChange, TargetChange,
+    Change, Code, Comparison, Delta, FileChange, Finding, Severity, SizedFile, SubjectChange,
+    TargetChange,
 };
 use crate::text::visible;
 
@@ -28,13 +29,16 @@ pub fn comparison_text(comparison: &Comparison) -> String {
         subject_text(&mut text, subject);
     }
     if !comparison.targets.is_empty() {
-        text.push_str(&format!("{}\n", Style::Bold.paint("GPU targets of all together")));
-        for (mark, names) in marked(&comparison.targets).into_iter().filter(|(_, names)| !names.is_empty()) {
+        text.push_str(&format!("{}\n", Style::Bold.paint("GPU targets in total")));
+        for (mark, names) in
+            marked(&comparison.targets).into_iter().filter(|(_, names)| !names.is_empty())
+        {
             text.push_str(&format!("  {mark} {}\n", visible(&names.join(", "))));
         }
     }
     let gone = comparison.findings_gone.iter().map(|finding| (MINUS, finding));
-    for (mark, finding) in comparison.findings_new.iter().map(|finding| (PLUS, finding)).chain(gone) {
+    for (mark, finding) in comparison.findings_new.iter().map(|finding| (PLUS, finding)).chain(gone)
+    {
         text.push_str(&finding_text(mark, finding));
     }
     text
@@ -75,7 +79,9 @@ fn subject_text(text: &mut String, subject: &SubjectChange) {
             text.push_str(&format!("  {mark} {} ({})\n", visible(path), human_size(*size)));
         }
     }
-    for (mark, paths) in marked(&subject.other_files).into_iter().filter(|(_, paths)| !paths.is_empty()) {
+    for (mark, paths) in
+        marked(&subject.other_files).into_iter().filter(|(_, paths)| !paths.is_empty())
+    {
         text.push_str(&format!("  {mark} {}\n", list(paths, "other file")));
     }
     for file in &subject.files {
@@ -94,7 +100,9 @@ fn file_text(text: &mut String, file: &FileChange) {
     }));
     let path = |entries: &Vec<String>| if entries.is_empty() { none() } else { entries.join(":") };
     for (name, change) in [("RPATH", &file.rpath), ("RUNPATH", &file.runpath)] {
-        rows.extend(change.as_ref().map(|Change { old, new }| (name, arrow(&path(old), &path(new)))));
+        rows.extend(
+            change.as_ref().map(|Change { old, new }| (name, arrow(&path(old), &path(new)))),
+        );
     }
     for (name, delta, noun) in [
         ("needs", &file.needed, None),
@@ -127,14 +135,16 @@ fn target_text(change: &TargetChange) -> String {
                 parts.push(format!("×{} -> ×{}", old.count, new.count));
             }
             if old.kernels != new.kernels {
-                let kernels = |code: &Code| code.kernels.map_or("unknown".to_owned(), |n| n.to_string());
+                let kernels =
+                    |code: &Code| code.kernels.map_or("unknown".to_owned(), |n| n.to_string());
                 parts.push(format!("kernels {} -> {}", kernels(old), kernels(new)));
             }
             if old.bytes != new.bytes {
                 parts.push(sizes(&Change { old: old.bytes, new: new.bytes }));
             }
             if old.storage != new.storage {
-                let storage = |code: &Code| code.storage.iter().cloned().collect::<Vec<_>>().join(", ");
+                let storage =
+                    |code: &Code| code.storage.iter().cloned().collect::<Vec<_>>().join(", ");
                 parts.push(format!("{} -> {}", storage(old), storage(new)));
             }
             format!("  {target} {}", parts.join(", "))
@@ -144,13 +154,19 @@ fn target_text(change: &TargetChange) -> String {
 }
 
 fn code_text(code: &Code) -> String {
-    let kernels = code.kernels.map(|n| format!("{}, ", count(n.try_into().unwrap_or(usize::MAX), "kernel")));
+    let kernels =
+        code.kernels.map(|n| format!("{}, ", count(n.try_into().unwrap_or(usize::MAX), "kernel")));
     format!("×{} ({}{})", code.count, kernels.unwrap_or_default(), human_size(code.bytes))
 }
 
 fn sizes(Change { old, new }: &Change<u64>) -> String {
     let sign = if new >= old { '+' } else { '-' };
-    format!("{} -> {} ({sign}{})", human_size(*old), human_size(*new), human_size(old.abs_diff(*new)))
+    format!(
+        "{} -> {} ({sign}{})",
+        human_size(*old),
+        human_size(*new),
+        human_size(old.abs_diff(*new))
+    )
 }
 
 fn renamed(old: &str, new: &str) -> String {
@@ -197,12 +213,12 @@ mod tests {
     }
 
     #[test]
-    fn the_same_is_one_line() {
+    fn equal_inspections_give_one_line() {
         assert_eq!(plain(&Comparison::default()), "no differences\n");
     }
 
     #[test]
-    fn all_kinds_of_changes_read_well() {
+    fn formats_all_kinds_of_changes() {
         let target = |target: &str, old, new| TargetChange { target: target.to_owned(), old, new };
         let symbols: Vec<String> = (0..12).map(|n| format!("s{n:02}")).collect();
         let file = FileChange {
@@ -262,7 +278,7 @@ k-1.0 -> k-2.0, 1.0 kB -> 2.5 kB (+1.5 kB)
                 - K_1
       exports   + 12 symbols: s00, s01, s02, s03, s04, s05, s06, s07, s08, s09 and 2 more
                 - 1 symbol: evil/u{1b}[2J
-GPU targets of all together
+GPU targets in total
   + gfx1151
   - gfx1100
 

@@ -45,8 +45,9 @@ pub fn show_problems(shell: &Shell, problems: &[Problem]) {
 /// Renders a problem with its file, line, column and source text.
 pub(crate) fn snippet(problem: &Problem) -> String {
     let renderer = Renderer::styled();
-    let mut group =
-        Level::ERROR.primary_title(&problem.message).elements(Vec::<annotate_snippets::Element<'_>>::new());
+    let mut group = Level::ERROR
+        .primary_title(&problem.message)
+        .elements(Vec::<annotate_snippets::Element<'_>>::new());
     group = match &problem.span {
         Some(span) if span.end <= problem.text.len() => {
             // An empty span would be invisible, and parsers can point inside a character.
@@ -68,8 +69,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shows_a_place_within_a_character() {
-        for (text, span) in [("a =\u{a0}1", 3..4), ("a =\u{a0}1", 4..4), ("a\u{fffd}", 1..2), ("", 0..0)] {
+    fn renders_spans_inside_characters() {
+        for (text, span) in
+            [("a =\u{a0}1", 3..4), ("a =\u{a0}1", 4..4), ("a\u{fffd}", 1..2), ("", 0..0)]
+        {
             let problem = Problem {
                 file: "f".into(),
                 text: text.into(),
@@ -83,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_shows_its_place() {
+    fn renders_the_location_of_a_problem() {
         let problem = Problem {
             file: "rocmrpm.toml".into(),
             text: "[stack]\nnmae = \"x\"\n".into(),
@@ -93,9 +96,12 @@ mod tests {
             help: Some("did you mean `name`?".into()),
         };
         let plain = anstream::adapter::strip_str(&snippet(&problem)).to_string();
-        for part in
-            ["error: unknown key `nmae`", "rocmrpm.toml:2:1", "nmae = \"x\"", "help: did you mean `name`?"]
-        {
+        for part in [
+            "error: unknown key `nmae`",
+            "rocmrpm.toml:2:1",
+            "nmae = \"x\"",
+            "help: did you mean `name`?",
+        ] {
             assert!(plain.contains(part), "{part}: {plain}");
         }
     }

@@ -21,7 +21,8 @@ pub fn index_check_text(report: &Report) -> String {
         report.python,
         report.arch
     );
-    let mut text = format!("{}  {}\n", Style::Bold.paint(visible(&report.index)), Style::Dim.paint(about));
+    let mut text =
+        format!("{}  {}\n", Style::Bold.paint(visible(&report.index)), Style::Dim.paint(about));
     if report.other_environments > 0 {
         let others = count(report.other_environments, "wheel");
         text.push_str(&row("left out", &format!("{others} for other Pythons or platforms")));
@@ -37,7 +38,11 @@ pub fn index_check_text(report: &Report) -> String {
             Severity::Info => ("info", Style::Note),
         };
         let about = finding.requirement.as_deref().unwrap_or_else(|| title(finding.id));
-        text.push_str(&format!("{} {}\n", style.paint(format!("{word}[{}]:", finding.id)), visible(about)));
+        text.push_str(&format!(
+            "{} {}\n",
+            style.paint(format!("{word}[{}]:", finding.id)),
+            visible(about)
+        ));
         text.push_str(&wheels(&finding.wheels));
         text.push_str(&row("found", &finding.found));
         text.push_str(&row("help", &finding.help));
@@ -70,25 +75,25 @@ fn last_line(report: &Report) -> String {
     let checked = report.requirements - report.unchecked.len().min(report.requirements);
     let mut line = format!("{tally} | {} checked", count(checked, "requirement"));
     if !report.unchecked.is_empty() {
-        line.push_str(&format!(", {} not", report.unchecked.len()));
+        line.push_str(&format!(", {} unchecked", report.unchecked.len()));
     }
     line + "\n"
 }
 
 fn title(id: &str) -> &'static str {
     match id {
-        "duplicate" => "two wheels of one distribution and version",
+        "duplicate" => "two wheels of the same distribution and version",
         "plain-beside-labelled" => "a wheel without a label beside one with a label",
-        "several-gpu-targets" => "one version for several sets of GPU targets",
-        "package-missing" => "a package that its page names is not there",
-        "package-differs" => "a package is not what its page says",
-        "pages-differ" => "the two forms of a page differ",
-        "manifest-invalid" => "the index has no manifest that the key signed",
-        "manifest-expired" => "the index was not signed again in time",
-        "manifest-differs" => "a file is not the one that was signed",
-        "rollback" => "the index is older than it was",
-        "misplaced" => "a page names a file that does not belong there",
-        "metadata-missing" => "a wheel's metadata is not there or not what its page says",
+        "several-gpu-targets" => "the same version for several sets of GPU targets",
+        "package-missing" => "a package that its page lists is missing",
+        "package-differs" => "a package differs from its page",
+        "pages-differ" => "the HTML and JSON forms of a page differ",
+        "manifest-invalid" => "the index has no manifest signed by the key",
+        "manifest-expired" => "the signature of the index has expired",
+        "manifest-differs" => "a file differs from the one that was signed",
+        "rollback" => "the index is older than before",
+        "misplaced" => "a page lists a file that does not belong there",
+        "metadata-missing" => "a wheel's metadata is missing or differs from its page",
         _ => "",
     }
 }

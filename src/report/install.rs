@@ -44,7 +44,7 @@ struct PackedComponent<'a> {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct UnmetRequirement<'a> {
-    /// The package that has it.
+    /// The package with the requirement.
     package: &'a str,
     /// The requirement.
     requirement: &'a str,
@@ -79,7 +79,8 @@ pub fn install_json(proof: &Proof) -> InstallReport<'_> {
         reason: &unmet.why,
     });
     let conflicts = findings.conflicts.iter();
-    let conflicts = conflicts.map(|one| FileConflict { packages: &one.packages, files: &one.files });
+    let conflicts =
+        conflicts.map(|one| FileConflict { packages: &one.packages, files: &one.files });
     InstallReport {
         packages: proof.packages,
         requirements: findings.requirements,
@@ -94,7 +95,11 @@ pub fn install_json(proof: &Proof) -> InstallReport<'_> {
 pub fn install_summary(proof: &Proof) -> String {
     let (packages, requirements) = (proof.packages, proof.findings.requirements);
     let packed = proof.components.iter().filter(|packed| packed.fresh).count();
-    let packed = if packed == 0 { String::new() } else { format!("; {} packed", count(packed, "component")) };
+    let packed = if packed == 0 {
+        String::new()
+    } else {
+        format!("; {} packed", count(packed, "component"))
+    };
     format!("{} of {}{packed}", count(requirements, "requirement"), count(packages, "package"))
 }
 
@@ -107,10 +112,11 @@ pub fn install_notes(proof: &Proof) -> Vec<String> {
     };
     let mut notes = Vec::new();
     if let Some(names) = list(Basis::Spec) {
-        notes.push(format!("not built, so their ELF files are not proved: {names}"));
+        notes.push(format!("not built, so their ELF files are not checked: {names}"));
     }
     if let Some(names) = list(Basis::OtherWheels) {
-        notes.push(format!("built from source, proved with upstream's wheels until they are: {names}"));
+        notes
+            .push(format!("not built from source yet, so checked with upstream's wheels: {names}"));
     }
     for (reason, requirements) in &proof.findings.unchecked {
         let list: Vec<&str> = requirements.iter().map(String::as_str).collect();

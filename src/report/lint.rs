@@ -39,8 +39,9 @@ fn place(finding: &Finding) -> String {
 }
 
 fn rows(rows: &[(&str, &str)]) -> String {
-    let rows =
-        rows.iter().map(|(name, value)| format!("  {}  {value}\n", Style::Dim.paint(format!("{name:<10}"))));
+    let rows = rows
+        .iter()
+        .map(|(name, value)| format!("  {}  {value}\n", Style::Dim.paint(format!("{name:<10}"))));
     rows.collect::<String>() + "\n"
 }
 

@@ -18,8 +18,9 @@ mod shell;
 mod verify;
 
 pub use closure::{
-    AuditReport, ClosureReport, DiffReport, Extras, WhyReport, audit_json, audit_text, closure_html,
-    closure_json, closure_text, diff_json, diff_text, imports_json, show_imports, why_json, why_text,
+    AuditReport, ClosureReport, DiffReport, Extras, WhyReport, audit_json, audit_text,
+    closure_html, closure_json, closure_text, diff_json, diff_text, imports_json, show_imports,
+    why_json, why_text,
 };
 pub use comparison::comparison_text;
 #[cfg(any(test, fuzzing))]

@@ -27,7 +27,7 @@ pub fn offline_text(audit: &Audit, verbose: bool) -> String {
         text.push_str(&format!("    {} {}\n", Style::Note.paint("help:"), mistake.help));
     }
     for file in &audit.unread {
-        text.push_str(&format!("{}: too large for a build script, or no text\n", visible(file)));
+        text.push_str(&format!("{}: too large for a build script, or not text\n", visible(file)));
         let help = "remove it in %prep if the build does not need it";
         text.push_str(&format!("    {} {help}\n", Style::Note.paint("help:")));
     }
@@ -42,11 +42,14 @@ pub fn offline_text(audit: &Audit, verbose: bool) -> String {
     });
     match audit.mistakes.len() {
         0 => {}
-        1 => text.push_str(", 1 wrong [[offline]]"),
-        n => text.push_str(&format!(", {n} wrong [[offline]]")),
+        1 => text.push_str(", 1 invalid [[offline]]"),
+        n => text.push_str(&format!(", {n} invalid [[offline]]")),
     }
     if audit.passed_over > 0 {
-        text.push_str(&format!("; {} more in tests, examples and documentation", audit.passed_over));
+        text.push_str(&format!(
+            "; {} more in tests, examples, and documentation",
+            audit.passed_over
+        ));
     }
     text.push('\n');
     text

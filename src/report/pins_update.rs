@@ -3,7 +3,7 @@
 
 use super::patches::failures as failures_text;
 use super::{Style, count};
-use crate::patches::{EditStatus, State};
+use crate::patches::{EditStatus, PatchState};
 use crate::pins::changes::{Changes, Environment, GpuList, Moved, RequirementChange};
 use crate::pins::{Changed, Update};
 use crate::text::visible;
@@ -26,13 +26,20 @@ pub fn pins_update_text(update: &Update) -> String {
         text.push_str(&format!("  {} {}\n", Style::Warning.paint('!'), visible(&kept)));
     }
     if !update.comments.is_empty() {
-        text.push_str(&heading(&format!("Comments in {} that name {}", update.file, update.old)));
+        text.push_str(&heading(&format!(
+            "Comments in {} that mention {}",
+            update.file, update.old
+        )));
         for (line, comment) in &update.comments {
-            text.push_str(&format!("  {} {}\n", Style::Dim.paint(format!("{line}:")), visible(comment)));
+            text.push_str(&format!(
+                "  {} {}\n",
+                Style::Dim.paint(format!("{line}:")),
+                visible(comment)
+            ));
         }
     }
     if let Some(reason) = &update.not_compared {
-        text.push_str(&heading("Upstream's changes are not known"));
+        text.push_str(&heading("Upstream's changes are unknown"));
         text.push_str(&format!("  {} {}\n", Style::Warning.paint('!'), visible(reason)));
     }
     if let Some(changes) = &update.upstream {
@@ -58,7 +65,7 @@ fn upstream_text(text: &mut String, changes: &Changes, compared: bool) {
     if changes.is_empty() {
         if compared {
             text.push_str(&heading("Upstream"));
-            text.push_str("  nothing that matters to packaging was found to have changed\n");
+            text.push_str("  no changes that affect packaging\n");
         }
         return;
     }
@@ -67,7 +74,7 @@ fn upstream_text(text: &mut String, changes: &Changes, compared: bool) {
         text.push_str(&heading("GPU targets"));
         changes.gpu.iter().for_each(|list| gpu_text(text, list));
         for target in &changes.gpu_lost {
-            let lost = format!("{target}, which the workspace builds for, left a list");
+            let lost = format!("{target}, which the workspace builds for, was removed from a list");
             text.push_str(&format!("  {} {lost}\n", Style::Bad.paint('!')));
         }
     }
@@ -75,7 +82,7 @@ fn upstream_text(text: &mut String, changes: &Changes, compared: bool) {
         text.push_str(&heading("Python"));
         text.push_str(&format!("  requires-python {}\n", arrow(or_none(old), or_none(new))));
         if let Some(pin) = &changes.pin_python {
-            let note = format!("the pin says python = \"{pin}\"");
+            let note = format!("the pin has python = \"{pin}\"");
             text.push_str(&format!("  {} {}\n", Style::Warning.paint('!'), visible(&note)));
         }
     }
@@ -83,34 +90,38 @@ fn upstream_text(text: &mut String, changes: &Changes, compared: bool) {
     requirements_text(text, &changes.requirements);
     downloads_text(text, changes);
     moved_text(text, "Submodules", &changes.submodules, |value| format!(" {value}"));
-    moved_text(text, "Licence files", &changes.licences, |_| String::new());
+    moved_text(text, "License files", &changes.licenses, |_| String::new());
 }
 
 fn patches_text(text: &mut String, changes: &Changes) {
     let Changes { patches, not_tried, left_out, .. } = changes;
-    let none = patches.as_ref().is_none_or(|series| series.patches.is_empty() && series.edits.is_empty());
+    let none =
+        patches.as_ref().is_none_or(|series| series.patches.is_empty() && series.edits.is_empty());
     if none && not_tried.is_none() && left_out.is_empty() {
         return;
     }
     text.push_str(&heading("Patches and edits"));
     if let Some(reason) = not_tried {
-        let reason = format!("they were not tried: {}", visible(reason));
+        let reason = format!("not tried: {}", visible(reason));
         text.push_str(&format!("  {} {reason}\n", Style::Warning.paint('!')));
     }
     if let Some(series) = patches {
-        let tried = |state: &State| !matches!(state, State::OtherVersion | State::Unused);
+        let tried =
+            |state: &PatchState| !matches!(state, PatchState::OtherVersion | PatchState::Unused);
         let patches = series.patches.iter().filter(|patch| tried(&patch.state));
-        let mut all: Vec<_> = patches.map(|patch| (visible(&patch.file), 1, &patch.state)).collect();
-        let edits: Vec<&EditStatus> = series.edits.iter().filter(|edit| tried(&edit.state)).collect();
+        let mut all: Vec<_> =
+            patches.map(|patch| (visible(&patch.file), 1, &patch.state)).collect();
+        let edits: Vec<&EditStatus> =
+            series.edits.iter().filter(|edit| tried(&edit.state)).collect();
         let alike = edits.chunk_by(|a, b| a.file == b.file && a.state == b.state);
         all.extend(alike.map(|edits| (edits_name(edits), edits.len(), &edits[0].state)));
         let width = all.iter().map(|(name, ..)| name.chars().count()).max().unwrap_or(0).min(NAME);
         for (name, count, state) in all {
             let one = count == 1;
             let (style, word) = match state {
-                State::Fails { .. } if one => (Style::Bad, "does not apply"),
-                State::Fails { .. } => (Style::Bad, "do not apply"),
-                State::Offset { .. } => (Style::Good, "applies at other lines"),
+                PatchState::Fails { .. } if one => (Style::Bad, "does not apply"),
+                PatchState::Fails { .. } => (Style::Bad, "do not apply"),
+                PatchState::Offset { .. } => (Style::Good, "applies at other lines"),
                 _ if one => (Style::Good, "applies"),
                 _ => (Style::Good, "apply"),
             };
@@ -127,7 +138,7 @@ fn patches_text(text: &mut String, changes: &Changes) {
 fn edits_name(edits: &[&EditStatus]) -> String {
     let file = edits.first().map_or_else(String::new, |edit| visible(&edit.file));
     match edits {
-        [edit, ..] if matches!(edit.state, State::Fails { .. }) => {
+        [edit, ..] if matches!(edit.state, PatchState::Fails { .. }) => {
             let finds: Vec<String> = edits.iter().map(|edit| visible(&edit.find)).collect();
             format!("edit of {file}: {}", finds.join(" | "))
         }
@@ -162,14 +173,18 @@ fn environment_text(text: &mut String, environment: &Environment) {
     let mut removed: Vec<_> = removed.iter().collect();
     removed.sort_by_key(|gone| gone.exported.is_none());
     let lines = added.iter().map(|read| (plus(), &read.name, &read.place, None));
-    let lines =
-        lines.chain(removed.iter().map(|gone| (minus(), &gone.name, &gone.place, gone.exported.as_ref())));
+    let lines = lines.chain(
+        removed.iter().map(|gone| (minus(), &gone.name, &gone.place, gone.exported.as_ref())),
+    );
     let lines: Vec<_> = lines.collect();
     for (mark, name, place, exported) in lines.iter().take(2 * SHOWN) {
         let place = Style::Dim.paint(visible(place));
         text.push_str(&format!("  {mark} {:<width$}  {place}", visible(name)));
         if let Some(exported) = exported {
-            text.push_str(&format!("  {}", Style::Warning.paint(format!("set in vain in {exported}"))));
+            text.push_str(&format!(
+                "  {}",
+                Style::Warning.paint(format!("still set in {exported}"))
+            ));
         }
         text.push('\n');
     }
@@ -206,7 +221,11 @@ fn downloads_text(text: &mut String, changes: &Changes) {
     text.push_str(&heading("Downloads of the build scripts"));
     for (mark, points) in [(plus(), downloads_added), (minus(), downloads_removed)] {
         for (what, place) in points.iter().take(SHOWN) {
-            text.push_str(&format!("  {mark} {}  {}\n", visible(what), Style::Dim.paint(visible(place))));
+            text.push_str(&format!(
+                "  {mark} {}  {}\n",
+                visible(what),
+                Style::Dim.paint(visible(place))
+            ));
         }
         more(text, points.len(), SHOWN, "download");
     }
@@ -219,7 +238,8 @@ fn specifiers(old: &[String], new: &[String]) -> String {
         if text.is_empty() { "any version".to_owned() } else { text }
     };
     if let ([old], [new]) = (old, new)
-        && let (Some((before, marker)), Some((after, same))) = (old.split_once(';'), new.split_once(';'))
+        && let (Some((before, marker)), Some((after, same))) =
+            (old.split_once(';'), new.split_once(';'))
         && marker == same
     {
         return arrow(before.trim_end(), after.trim_end());
@@ -254,7 +274,7 @@ fn moved_text(text: &mut String, title: &str, moved: &[Moved], show: impl Fn(&st
 
 fn more(text: &mut String, all: usize, shown: usize, noun: &str) {
     if all > shown {
-        let rest = format!("and {} more; --json has all", count(all - shown, noun));
+        let rest = format!("and {} more; --json lists all", count(all - shown, noun));
         text.push_str(&format!("  {}\n", Style::Dim.paint(rest)));
     }
 }

@@ -19,13 +19,13 @@ const HEARTBEAT: Duration = Duration::from_secs(60);
 /// Shows events. Dropping it ends its thread.
 pub struct Progress<'s> {
     shell: &'s Shell,
-    state: std::sync::Arc<Mutex<State>>,
+    state: std::sync::Arc<Mutex<ProgressState>>,
     live: Option<MultiProgress>,
     stop: Option<(Sender<()>, std::thread::JoinHandle<()>)>,
 }
 
 #[derive(Default)]
-struct State {
+struct ProgressState {
     total: usize,
     done: usize,
     running: BTreeMap<ComponentName, Row>,
@@ -41,10 +41,11 @@ struct Row {
 impl<'s> Progress<'s> {
     /// Creates a reporter that writes to `shell`.
     pub fn new(shell: &'s Shell) -> Self {
-        let state = std::sync::Arc::new(Mutex::new(State::default()));
+        let state = std::sync::Arc::new(Mutex::new(ProgressState::default()));
         let live = shell.is_live().then(MultiProgress::new);
         shell.set_bars(live.clone());
-        let stop = (live.is_none() && !shell.is_quiet()).then(|| heartbeat(state.clone())).flatten();
+        let stop =
+            (live.is_none() && !shell.is_quiet()).then(|| heartbeat(state.clone())).flatten();
         Self { shell, state, live, stop }
     }
 
@@ -96,7 +97,11 @@ impl<'s> Progress<'s> {
         };
         let how_long = if outcome == Outcome::Stopped { "after" } else { "in" };
         let text = format!("{component} {detail}");
-        self.shell.status(style, word, format!("{} {how_long} {}", text.trim_end(), human_time(seconds)));
+        self.shell.status(
+            style,
+            word,
+            format!("{} {how_long} {}", text.trim_end(), human_time(seconds)),
+        );
     }
 }
 
@@ -141,7 +146,7 @@ impl Drop for Progress<'_> {
     }
 }
 
-fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
+fn lock(state: &Mutex<ProgressState>) -> std::sync::MutexGuard<'_, ProgressState> {
     state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
@@ -167,7 +172,9 @@ fn total_bar(bars: &MultiProgress, total: usize) -> ProgressBar {
 }
 
 /// Starts the thread that prints the heartbeat; if that fails, only the heartbeat is missing.
-fn heartbeat(state: std::sync::Arc<Mutex<State>>) -> Option<(Sender<()>, std::thread::JoinHandle<()>)> {
+fn heartbeat(
+    state: std::sync::Arc<Mutex<ProgressState>>,
+) -> Option<(Sender<()>, std::thread::JoinHandle<()>)> {
     let (stop, stopped) = channel::<()>();
     let thread = std::thread::Builder::new().spawn(move || {
         let shell = Shell::new(false);
@@ -186,12 +193,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_no_longer_under_way() {
+    fn removes_items_that_are_left_or_finished() {
         let shell = Shell::new(true);
         let progress = Progress::new(&shell);
         let name = |name: &str| ComponentName::parse(name).unwrap();
         for part in ["demo", "demo-crates"] {
-            progress.event(Event::Phase { component: name(part), phase: "Fetching", detail: String::new() });
+            progress.event(Event::Phase {
+                component: name(part),
+                phase: "Fetching",
+                detail: String::new(),
+            });
         }
         let running = || lock(&progress.state).running.keys().cloned().collect::<Vec<_>>();
         progress.event(Event::Left { name: name("demo-crates") });

@@ -48,7 +48,9 @@ fn wheel_text(text: &mut String, proof: &Proof) {
         let files = count(proof.identical, "file");
         let verb = if proof.identical == 1 { "is" } else { "are" };
         let size = human_size(proof.identical_bytes);
-        text.push_str(&format!("  {good} {files} ({size}) {verb} the RPM's, by SHA-256\n"));
+        text.push_str(&format!(
+            "  {good} {files} ({size}) {verb} identical to the RPM's, by SHA-256\n"
+        ));
         for rpm in &proof.rpms {
             text.push_str(&format!("      {}\n", Style::Dim.paint(visible(rpm))));
         }
@@ -76,7 +78,11 @@ fn difference_text(text: &mut String, difference: &Difference) {
     text.push_str(&format!("  {} {member}{what}\n", Style::Bad.paint("error:")));
     for (name, digest) in [("expected", expected), ("found", found)] {
         if let Some(digest) = digest {
-            text.push_str(&format!("      {} {}\n", Style::Dim.paint(format!("{name:<8}")), sha256(digest)));
+            text.push_str(&format!(
+                "      {} {}\n",
+                Style::Dim.paint(format!("{name:<8}")),
+                sha256(digest)
+            ));
         }
     }
 }
@@ -90,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proof_reads_well() {
+    fn formats_a_proof() {
         let made = |member: &str, changes: &[&str]| Made {
             member: member.into(),
             changes: changes.iter().map(|change| (*change).into()).collect(),
@@ -106,7 +112,7 @@ mod tests {
             ],
             differences: vec![Difference {
                 member: Some("a/x.py".into()),
-                what: "it is another file than the RPM's".into(),
+                what: "it differs from the RPM's file".into(),
                 expected: Some(Sha256::of_bytes("")),
                 found: Some(Sha256::of_bytes("x")),
             }],
@@ -122,19 +128,22 @@ mod tests {
 python3-a-1.0-1.noarch.rpm
   error: it is not the RPM that build.json records
 a-1.0+rocm7.14-py3-none-any.whl
-  = 2 files (1.2 kB) are the RPM's, by SHA-256
+  = 2 files (1.2 kB) are identical to the RPM's, by SHA-256
       python3-a-1.0-1.noarch.rpm
   + 2 files are made by rocmrpm
       a-1.0.dist-info/METADATA
         -Version: 1.0
         +Version: 1.0+rocm7.14
       a-1.0.dist-info/RECORD
-  error: a/x.py: it is another file than the RPM's
+  error: a/x.py: it differs from the RPM's file
       expected sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855
       found    sha256:2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881
 
 "#]]
         );
-        assert_eq!(plain(&proof_summary(&all)), "1 wheel: 2 files (1.2 kB) of the RPMs, 2 differences");
+        assert_eq!(
+            plain(&proof_summary(&all)),
+            "1 wheel: 2 files (1.2 kB) of the RPMs, 2 differences"
+        );
     }
 }

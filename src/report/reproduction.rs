@@ -13,8 +13,9 @@ pub fn reproduction_text(done: &Reproduction) -> String {
     let mut text = String::new();
     for (mark, rpms) in [("-", &done.compared.rpms_removed), ("+", &done.compared.rpms_added)] {
         let style = if mark == "-" { Style::Bad } else { Style::Good };
-        rpms.iter()
-            .for_each(|rpm| text += &format!("{} {}\n", style.paint(mark), Style::Bold.paint(visible(rpm))));
+        rpms.iter().for_each(|rpm| {
+            text += &format!("{} {}\n", style.paint(mark), Style::Bold.paint(visible(rpm)))
+        });
     }
     for package in &done.compared.packages {
         package_text(&mut text, package);
@@ -23,16 +24,22 @@ pub fn reproduction_text(done: &Reproduction) -> String {
         text += &format!("{} {}\n", Style::Note.paint("cause:"), cause.help());
     }
     if !done.identical {
-        text += &format!("the new RPMs: {}\n", done.rpms.display());
+        text += &format!("new RPMs: {}\n", done.rpms.display());
     }
     text
 }
 
 fn package_text(text: &mut String, package: &Package) {
     let same = match package {
-        Package { same_bytes: true, .. } => Style::Good.paint("same bytes"),
-        package if package.same() => Style::Good.paint("same but for when, where and by whom it was built"),
-        _ => format!("{}, {} the same", Style::Bad.paint("differs"), count(package.same_files, "file")),
+        Package { same_bytes: true, .. } => Style::Good.paint("identical"),
+        package if package.same() => {
+            Style::Good.paint("identical except for when, where, and by whom it was built")
+        }
+        _ => format!(
+            "{}, {} identical",
+            Style::Bad.paint("differs"),
+            count(package.same_files, "file")
+        ),
     };
     *text += &format!("{}  {same}\n", Style::Bold.paint(visible(&package.rpm)));
     for tag in &package.tags {
@@ -48,7 +55,7 @@ fn package_text(text: &mut String, package: &Package) {
 
 fn rest(text: &mut String, all: usize) {
     if all > SHOWN {
-        *text += &format!("    and {} more, which --json has\n", all - SHOWN);
+        *text += &format!("    and {} more; --json lists all\n", all - SHOWN);
     }
 }
 
@@ -82,6 +89,6 @@ fn section(section: &Section) -> String {
         (Some(old), Some(new)) if old != new => format!("{name} ({old} -> {new} B)"),
         (Some(_), Some(_)) => name,
         (None, _) => format!("{name} (new)"),
-        (Some(_), None) => format!("{name} (gone)"),
+        (Some(_), None) => format!("{name} (removed)"),
     }
 }

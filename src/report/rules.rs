@@ -15,24 +15,29 @@ pub fn rules_text() -> String {
         let mut table = Table::new(&[group, "severity", "what it finds"]);
         for rule in rules {
             let severity = (Some(style(rule.severity)), rule.severity.to_string());
-            table.styled_row(vec![(None, rule.id.to_string()), severity, (None, rule.what.to_owned())]);
+            table.styled_row(vec![
+                (None, rule.id.to_string()),
+                severity,
+                (None, rule.what.to_owned()),
+            ]);
         }
         table.text()
     });
     let tables = groups.collect::<Vec<_>>().join("\n");
-    format!("{tables}\n`rocmrpm explain ID` tells why a rule is there and how to fix what it finds.\n")
+    format!("{tables}\n`rocmrpm explain ID` explains a rule and how to fix its findings.\n")
 }
 
 /// Returns a rule in full, and a waiver for it to paste.
 pub fn rule_text(rule: &Rule) -> String {
     let severity = style(rule.severity).paint(rule.severity);
     let mut text = format!("{} ({severity})\n", Style::Bold.paint(rule.id));
-    let parts = [("what", rule.what), ("why", rule.why), ("incident", rule.incident), ("help", rule.help)];
+    let parts =
+        [("what", rule.what), ("why", rule.why), ("incident", rule.incident), ("help", rule.help)];
     for (name, part) in parts.into_iter().filter(|(_, part)| !part.is_empty()) {
         text.push_str(&format!("\n{}\n{}", Style::Dim.paint(name), wrapped(part)));
     }
     let waiver = waiver(rule);
-    text.push_str(&format!("\n{}\n{waiver}", Style::Dim.paint("to waive it, in component.toml")));
+    text.push_str(&format!("\n{}\n{waiver}", Style::Dim.paint("waiver for component.toml")));
     text
 }
 
@@ -43,7 +48,7 @@ pub fn causes_text() -> String {
         table.row(vec![cause.id.clone(), cause.kind.as_str().to_owned(), unfilled(&cause.cause)]);
     }
     format!(
-        "{}\n`rocmrpm explain ID` tells how the log of such a build looks and how to fix it.\n",
+        "{}\n`rocmrpm explain ID` shows the log lines of a cause and how to fix it.\n",
         table.text()
     )
 }
@@ -51,10 +56,12 @@ pub fn causes_text() -> String {
 /// Returns a cause in full.
 pub fn cause_text(cause: &Cause) -> String {
     let mut text = format!("{} ({})\n", Style::Bold.paint(&cause.id), cause.kind.as_str());
-    let phases = cause.phases.iter().map(|phase| Phase::as_str(*phase)).collect::<Vec<_>>().join(", ");
+    let phases =
+        cause.phases.iter().map(|phase| Phase::as_str(*phase)).collect::<Vec<_>>().join(", ");
     let phases = if phases.is_empty() { "any".to_owned() } else { phases };
     let lines = cause.patterns.iter().flat_map(|pattern| Pattern::as_str(pattern).lines());
-    let patterns: String = lines.map(|line| format!("  {}\n", line.replace('\t', "    "))).collect();
+    let patterns: String =
+        lines.map(|line| format!("  {}\n", line.replace('\t', "    "))).collect();
     for (name, part) in [
         ("cause", wrapped(&unfilled(&cause.cause))),
         ("phase", wrapped(&phases)),
@@ -123,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_set_in_lines_and_words_stay_whole() {
+    fn wraps_text_at_word_boundaries() {
         let word = "x".repeat(100);
         assert_eq!(wrapped(&format!("a {word} b c")), format!("  a\n  {word}\n  b c\n"));
         assert_eq!(wrapped("one  two"), "  one two\n");

@@ -39,7 +39,11 @@ impl Shell {
         let mut out = anstream::stdout().lock();
         let text = text.to_string();
         let done = out.write_all(text.as_bytes()).and_then(|()| {
-            if text.ends_with('\n') { out.flush() } else { out.write_all(b"\n").and_then(|()| out.flush()) }
+            if text.ends_with('\n') {
+                out.flush()
+            } else {
+                out.write_all(b"\n").and_then(|()| out.flush())
+            }
         });
         match done {
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {

@@ -20,7 +20,8 @@ pub fn verify_text(verified: &Verified) -> String {
         table.styled_row(vec![(Some(style), word.into()), (None, check.id.clone()), (None, what)]);
     }
     let number = |outcome| verified.number(outcome);
-    let (passed, failed, not_run) = (number(Outcome::Pass), number(Outcome::Fail), number(Outcome::NotRun));
+    let (passed, failed, not_run) =
+        (number(Outcome::Pass), number(Outcome::Fail), number(Outcome::NotRun));
     let style = if failed == 0 { Style::Good } else { Style::Bad };
     let tally = style.paint(format!("{passed} passed, {failed} failed, {not_run} not run"));
     format!("{}\n{tally} in {}\n", table.text(), verified.place)

@@ -1,5 +1,5 @@
-//! A folder in which a release of clang makes libraries with GPU code. Needs no ROCm:
-//! the kernels use builtins alone, and libamdhip64 is a stub.
+//! A folder in which a release of clang builds libraries with GPU code. Does not need ROCm: the
+//! kernels only use builtins, and libamdhip64 is a stub.
 
 use std::path::PathBuf;
 
@@ -74,11 +74,15 @@ impl Lab {
     /// Compiles two kernels named after `name` to the file `output`.
     pub fn compile(&self, name: &str, flags: &str, output: &str, env: &[(&str, &str)]) {
         fs_err::write(self.path(&format!("{name}.hip")), KERNEL.replace("NAME", name)).unwrap();
-        let args = format!("-x hip -nogpulib -nogpuinc -fPIC -O1 -c {name}.hip -o {output} {flags}");
+        let args =
+            format!("-x hip -nogpulib -nogpuinc -fPIC -O1 -c {name}.hip -o {output} {flags}");
         self.run_with("clang++", &args, env);
     }
 
     pub fn link(&self, args: &str) {
-        self.run("clang++", &format!("-shared -nostdlib -fuse-ld=lld -L. -l:libamdhip64.so.7 {args}"));
+        self.run(
+            "clang++",
+            &format!("-shared -nostdlib -fuse-ld=lld -L. -l:libamdhip64.so.7 {args}"),
+        );
     }
 }

@@ -13,7 +13,7 @@ use crate::support::names_in;
 fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
-        assert!(started.elapsed() < Duration::from_secs(180), "waited in vain until {what}");
+        assert!(started.elapsed() < Duration::from_secs(180), "timed out waiting until {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -33,12 +33,13 @@ fn build_of(stack: &Stack, state: &str) -> String {
 fn delete(stack: &Stack, build: &str) {
     stack.copr.cli(&["delete-build", build]).exits(0);
     let chroot = stack.copr.path("server/results").join(PROJECT).join(CHROOT);
-    let is_of = |name: &String| name.split('-').next().is_some_and(|n| n.trim_start_matches('0') == build);
+    let is_of =
+        |name: &String| name.split('-').next().is_some_and(|n| n.trim_start_matches('0') == build);
     wait_until("its files are deleted", || !names_in(&chroot).iter().any(is_of));
 }
 
 #[test]
-fn a_changed_package_has_a_release_that_dnf_takes() {
+fn changed_package_gets_a_newer_release() {
     let stack = Stack::synced();
     stack.push().exits(0);
     stack.assert_users_get(&["lib", "app", "other"]);
@@ -58,7 +59,7 @@ fn a_changed_package_has_a_release_that_dnf_takes() {
 }
 
 #[test]
-fn dependents_are_not_built_on_a_refused_build() {
+fn does_not_build_dependents_on_a_rejected_build() {
     let stack = Stack::synced();
     stack.copr.control(&json!({"define": {"lib": {"broken": "1"}}}));
     stack.push().exits(1).says(["elf-damaged"]);
@@ -75,9 +76,11 @@ fn dependents_are_not_built_on_a_refused_build() {
 }
 
 #[test]
-fn packages_of_a_failed_build_are_not_published() {
+fn does_not_publish_packages_of_a_failed_build() {
     let stack = Stack::synced();
-    stack.copr.control(&json!({"backend": {"lib": "createrepo failed"}, "define": {"lib": {"broken": "1"}}}));
+    stack.copr.control(
+        &json!({"backend": {"lib": "createrepo failed"}, "define": {"lib": {"broken": "1"}}}),
+    );
     stack.push().exits(30).says(["COPR itself failed: createrepo failed"]);
     stack.copr.control(&json!({}));
     let failed = build_of(&stack, "lib failed");
@@ -89,11 +92,12 @@ fn packages_of_a_failed_build_are_not_published() {
 }
 
 #[test]
-fn packages_of_a_canceled_build_are_not_published() {
+fn does_not_publish_packages_of_a_canceled_build() {
     let stack = Stack::synced();
     stack.copr.control(&json!({"hold": {"other": "signing"}}));
     let push = stack.start(&["copr", "push", "other"]);
-    let folder = stack.copr.path("server/results/alice/rocm/fedora-43-x86_64/00000001-other/success");
+    let folder =
+        stack.copr.path("server/results/alice/rocm/fedora-43-x86_64/00000001-other/success");
     wait_until("its packages are signed", || folder.exists());
     stack.run(&["copr", "cancel"]).exits(0);
     push.finish().exits(130);
@@ -102,7 +106,7 @@ fn packages_of_a_canceled_build_are_not_published() {
     let asks = |build: u32| format!("GET /api_3/build/{build} 200");
     stack.copr.control(&json!({"hold": {"other": "signing"}}));
     let push = stack.start(&["copr", "push", "other"]);
-    wait_until("another one is waited for", || stack.copr.requests().contains(&asks(2)));
+    wait_until("the second build is polled", || stack.copr.requests().contains(&asks(2)));
     stack.copr.control(&json!({}));
     push.finish().exits(1).says(["not published", "/coprs/build/1"]);
     assert_eq!(stack.copr.states(), ["other canceled", "other succeeded"]);
@@ -113,7 +117,7 @@ fn packages_of_a_canceled_build_are_not_published() {
 }
 
 #[test]
-fn a_deleted_build_is_built_again_and_its_metadata_renewed() {
+fn rebuilds_a_deleted_build_and_renews_metadata() {
     let stack = Stack::synced();
     stack.push().exits(0);
     stack.assert_users_get(&["lib", "app", "other"]);
@@ -126,13 +130,13 @@ fn a_deleted_build_is_built_again_and_its_metadata_renewed() {
     assert!(stack.run(&["copr", "status"]).stdout.contains(&reason));
     // Even pushing another component hides it from users.
     stack.run(&["copr", "push", "lib"]).exits(0).says(["Published"]);
-    wait_until("it is gone", || stack.published().len() == 2);
+    wait_until("the package is removed", || stack.published().len() == 2);
     stack.push().exits(0).says(["1 built, 2 fresh", "Published"]);
     stack.assert_users_get(&["lib", "app", "other"]);
 }
 
 #[test]
-fn builds_of_a_fresh_clone_are_taken_only_if_their_settings_are_the_same() {
+fn fresh_clone_reuses_builds_with_the_same_settings() {
     let stack = Stack::synced();
     stack.push().exits(0);
     let build = stack.workspace.path("build");
@@ -152,7 +156,7 @@ fn builds_of_a_fresh_clone_are_taken_only_if_their_settings_are_the_same() {
 }
 
 #[test]
-fn an_unnamed_build_of_somebody_else_is_not_waited_for() {
+fn does_not_wait_for_unnamed_builds_of_others() {
     let stack = Stack::synced();
     let foreign = stack.copr.srpm("foreign");
     stack.copr.control(&json!({"hold": {"foreign": "source-pending"}}));
@@ -163,12 +167,12 @@ fn an_unnamed_build_of_somebody_else_is_not_waited_for() {
 }
 
 #[test]
-fn a_lost_answer_to_an_upload_causes_no_second_build() {
+fn lost_answer_to_an_upload_causes_no_second_build() {
     let stack = Stack::synced();
     let lost = json!([{"match": "POST /api_3/build/create/upload", "count": 1, "status": 502}]);
     stack.copr.control(&json!({"lost": lost, "hold": {"other": "source-pending"}}));
     let push = stack.start(&["copr", "push", "other"]);
-    wait_until("it is asked for", || {
+    wait_until("the build is polled", || {
         stack.copr.requests().iter().any(|request| request == "GET /api_3/build/1 200")
     });
     stack.copr.control(&json!({}));

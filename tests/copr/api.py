@@ -1,8 +1,8 @@
-"""COPR's API v3: one function an endpoint, from a request to the value that is answered.
+"""COPR's API v3: one function per endpoint, which maps a request to an answer.
 
 The routes, the order of the checks and the messages are those of the frontend's
-views/apiv3_ns/*.py. Only what copr-cli needs to keep a project and to build an uploaded source
-package is here; the rest answers 501, so that a client that needs it is noticed.
+views/apiv3_ns/*.py. It only implements what copr-cli needs to manage a project and to build an
+uploaded source package; other endpoints answer 501, so that a client's need for one is noticed.
 """
 
 import re
@@ -31,7 +31,7 @@ def route(methods, path, login=False):
 
 
 def answer(state, request):
-    """The value for a request, or an ApiError; and what has to be warned of."""
+    """Returns the value for a request, or raises an ApiError; adds deprecation warnings."""
     known = False
     for pattern, methods, login, function in ROUTES:
         match = pattern.fullmatch(request.path)
@@ -72,7 +72,7 @@ def argument(request, name):
 
 
 def page(request, items, order="id"):
-    """Pagination: the items of the page, and the dictionary around them."""
+    """Returns one page of items in the dictionary of a paginated answer."""
     meta = {"limit": None, "offset": 0, "order": order, "order_type": "ASC"}
     for key in ("limit", "offset"):
         text = request.query.get(key, [""])[0]
@@ -96,7 +96,7 @@ def only_owner(project, user):
         raise ApiError(403, "Only owners and admins may update their projects.")
 
 
-# -- the rest of this file follows the order of the frontend's files --------------------------------
+# -- from here on in the order of the frontend's files ----------------------------------------------
 
 
 @route("GET", "/")
@@ -143,7 +143,7 @@ DEFAULTS = {
 
 
 def renamed(data):
-    """apiv3_projects.rename_fields; devel_mode keeps the name that it is answered with."""
+    """apiv3_projects.rename_fields; devel_mode keeps its name in answers."""
     return {"repos" if key == "additional_repos" else key: value for key, value in data.items()}
 
 
@@ -419,7 +419,7 @@ def batch_of(state, number):
 
 @route("POST", "/build/create/(url|scm|distgit|pypi|rubygems|custom)|/package/(build|add/.*|edit/.*)", login=True)
 def not_here(state, request):
-    raise ApiError(501, "the test server builds uploaded source packages only")
+    raise ApiError(501, "the test server only builds uploaded source packages")
 
 
 @route("GET", "/build/<number:int>")
@@ -642,8 +642,8 @@ def rpmrepo(state, request, owner, dirname, release):
 
 
 def dependencies(state, project):
-    """get_transitive_runtime_dependencies, as get_project_rpmrepo_metadata shows them. What COPR caches
-    for two minutes is always new here."""
+    """get_transitive_runtime_dependencies, as get_project_rpmrepo_metadata shows them. Never cached,
+    unlike COPR, which caches it for two minutes."""
     internal, external, todo = [], [], [project]
     while todo:
         for url in words(todo.pop()["runtime_dependencies"]):

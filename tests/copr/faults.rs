@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::stack::{PROJECT_TOML, Stack, assert_no_token};
 
 #[test]
-fn a_server_that_answers_500_and_recovers_costs_no_build() {
+fn retries_server_errors_without_losing_builds() {
     let stack = Stack::synced();
     stack.copr.control(&json!({"errors": [
         {"match": "GET /api_3/build/\\d", "count": 2, "status": 500},
@@ -24,29 +24,32 @@ fn a_server_that_answers_500_and_recovers_costs_no_build() {
 
 /// The pauses take a minute, so the test tries other faults in the meantime.
 #[test]
-fn a_server_that_stays_away_is_given_up() {
+fn gives_up_on_an_unreachable_server() {
     let stack = Stack::synced();
     stack.copr.control(&json!({"errors": [{"match": "/api_3/", "count": 1000, "status": 503}]}));
     let status = stack.start(&["copr", "status"]);
-    an_expired_token_is_told_and_nothing_is_lost();
-    a_package_that_came_in_part_is_fetched_again();
-    a_build_that_takes_too_long_is_told_as_that();
+    check_expired_token_is_reported_before_uploads();
+    check_truncated_download_is_retried();
+    check_timeout_is_reported();
     let status = status.finish();
     assert_no_token(&status);
     status.exits(30).says([stack.copr.url.as_str()]);
 }
 
-fn a_package_that_came_in_part_is_fetched_again() {
+fn check_truncated_download_is_retried() {
     let stack = Stack::synced();
-    stack.copr.control(&json!({"pulp": true, "drop": [{"match": "noarch.rpm$", "count": 1, "after": 1000}]}));
+    stack.copr.control(
+        &json!({"pulp": true, "drop": [{"match": "noarch.rpm$", "count": 1, "after": 1000}]}),
+    );
     stack.run(&["copr", "push", "other"]).exits(0);
-    let fetched =
-        |request: &&String| request.starts_with("GET /backend") && request.ends_with("noarch.rpm 200");
+    let fetched = |request: &&String| {
+        request.starts_with("GET /backend") && request.ends_with("noarch.rpm 200")
+    };
     assert_eq!(stack.copr.requests().iter().filter(fetched).count(), 2);
     assert!(stack.accepted("other"));
 }
 
-fn a_build_that_takes_too_long_is_told_as_that() {
+fn check_timeout_is_reported() {
     let stack = Stack::synced();
     let project = stack.workspace.read(PROJECT_TOML);
     stack.workspace.write(PROJECT_TOML, format!("{project}timeout = \"2 s\"\n"));
@@ -56,7 +59,7 @@ fn a_build_that_takes_too_long_is_told_as_that() {
     assert_eq!(stack.copr.builds()[0]["timeout"], 2);
 }
 
-fn an_expired_token_is_told_and_nothing_is_lost() {
+fn check_expired_token_is_reported_before_uploads() {
     let stack = Stack::synced();
     stack.copr.control(&json!({"expired": ["alice"]}));
     let page = format!("{}/api", stack.copr.url);
@@ -68,7 +71,7 @@ fn an_expired_token_is_told_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_package_that_the_projects_key_did_not_sign_is_refused() {
+fn rejects_packages_not_signed_by_the_project() {
     for key in ["", "other"] {
         let stack = Stack::synced();
         stack.copr.control(&json!({"key": {"other": key}}));
@@ -84,37 +87,44 @@ fn a_package_that_the_projects_key_did_not_sign_is_refused() {
 }
 
 #[test]
-fn what_failed_on_coprs_side_is_reported_as_that() {
+fn reports_failures_of_copr_itself() {
     let stack = Stack::synced();
     stack.copr.control(&json!({"backend": {"other": "Build timeouted"}}));
     stack.run(&["copr", "push", "other"]).exits(11).says(["timeout"]);
     stack.copr.control(&json!({"backend": {"other": "Copr GPG signing problems: no key"}}));
     let failed = stack.run(&["copr", "push", "other"]);
-    failed.exits(30).says(["`other` failed in COPR: COPR itself failed: Copr GPG signing problems: no key"]);
+    failed
+        .exits(30)
+        .says(["`other` failed in COPR: COPR itself failed: Copr GPG signing problems: no key"]);
     assert_log_exists(&failed);
 }
 
 #[test]
-fn a_failed_source_build_shows_its_log() {
+fn shows_the_log_of_a_failed_source_build() {
     let stack = Stack::synced();
     stack.copr.control(&json!({"source": {"other": true}}));
     let failed = stack.run(&["copr", "push", "other"]);
-    failed.exits(10).says(["COPR could not read the SRPM of build 1", "can not read the source package"]);
+    failed
+        .exits(10)
+        .says(["COPR could not read the SRPM of build 1", "can not read the source package"]);
     assert_log_exists(&failed);
 }
 
 #[test]
-fn leaves_out_help_for_debian() {
+fn omits_help_for_debian() {
     let stack = Stack::synced();
     let log = "Executing(%build): /bin/sh\nx.cpp:1: fatal error: hip/hip_runtime.h: No such file or directory\n\
                error: Bad exit status from /var/tmp/rpm-tmp.Ab (%build)";
     stack.copr.control(&json!({"fail": {"other": log}}));
     let failed = stack.run(&["copr", "push", "other"]);
-    failed.exits(10).says(["HIP's headers are not installed", "rocm-hip-devel"]).never_says("apt-get");
+    failed
+        .exits(10)
+        .says(["HIP's headers are not installed", "rocm-hip-devel"])
+        .never_says("apt-get");
 }
 
 #[track_caller]
 fn assert_log_exists(failed: &crate::support::Ran) {
-    let log = failed.help("the whole log");
+    let log = failed.help("full log");
     assert!(std::path::Path::new(&log).exists(), "{log}");
 }

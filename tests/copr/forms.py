@@ -1,4 +1,4 @@
-"""What COPR checks of a request's values, in the order and with the words of its forms.py."""
+"""COPR's checks of a request's values, in the order and with the messages of its forms.py."""
 
 import fnmatch
 import re
@@ -12,7 +12,7 @@ FALSE = (False, "false", "")
 
 
 class Form:
-    """Values of a request and the errors in them: field to messages, in the order of checking."""
+    """The values of a request and their errors: messages by field, in the order of the checks."""
 
     def __init__(self, state, data):
         self.state, self.errors = state, {}
@@ -73,7 +73,7 @@ class Form:
 
 
 def words(value):
-    """A list, or text with spaces between the items; always a list of what is not empty."""
+    """Splits a list, or text with spaces between the items, into the nonempty items."""
     return (" ".join(map(str, value)) if isinstance(value, list) else str(value)).split()
 
 
@@ -82,7 +82,7 @@ def web_address(text):
 
 
 def check_project(form, owner=None, exist_ok=False):
-    """CoprForm; with an owner also CoprFormFactory, for a new project. True where it exists already."""
+    """CoprForm; with an owner also CoprFormFactory, for a new project. Returns whether it already exists."""
     data, exists = form.data, False
     if not owner:
         form.chroots("chroots", form.state.chroots)
@@ -127,7 +127,7 @@ def check_chroot(form):
 
 
 def check_build(form, user, allowed):
-    """_get_build_form, without what is uploaded"""
+    """_get_build_form, without the uploaded file"""
     form.number("timeout", MIN_TIMEOUT, MAX_TIMEOUT)
     form.choice("bootstrap", ("unchanged",) + BOOTSTRAP)
     form.choice("isolation", ("unchanged",) + ISOLATION)
@@ -169,7 +169,7 @@ def batch_problem(state, build, user, modify):
 
 
 def selected_chroots(form, allowed):
-    """The chroots that a build was asked for; none where nothing was said of them."""
+    """Returns the requested chroots of a build; empty if the request names none."""
     def expand(field):
         patterns = form.data.get(field) or []
         return {name for pattern in patterns for name in fnmatch.filter(allowed, pattern)}

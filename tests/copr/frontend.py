@@ -1,9 +1,9 @@
 """COPR's own frontend for the scenario tests: `frontend.py FOLDER CHECKOUT`.
 
-Serves the frontend of a checkout of fedora-copr/copr and speaks as server.py does: the same line on
-standard output, the same control.json (errors, lost, and all that the worker knows), state.json and
-requests.jsonl. The builds and the metadata are those of worker.py, which asks the frontend's
-/backend/ for its tasks as COPR's backend does.
+Serves the frontend of a checkout of fedora-copr/copr with the interface of server.py: the same line
+on standard output, the same control.json (errors, lost, and everything that the worker supports),
+state.json and requests.jsonl. worker.py makes the builds and the metadata; it gets its tasks from
+the frontend's /backend/, as COPR's backend does.
 """
 
 import argparse
@@ -28,7 +28,7 @@ USERS = ("alice", "bob")
 
 
 def configure(folder, checkout, redis):
-    """What the frontend reads when it is imported."""
+    """Prepares everything that the frontend reads when it is imported."""
     (folder / "copr.conf").write_text(f"""
 SQLALCHEMY_DATABASE_URI = "sqlite:///{folder}/copr.db"
 SQLALCHEMY_ENGINE_OPTIONS = {{"connect_args": {{"timeout": 30}}}}
@@ -84,7 +84,7 @@ def initialize(db, models):
 
 
 class Front:
-    """The application, its faults, and the results, which another server has on COPR."""
+    """Serves the application with its faults, and the results, which have a separate server on COPR."""
 
     def __init__(self, app, control, folder):
         self.app, self.control, self.folder = app, control, folder
@@ -125,7 +125,7 @@ class Front:
 
 
 class Backend(Worker):
-    """worker.py with the frontend's tasks, as copr_backend asks for them and reports."""
+    """The worker with the frontend's tasks; requests and reports them as copr_backend does."""
 
     def __init__(self, app, url, control, folder):
         state = types.SimpleNamespace(
@@ -136,7 +136,7 @@ class Backend(Worker):
         self.app, self.builds, self.storage = app, {}, folder / "storage"
 
     def call(self, path, data=None):
-        """One request of the backend's."""
+        """Sends one request as the backend."""
         method = "GET" if data is None else "POST"
         with self.app.test_client() as client:
             answer = client.open(f"/backend/{path}/", method=method, json=data, auth=("user", PASSWORD))
@@ -231,7 +231,7 @@ class Backend(Worker):
         return f"{self.state.results_url}/{owner}/{build['dirname']}/srpm-builds/{build['source_dir']}"
 
     def act(self, kind, what, data):
-        """actions.py, those that concern builds and metadata."""
+        """Runs the actions of actions.py for builds and metadata."""
         folder = self.results / data.get("ownername", "")
         deleted = kind == 0 and what in ("build", "builds")
         if deleted:
@@ -249,7 +249,7 @@ class Backend(Worker):
 
 
 def watch(app, models, path):
-    """Writes what the frontend knows of its builds, as server.py does."""
+    """Writes the frontend's builds to state.json, as server.py does."""
     last = None
     while True:
         with app.app_context():

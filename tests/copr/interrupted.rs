@@ -11,8 +11,8 @@ fn interrupted(stack: &Stack, signal: &str) -> Ran {
     let push = stack.start(&["copr", "push", "other"]);
     wait_until("it runs", || stack.copr.states() == ["other running"]);
     // The upload was answered too: the push polls the build.
-    let asks = "GET /api_3/build/1 200";
-    wait_until("it is waited for", || stack.copr.requests().iter().any(|request| request == asks));
+    let poll = "GET /api_3/build/1 200";
+    wait_until("the push polls it", || stack.copr.requests().iter().any(|request| request == poll));
     push.signal(signal);
     let push = push.finish();
     assert_no_token(&push);
@@ -20,7 +20,7 @@ fn interrupted(stack: &Stack, signal: &str) -> Ran {
 }
 
 #[test]
-fn a_run_that_was_interrupted_goes_on_without_a_second_upload() {
+fn interrupted_push_resumes_without_a_second_upload() {
     let stack = Stack::synced();
     interrupted(&stack, "INT").exits(130).says(["copr push"]);
     assert_eq!(stack.copr.states(), ["other running"]);
@@ -32,7 +32,7 @@ fn a_run_that_was_interrupted_goes_on_without_a_second_upload() {
 }
 
 #[test]
-fn a_run_that_was_killed_goes_on_without_a_second_upload() {
+fn killed_push_resumes_without_a_second_upload() {
     let stack = Stack::synced();
     assert_eq!(interrupted(&stack, "KILL").code, None);
     stack.copr.control(&json!({}));
@@ -42,7 +42,7 @@ fn a_run_that_was_killed_goes_on_without_a_second_upload() {
 }
 
 #[test]
-fn a_run_that_was_killed_before_it_could_note_the_build_finds_it() {
+fn finds_a_build_that_a_killed_push_did_not_record() {
     let stack = Stack::synced();
     stack.commit();
     stack.copr.control(&json!({"hold": {"other": "source-pending"}}));
@@ -53,7 +53,8 @@ fn a_run_that_was_killed_before_it_could_note_the_build_finds_it() {
     // As if it had been killed a moment earlier.
     let _ = std::fs::remove_dir_all(stack.workspace.path("build/fedora-43/copr"));
     let requests = stack.copr.requests();
-    let listed = |requests: &[String]| requests.iter().filter(|r| r.contains("/build/list")).count();
+    let listed =
+        |requests: &[String]| requests.iter().filter(|r| r.contains("/build/list")).count();
     let before = listed(&requests);
     let push = stack.start(&["copr", "push", "other"]);
     wait_until("it lists the builds", || listed(&stack.copr.requests()) > before);
@@ -64,7 +65,7 @@ fn a_run_that_was_killed_before_it_could_note_the_build_finds_it() {
 }
 
 #[test]
-fn what_is_under_way_is_cancelled_on_request() {
+fn cancels_running_builds() {
     let stack = Stack::synced();
     interrupted(&stack, "INT").exits(130);
     let dry = stack.run(&["copr", "cancel", "--dry-run"]);
@@ -72,7 +73,7 @@ fn what_is_under_way_is_cancelled_on_request() {
     assert_eq!(stack.copr.states(), ["other running"]);
     stack.run(&["copr", "cancel"]).exits(0);
     assert_eq!(stack.copr.states(), ["other canceled"]);
-    stack.run(&["copr", "cancel"]).exits(0).says(["no build is under way"]);
+    stack.run(&["copr", "cancel"]).exits(0).says(["no builds are running"]);
     // Pushing again builds it again.
     stack.copr.control(&json!({}));
     stack.run(&["copr", "push", "other"]).exits(0);
@@ -80,24 +81,27 @@ fn what_is_under_way_is_cancelled_on_request() {
 }
 
 #[test]
-fn builds_are_watched_to_their_end() {
+fn watches_builds_until_they_finish() {
     let stack = Stack::synced();
-    stack.run(&["copr", "watch"]).exits(0).says(["no build is under way"]);
+    stack.run(&["copr", "watch"]).exits(0).says(["no builds are running"]);
     interrupted(&stack, "KILL");
     let listed = |request: &&String| request.starts_with("GET /api_3/package/list");
     let lists = || stack.copr.requests().iter().filter(listed).count();
     let before = lists();
     let watch = stack.start(&["copr", "watch"]);
-    wait_until("it has looked", || lists() > before);
+    wait_until("the builds are listed", || lists() > before);
     stack.copr.control(&json!({}));
     let watch = watch.finish();
     assert_no_token(&watch);
     let lines: Vec<&str> = watch.exits(0).stdout.lines().collect();
-    assert!(lines[0].starts_with("other: running ") && lines[1].starts_with("other: succeeded "), "{watch}");
+    assert!(
+        lines[0].starts_with("other: running ") && lines[1].starts_with("other: succeeded "),
+        "{watch}"
+    );
 }
 
 #[test]
-fn a_build_that_copr_has_not_named_has_the_name_of_its_record() {
+fn names_an_unnamed_build_after_its_record() {
     let stack = Stack::synced();
     stack.copr.control(&json!({"hold": {"other": "source-running"}}));
     let push = stack.start(&["copr", "push", "other"]);
@@ -114,10 +118,14 @@ fn a_build_that_copr_has_not_named_has_the_name_of_its_record() {
 }
 
 #[test]
-fn a_record_of_another_project_is_not_waited_for() {
+fn ignores_records_of_another_project() {
     let stack = Stack::synced();
     interrupted(&stack, "KILL");
-    stack.workspace.replace(crate::stack::PROJECT_TOML, "project = \"rocm\"", "project = \"other\"");
+    stack.workspace.replace(
+        crate::stack::PROJECT_TOML,
+        "project = \"rocm\"",
+        "project = \"other\"",
+    );
     stack.copr.control(&json!({}));
     stack.run(&["copr", "sync"]).exits(0);
     stack.run(&["copr", "push", "other"]).exits(0);

@@ -1,7 +1,7 @@
 //! Tests COPR: the test server against the real copr-cli, and `rocmrpm copr` against both. Needs
 //! rpmbuild, createrepo_c, curl, openssl, venv, and the index configured for pip.
 
-#![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test may")]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -10,7 +10,7 @@ use crate::stack::{Stack, assert_no_token};
 use crate::support::{ran, wait_until};
 
 #[test]
-fn builds_in_waves_and_brings_the_packages_back() {
+fn builds_in_waves_and_fetches_the_packages() {
     let stack = Stack::synced();
     assert_eq!(stack.plan(), ["lib build", "app build", "other build"]);
     assert_eq!(stack.copr.uploads(), 0);
@@ -38,7 +38,9 @@ fn builds_in_waves_and_brings_the_packages_back() {
     }
     let repository = stack.workspace.path("build/fedora-43/repository");
     let names = crate::support::names_in(&repository);
-    for name in ["app-1.0-1.fc43.noarch.rpm", "lib-1.0-1.fc43.noarch.rpm", "other-1.0-1.fc43.noarch.rpm"] {
+    for name in
+        ["app-1.0-1.fc43.noarch.rpm", "lib-1.0-1.fc43.noarch.rpm", "other-1.0-1.fc43.noarch.rpm"]
+    {
         assert!(names.iter().any(|file| file == name), "{names:?}");
     }
     wait_until("all is published", || stack.published().len() == 3);
@@ -50,17 +52,20 @@ fn builds_in_waves_and_brings_the_packages_back() {
     let asked = |request: &&String| request.starts_with("PUT /api_3/project/regenerate-repos");
     assert_eq!(stack.copr.requests().iter().filter(asked).count(), 1);
     let status = stack.run(&["copr", "status", "--json"]).json();
-    assert_eq!((&status["stale"], &status["components"][0]["state"]), (&json!(0), &json!("succeeded")));
+    assert_eq!(
+        (&status["stale"], &status["components"][0]["state"]),
+        (&json!(0), &json!("succeeded"))
+    );
 }
 
 #[test]
-fn a_failure_in_the_middle_stops_what_depends_on_it() {
+fn failure_skips_dependents() {
     let stack = Stack::synced();
-    let log = "Executing(%build): /bin/sh\nerror: what lib needs is not there";
+    let log = "Executing(%build): /bin/sh\nerror: a dependency of lib is missing";
     stack.copr.control(&json!({"fail": {"lib": log}}));
     let failed = stack.run(&["copr", "push", "--keep-going"]);
     let page = format!("{}/coprs/build/", stack.copr.url);
-    failed.exits(10).says(["what lib needs is not there", page.as_str()]);
+    failed.exits(10).says(["a dependency of lib is missing", page.as_str()]);
     let mut states = stack.copr.states();
     states.sort();
     assert_eq!(states, ["lib failed", "other succeeded"]);
@@ -76,7 +81,7 @@ fn a_failure_in_the_middle_stops_what_depends_on_it() {
 }
 
 #[test]
-fn what_copr_built_passes_the_same_gate() {
+fn packages_from_copr_pass_the_same_gate() {
     let stack = Stack::synced();
     stack.copr.control(&json!({"define": {"lib": {"broken": "1"}}}));
     let refused = stack.run(&["copr", "push", "--keep-going"]);
@@ -89,7 +94,8 @@ fn what_copr_built_passes_the_same_gate() {
 
     // After the fix, it is built again, but nothing is published while the rejected build exists.
     stack.copr.control(&json!({}));
-    let refused = stack.copr.builds().iter().find(|build| build["package"] == "lib").unwrap()["id"].clone();
+    let refused =
+        stack.copr.builds().iter().find(|build| build["package"] == "lib").unwrap()["id"].clone();
     let delete = format!("copr-cli delete-build {refused}");
     stack.push().exits(1).says(["not published", delete.as_str()]);
     assert!(stack.accepted("lib") && stack.accepted("app"));
@@ -101,10 +107,12 @@ fn what_copr_built_passes_the_same_gate() {
 }
 
 #[test]
-fn macros_come_as_a_package_of_the_build_root() {
+fn build_root_gets_macros_as_a_package() {
     let stack = Stack::new();
     let chroot = stack.workspace.read("mock-configs/fedora-43.toml");
-    stack.workspace.write("mock-configs/fedora-43.toml", format!("{chroot}\n[macros]\nof_rocm = \"7\"\n"));
+    stack
+        .workspace
+        .write("mock-configs/fedora-43.toml", format!("{chroot}\n[macros]\nof_rocm = \"7\"\n"));
     stack.run(&["copr", "sync"]).exits(0);
     stack.run(&["copr", "push", "other"]).exits(0);
     let states = stack.copr.states();
@@ -119,12 +127,16 @@ fn macros_come_as_a_package_of_the_build_root() {
 }
 
 #[test]
-fn the_token_is_nobodys_argument() {
+fn token_is_never_a_command_line_argument() {
     let stack = Stack::synced();
     let trace = stack.copr.path("trace");
     let mut command = Command::new("strace");
     let calls = ["-f", "-qq", "-s", "65536", "-e", "trace=execve", "-o"];
-    command.args(calls).arg(&trace).arg(env!("CARGO_BIN_EXE_rocmrpm")).args(["copr", "push", "other"]);
+    command
+        .args(calls)
+        .arg(&trace)
+        .arg(env!("CARGO_BIN_EXE_rocmrpm"))
+        .args(["copr", "push", "other"]);
     stack.workspace.settle(&mut command);
     stack.copr.settle(&mut command);
     let push = ran(&mut command);
@@ -142,11 +154,15 @@ fn the_token_is_nobodys_argument() {
 }
 
 #[test]
-fn components_of_each_chroot_are_counted_from_one() {
+fn counts_components_of_each_chroot_from_one() {
     let stack = Stack::new();
     let definition = stack.workspace.read("mock-configs/fedora-43.toml");
     stack.workspace.write("mock-configs/fedora-44.toml", definition.replace("43", "44"));
-    stack.workspace.replace(crate::stack::PROJECT_TOML, "chroots = [", "chroots = [\"fedora-44-x86_64\", ");
+    stack.workspace.replace(
+        crate::stack::PROJECT_TOML,
+        "chroots = [",
+        "chroots = [\"fedora-44-x86_64\", ",
+    );
     stack.run(&["copr", "sync"]).exits(0);
     let push = stack.run(&["copr", "push", "other"]);
     push.exits(0).never_says("(2/1)");

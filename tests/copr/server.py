@@ -1,25 +1,25 @@
 """A COPR for tests: `server.py FOLDER` serves API v3 and results over TLS on a free port of 127.0.0.1.
 
-It prints one line of JSON: `url`, and `ca`, the certificate to trust. It ends when its standard
-input does, so also when whoever started it is gone, and after `--seconds`.
+It prints one line of JSON: `url`, and `ca`, the certificate to trust. It exits when its standard
+input closes, which includes the exit of its parent process, and after `--seconds`.
 
-FOLDER/control.json, where it is there, says what goes wrong; it is read again when it changed
-(write it elsewhere and rename it):
+FOLDER/control.json, if it exists, defines faults. The server rereads it when it changes (write it
+elsewhere and rename it):
   step     seconds that a build stays in each phase (0.02)
-  hold     {package: phase}: the build stays in it until that is taken back or it is canceled; the
+  hold     {package: phase}: the build stays in it until this is removed or it is canceled; the
            phases are source-pending, source-starting, source-running, importing, and then the
            chroot's pending, starting, running
   fail     {package: text}: the build fails, and this is its log
-  define   {package: {macro: value}}: what the worker's rpmbuild defines, to make other RPMs of it
+  define   {package: {macro: value}}: macros for the worker's rpmbuild, to build different RPMs
   key      {package: "other" or ""}: signed with a key that is not the project's, or not at all
   expired  [user]: their tokens have expired
-  errors   [{match, count, status}]: this many answers of `METHOD /path`, a regular expression; 500
-           as COPR answers for a fault of its own, else as the proxy in front of it does
-  lost     [{match, count, status}]: the same after the request was carried out
-  drop     [{match, count, after}]: the connection ends after so many bytes of a file
-  pulp     true: packages lie where a COPR with Pulp has those that are not published
-  manual   true: nothing is built; `goto` {build: [state, ...]} is what the builds come to
-FOLDER/state.json is what the server knows, FOLDER/requests.jsonl a line for each request.
+  errors   [{match, count, status}]: this many answers to `METHOD /path`, a regular expression; 500
+           like a fault of COPR itself, other codes like the proxy in front of it
+  lost     [{match, count, status}]: the same after the request was processed
+  drop     [{match, count, after}]: the connection closes after this many bytes of a file
+  pulp     true: packages are where a COPR with Pulp stores unpublished ones
+  manual   true: nothing is built; `goto` {build: [state, ...]} sets the states of builds
+FOLDER/state.json has the server's state, FOLDER/requests.jsonl one line per request.
 """
 
 import argparse
@@ -47,22 +47,22 @@ PROXY = "<html><head><title>{0}</title></head><body><h1>Service unavailable</h1>
 
 
 class Control:
-    """control.json, and how often each fault in it was used."""
+    """Reads control.json, and counts how often each fault in it was used."""
 
     def __init__(self, path):
-        self.path, self.text, self.says, self.used = path, "", {}, {}
+        self.path, self.text, self.faults, self.used = path, "", {}, {}
         self.lock = threading.Lock()
 
     def read(self):
-        """What it says now."""
+        """Returns its current content."""
         with self.lock:
             try:
                 text = self.path.read_text()
             except FileNotFoundError:
                 text = "{}"
             if text != self.text:
-                self.text, self.says, self.used = text, json.loads(text), {}
-            return self.says
+                self.text, self.faults, self.used = text, json.loads(text), {}
+            return self.faults
 
     def step(self):
         return self.read().get("step", 0.02)
@@ -86,10 +86,10 @@ class Control:
         return self.read().get("key", {}).get(package, "project")
 
     def fault(self, kind, what):
-        """A fault of this kind that is due for `METHOD /path`; it counts as used."""
-        says = self.read()
+        """Returns a fault of this kind for `METHOD /path`, and counts it as used."""
+        faults = self.read()
         with self.lock:
-            for number, fault in enumerate(says.get(kind, [])):
+            for number, fault in enumerate(faults.get(kind, [])):
                 used = self.used.get((kind, number), 0)
                 if used < fault["count"] and re.search(fault["match"], what):
                     self.used[kind, number] = used + 1
@@ -135,7 +135,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = handle_any
 
     def parse(self, body):
-        """Who asks, and what: JSON, or parts of which `json` holds the values (python-copr's FileRequest)."""
+        """Parses credentials and body: JSON, or parts with the values in `json` (python-copr's FileRequest)."""
         self.credentials, self.json, self.files = None, {}, {}
         words = self.headers.get("Authorization", "").split()
         if len(words) == 2:
@@ -156,7 +156,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.json = {}
 
     def keep(self, filename, content):
-        """Puts an upload where its address says."""
+        """Stores an upload at its address."""
         folder = "tmp" + secrets.token_hex(4)
         place = self.server.folder / "uploads" / folder
         place.mkdir(parents=True)
@@ -194,7 +194,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.connection.close()
 
     def send_file(self, path):
-        """What COPR's backend serves, and an upload as the frontend does."""
+        """Serves files like COPR's backend, and uploads like the frontend."""
         if self.server.control.read().get("pulp") and path.endswith(".rpm"):
             # copr-cli, action_download_build
             path = path.replace("-devel/", "/") if "-devel/" in path else "/none"
@@ -231,7 +231,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def certificate(folder):
-    """What a server on this machine shows, and the file to trust."""
+    """Creates a certificate for a server on this machine, and the file to trust."""
     key, ca = folder / "key.pem", folder / "ca.pem"
     make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
@@ -261,7 +261,7 @@ class Server(http.server.ThreadingHTTPServer):
         (folder / "results").mkdir(exist_ok=True)
 
     def apply(self):
-        """Brings builds to the states that the control asks for, once."""
+        """Sets builds to the states in the control file, once."""
         goto = self.control.read().get("goto", {})
         done, self.gone = self.gone, goto
         for number, states in goto.items() if goto is not done else ():
@@ -279,7 +279,7 @@ class Server(http.server.ThreadingHTTPServer):
                     set_chroot(build, name, state, packages)
 
     def changed(self):
-        """Writes down what the server knows, and lets new builds begin."""
+        """Writes the server's state and starts new builds."""
         with self.state.lock:
             numbers, self.submitted = self.submitted, []
             text = json.dumps(self.state.dump(), indent=1)
@@ -296,7 +296,7 @@ class Server(http.server.ThreadingHTTPServer):
             log.write(json.dumps(entry) + "\n")
 
     def handle_error(self, request, client_address):
-        """A client that goes away in the middle is no news; anything else is."""
+        """Ignores clients that disconnect early; reports other errors."""
         if not isinstance(sys.exc_info()[1], (ConnectionError, ssl.SSLError, TimeoutError, OSError)):
             super().handle_error(request, client_address)
 

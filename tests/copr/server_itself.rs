@@ -16,7 +16,7 @@ fn srpm(copr: &Copr, name: &str, build: &str) -> PathBuf {
     let spec = copr.path(&format!("{name}.spec"));
     let text = format!(
         "Name: {name}\nVersion: 1.0\nRelease: 1%{{?dist}}\nSummary: A package\nLicense: MIT\nBuildArch: noarch\n\
-         BuildRequires: what-nobody-has\n%description\nA package.\n%build\n{build}\n%install\n\
+         BuildRequires: no-such-package\n%description\nA package.\n%build\n{build}\n%install\n\
          install -d %{{buildroot}}/usr/share/{name}\necho %{{!?text:one}}%{{?text}} > \
          %{{buildroot}}/usr/share/{name}/text\n%files\n/usr/share/{name}\n"
     );
@@ -41,7 +41,7 @@ fn wait_for(copr: &Copr, states: &[&str]) {
 }
 
 #[test]
-fn keeps_projects() {
+fn stores_projects() {
     let copr = Copr::start();
     assert_eq!(copr.cli(&["whoami"]).stdout, "alice\n");
     let chroots = copr.cli(&["list-chroots"]);
@@ -49,8 +49,8 @@ fn keeps_projects() {
 
     let description = "# ROCm\n\nAs it *is*,  byte for byte.\n";
     let chroot = ["--chroot", CHROOT, "--chroot", "fedora-44-x86_64"];
-    let said = ["--description", description, "--repo", "https://example.org/$basearch/"];
-    copr.cli(&[&["create", PROJECT][..], &chroot, &said].concat()).exits(0);
+    let settings = ["--description", description, "--repo", "https://example.org/$basearch/"];
+    copr.cli(&[&["create", PROJECT][..], &chroot, &settings].concat()).exits(0);
     let project = &copr.state()["projects"][PROJECT];
     assert_eq!(project["description"], description);
     assert_eq!(project["additional_repos"], json!(["https://example.org/$basearch/"]));
@@ -132,11 +132,12 @@ fn builds_and_serves_the_results() {
 }
 
 #[test]
-fn fails_cancels_and_goes_on_after_a_failure() {
+fn fails_and_cancels_builds_and_continues_after_a_failure() {
     let (copr, good) = project();
     let bad = srpm(&copr, "bad", "echo it cannot be; exit 3");
-    let build =
-        |more: &[&str], srpm: &str| copr.cli(&[&["build", "--nowait"], more, &[PROJECT, srpm]].concat());
+    let build = |more: &[&str], srpm: &str| {
+        copr.cli(&[&["build", "--nowait"], more, &[PROJECT, srpm]].concat())
+    };
     copr.control(&json!({"hold": {"bad": "running"}}));
     build(&[], bad.to_str().unwrap()).exits(0);
     // A batch starts after the previous one, even if that fails.
@@ -144,7 +145,10 @@ fn fails_cancels_and_goes_on_after_a_failure() {
     wait_for(&copr, &["bad running", "? pending"]);
     copr.control(&json!({}));
     wait_for(&copr, &["bad failed", "hello succeeded"]);
-    let log = copr.path("server/results/alice/rocm").join(CHROOT).join("00000001-bad/builder-live.log.gz");
+    let log = copr
+        .path("server/results/alice/rocm")
+        .join(CHROOT)
+        .join("00000001-bad/builder-live.log.gz");
     let log = ran(Command::new("zcat").arg(log));
     assert!(log.stdout.contains("it cannot be"), "{log}");
     copr.cli(&["watch-build", "1"]).exits(4).says(["Build(s) 1 failed."]);
@@ -155,9 +159,13 @@ fn fails_cancels_and_goes_on_after_a_failure() {
     assert_eq!(copr.cli(&["cancel", "3"]).stdout, "canceled\n");
     copr.cli(&["cancel", "3"]).exits(1).says(["Cannot cancel build 3"]);
     assert_eq!(copr.cli(&["status", "3"]).stdout, "canceled\n");
-    build(&["--after-build-id", "99"], &good).exits(1).says(["'after_build_id': ['Build 99 not found']"]);
+    build(&["--after-build-id", "99"], &good)
+        .exits(1)
+        .says(["'after_build_id': ['Build 99 not found']"]);
     let other = ["--chroot", "fedora-44-x86_64"];
-    build(&other, &good).exits(1).says(["'fedora-44-x86_64' is not a valid choice for this field."]);
+    build(&other, &good)
+        .exits(1)
+        .says(["'fedora-44-x86_64' is not a valid choice for this field."]);
     copr.cli(&["build", "--nowait", "alice/none", &good])
         .exits(1)
         .says(["Project alice/none does not exist."]);
@@ -174,11 +182,13 @@ fn fails_cancels_and_goes_on_after_a_failure() {
 }
 
 #[test]
-fn refuses_an_expired_token_and_recovers_from_errors() {
+fn rejects_an_expired_token_and_recovers_from_errors() {
     let (copr, srpm) = project();
     copr.control(&json!({"expired": ["alice"]}));
-    let refused =
-        format!("Login invalid/expired. Please visit {}/api to get or renew your API token.", copr.url);
+    let refused = format!(
+        "Login invalid/expired. Please visit {}/api to get or renew your API token.",
+        copr.url
+    );
     copr.cli(&["build", "--nowait", PROJECT, &srpm]).exits(1).says([refused]);
     copr.log_in("alice", "not-the-token");
     copr.control(&json!({}));
@@ -194,7 +204,7 @@ fn refuses_an_expired_token_and_recovers_from_errors() {
 }
 
 #[test]
-fn refuses_to_drop_and_delete_what_is_being_built() {
+fn rejects_deleting_chroots_and_projects_with_running_builds() {
     let (copr, srpm) = project();
     copr.control(&json!({"hold": {"hello": "running"}}));
     copr.cli(&["build", "--nowait", PROJECT, &srpm]).exits(0);
@@ -207,7 +217,9 @@ fn refuses_to_drop_and_delete_what_is_being_built() {
     copr.cli(&["delete-build", "1"]).exits(1).says([running]);
     copr.cli(&["delete", PROJECT]).exits(1).says([running]);
     copr.log_in("bob", "bob-token-of-30-characters");
-    copr.cli(&["delete-build", "1"]).exits(1).says(["You don't have permissions to delete build(s) 1."]);
+    copr.cli(&["delete-build", "1"])
+        .exits(1)
+        .says(["You don't have permissions to delete build(s) 1."]);
     copr.log_in("alice", crate::site::TOKEN);
     copr.control(&json!({}));
     wait_for(&copr, &["hello succeeded"]);
@@ -215,13 +227,14 @@ fn refuses_to_drop_and_delete_what_is_being_built() {
 }
 
 #[test]
-fn leaves_packages_of_failed_and_canceled_builds() {
+fn keeps_packages_of_failed_and_canceled_builds() {
     let (copr, srpm) = project();
     copr.control(&json!({"backend": {"hello": "createrepo failed"}}));
     copr.cli(&["build", "--nowait", PROJECT, &srpm]).exits(0);
     wait_for(&copr, &["hello failed"]);
     let chroot = copr.path("server/results/alice/rocm").join(CHROOT);
-    let has = |folder: &str, name: &str| names_in(&chroot.join(folder)).iter().any(|file| file == name);
+    let has =
+        |folder: &str, name: &str| names_in(&chroot.join(folder)).iter().any(|file| file == name);
     let rpm = "hello-1.0-1.fc43.noarch.rpm";
     assert!(has("00000001-hello", rpm));
     wait_until("its logs are packed", || has("00000001-hello", "backend.log.gz"));

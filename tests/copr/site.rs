@@ -33,7 +33,8 @@ impl Copr {
             std::fs::create_dir_all(holder.path().join(name)).unwrap();
         }
         let folder = holder.path().join("server");
-        let program = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/copr").join(name);
+        let program =
+            |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/copr").join(name);
         let mut command = match std::env::var_os("ROCMRPM_COPR") {
             None => {
                 let mut command = Command::new(tools::PYTHON);
@@ -51,11 +52,11 @@ impl Copr {
         let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         std::io::BufReader::new(server.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let said: Value = serde_json::from_str(&line).unwrap_or_else(|error| {
-            let said = std::fs::read_to_string(holder.path().join("stderr")).unwrap_or_default();
-            panic!("the server does not start, which needs openssl: {error}: {line}{said}")
+        let started: Value = serde_json::from_str(&line).unwrap_or_else(|error| {
+            let stderr = std::fs::read_to_string(holder.path().join("stderr")).unwrap_or_default();
+            panic!("cannot start the server (is openssl installed?): {error}: {line}{stderr}")
         });
-        let site = Self { holder, server, url: said["url"].as_str().unwrap().to_owned() };
+        let site = Self { holder, server, url: started["url"].as_str().unwrap().to_owned() };
         site.log_in("alice", TOKEN);
         // Session.send, which python-copr's pagination.py uses for further pages, ignores
         // REQUESTS_CA_BUNDLE, so replace certifi's list.
@@ -74,7 +75,8 @@ impl Copr {
         std::fs::write(site.path("trust/copr-cli"), wrapper).unwrap();
         let mode = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(site.path("trust/copr-cli"), mode).unwrap();
-        std::fs::write(site.path("wgetrc"), format!("ca_certificate = {}\n", site.ca().display())).unwrap();
+        std::fs::write(site.path("wgetrc"), format!("ca_certificate = {}\n", site.ca().display()))
+            .unwrap();
         site
     }
 
@@ -99,9 +101,9 @@ impl Copr {
     }
 
     /// Sets the faults from now on; see the header of server.py.
-    pub fn control(&self, says: &Value) {
+    pub fn control(&self, faults: &Value) {
         let part = self.path("server/control.part");
-        std::fs::write(&part, says.to_string()).unwrap();
+        std::fs::write(&part, faults.to_string()).unwrap();
         std::fs::rename(part, self.path("server/control.json")).unwrap();
     }
 
@@ -119,7 +121,10 @@ impl Copr {
     /// Returns `package state` of all builds, oldest first.
     pub fn states(&self) -> Vec<String> {
         let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
-        self.builds().iter().map(|b| format!("{} {}", text(&b["package"]), text(&b["state"]))).collect()
+        self.builds()
+            .iter()
+            .map(|b| format!("{} {}", text(&b["package"]), text(&b["state"])))
+            .collect()
     }
 
     /// Returns the answered requests as `METHOD /path status`.

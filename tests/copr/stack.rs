@@ -52,8 +52,9 @@ impl Stack {
     /// Commits the workspace so that releases reflect the commit.
     pub fn commit(&self) {
         let git = "git -c user.name=T -c user.email=t@example.com -c commit.gpgsign=false";
-        let line =
-            format!("git init -q . && printf 'build/\\n' > .gitignore && git add . && {git} commit -qm One");
+        let line = format!(
+            "git init -q . && printf 'build/\\n' > .gitignore && git add . && {git} commit -qm One"
+        );
         self.workspace.shell(&line).exits(0);
     }
 
@@ -80,7 +81,10 @@ impl Stack {
         let document = self.run(&["copr", "push", "--dry-run", "--json"]).json();
         let steps = document["chroots"][0]["steps"].as_array().unwrap().clone();
         let text = |step: &Value, key: &str| step[key].as_str().unwrap().to_owned();
-        steps.iter().map(|step| format!("{} {}", text(step, "component"), text(step, "plan"))).collect()
+        steps
+            .iter()
+            .map(|step| format!("{} {}", text(step, "component"), text(step, "plan")))
+            .collect()
     }
 
     /// Returns the packages in the metadata that users see.
@@ -95,7 +99,8 @@ impl Stack {
         let mut text = String::new();
         let mut gz = flate2::read::MultiGzDecoder::new(bytes.as_slice());
         std::io::Read::read_to_string(&mut gz, &mut text).unwrap();
-        let hrefs = text.split("<location href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        let hrefs =
+            text.split("<location href=\"").skip(1).filter_map(|rest| rest.split('"').next());
         let mut files: Vec<String> =
             hrefs.filter(|href| !href.ends_with(".src.rpm")).map(str::to_owned).collect();
         files.sort();
@@ -123,7 +128,8 @@ impl Stack {
     #[track_caller]
     fn assert_from(&self, folder: &str, components: &[&str]) {
         let url = format!("{}/backend/results/{PROJECT}/{CHROOT}/{folder}", self.copr.url);
-        let expected: Packages = components.iter().flat_map(|name| self.accepted_packages(name)).collect();
+        let expected: Packages =
+            components.iter().flat_map(|name| self.accepted_packages(name)).collect();
         assert!(expected.len() >= components.len());
         // COPR generates metadata asynchronously.
         let mut got = Packages::new();
@@ -135,7 +141,7 @@ impl Stack {
             std::thread::sleep(std::time::Duration::from_millis(200));
         }
         let names = |packages: &Packages| packages.keys().cloned().collect::<Vec<_>>();
-        panic!("dnf takes {:?}, accepted are {:?}", names(&got), names(&expected));
+        panic!("dnf downloads {:?}, but {:?} were accepted", names(&got), names(&expected));
     }
 
     /// Returns whether a component's results exist, inspected and accepted.

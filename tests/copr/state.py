@@ -1,7 +1,7 @@
-"""What the server knows: projects, builds, batches, users, and the shapes in which COPR answers.
+"""The server's state (projects, builds, batches, users), and its form in COPR's answers.
 
 The names, the order of states and the defaults are those of COPR's frontend: its models.py and
-views/apiv3_ns/*.py (to_dict), as of August 2026. Nothing here knows of HTTP or of building.
+views/apiv3_ns/*.py (to_dict), as of August 2026. It handles neither HTTP nor builds.
 """
 
 import threading
@@ -22,7 +22,7 @@ DELETE_AFTER_DAYS = 6
 
 
 class ApiError(Exception):
-    """What COPR answers as {"error": message} with a status."""
+    """An error that COPR answers as {"error": message} with a status."""
 
     def __init__(self, code, message, **more):
         super().__init__(message)
@@ -30,7 +30,7 @@ class ApiError(Exception):
 
 
 class State:
-    """All there is, guarded by one lock."""
+    """The whole state, guarded by one lock."""
 
     def __init__(self, url, results_url, chroots):
         self.lock = threading.RLock()
@@ -45,7 +45,7 @@ class State:
         self.counts = {"project": 0, "build": 0, "package": 0, "batch": 0}
 
     def next(self, what):
-        """The next number of this kind, as a database counts."""
+        """Returns the next number of this kind, like a database sequence."""
         self.counts[what] += 1
         return self.counts[what]
 
@@ -156,18 +156,18 @@ class State:
         }
 
     def result_url(self, build, name):
-        """The folder of a chroot's results, with a slash at the end, once there is one."""
+        """Returns the URL of a chroot's results with a trailing slash, once the folder exists."""
         folder = build["chroots"][name]["result_dir"]
         owner = build["project"].split("/")[0]
         return folder and f"{self.results_url}/{owner}/{build['dirname']}/{name}/{folder}/"
 
     def source_url(self, build):
-        """The folder of the source build's results."""
+        """Returns the URL of the source build's results."""
         owner = build["project"].split("/")[0]
         return f"{self.results_url}/{owner}/{build['dirname']}/srpm-builds/{build['source_dir']}"
 
     def package(self, build):
-        """Gives a build its package, made where there is none (BuildsLogic.update_state_from_dict)."""
+        """Assigns a build to its package, creating it if needed (BuildsLogic.update_state_from_dict)."""
         key = (build["project"], build["package"])
         if key not in self.packages:
             self.packages[key] = {"id": self.next("package"), "source": build["source"]}
@@ -179,7 +179,7 @@ class State:
         return bool(builds) and all(finished(b) for b in builds)
 
     def blocked(self, build):
-        """A build waits until the batch before its own is finished, be it with success or not."""
+        """Returns whether the batch before the build's own is still unfinished; success does not matter."""
         before = build["batch"] and self.batches[build["batch"]]
         while before:
             if not self.batch_finished(before):
@@ -188,7 +188,7 @@ class State:
         return False
 
     def dump(self):
-        """For the test to look at."""
+        """Returns the state for tests."""
         return {
             "projects": {p["full_name"]: p for p in self.projects.values()},
             "builds": [dict(b, state=build_state(b)) for b in self.builds.values()],
@@ -241,7 +241,7 @@ def finished(build):
 
 
 def set_source(state, build, what, package=None, version=None):
-    """What COPR's backend tells the frontend of the source build (update_state_from_dict)."""
+    """Applies the backend's report about the source build (update_state_from_dict)."""
     now = int(time.time())
     build["source_state"] = what
     build["source_dir"] = f"{build['id']:08}"
@@ -259,7 +259,7 @@ def set_source(state, build, what, package=None, version=None):
 
 
 def set_chroot(build, name, what, packages=()):
-    """What COPR's backend tells the frontend of a chroot of a build."""
+    """Applies the backend's report about a chroot of a build."""
     now = int(time.time())
     chroot = build["chroots"][name]
     chroot["state"], chroot["result_dir"] = what, f"{build['id']:08}-{build['package']}"

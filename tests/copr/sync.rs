@@ -7,8 +7,12 @@ use crate::stack::{CHROOT, PROJECT, PROJECT_TOML, Stack};
 use crate::support::Ran;
 
 fn changed(copr: &Copr) -> usize {
-    let changes = ["POST /api_3/project/add", "PUT /api_3/project/edit", "PUT /api_3/project-chroot/edit"];
-    copr.requests().iter().filter(|request| changes.iter().any(|change| request.starts_with(change))).count()
+    let changes =
+        ["POST /api_3/project/add", "PUT /api_3/project/edit", "PUT /api_3/project-chroot/edit"];
+    copr.requests()
+        .iter()
+        .filter(|request| changes.iter().any(|change| request.starts_with(change)))
+        .count()
 }
 
 /// Returns the keys that a dry run reports as different.
@@ -23,7 +27,7 @@ fn sync(stack: &Stack) -> Ran {
 }
 
 #[test]
-fn shows_the_difference_then_makes_it_so() {
+fn shows_differences_and_applies_them() {
     let stack = Stack::new();
     let dry = stack.run(&["copr", "sync", "--dry-run"]);
     assert!(dry.exits(1).stdout.contains(CHROOT) && dry.stdout.contains("lib 1.0"), "{dry}");
@@ -43,7 +47,11 @@ fn shows_the_difference_then_makes_it_so() {
     assert_eq!((dry.exits(0).stdout.as_str(), changed(&stack.copr)), ("", calls));
 
     // Another version changes only the description.
-    stack.workspace.replace("pins/stable.toml", "[lib]\nversion = \"1.0\"", "[lib]\nversion = \"1.1\"");
+    stack.workspace.replace(
+        "pins/stable.toml",
+        "[lib]\nversion = \"1.0\"",
+        "[lib]\nversion = \"1.1\"",
+    );
     let dry = stack.run(&["copr", "sync", "--dry-run"]);
     assert!(dry.exits(1).stdout.contains("-lib 1.0\n+lib 1.1"), "{dry}");
     assert_eq!(differences(&stack), ["description"]);
@@ -75,7 +83,10 @@ fn restores_changed_settings_and_keeps_the_rest() {
 
     let instructions = ["--instructions", "none", "--bootstrap", "on"];
     stack.copr.cli(&[&["modify", PROJECT][..], &instructions].concat()).exits(0);
-    stack.copr.cli(&["edit-chroot", &format!("{PROJECT}/{CHROOT}"), "--packages", "clang"]).exits(0);
+    stack
+        .copr
+        .cli(&["edit-chroot", &format!("{PROJECT}/{CHROOT}"), "--packages", "clang"])
+        .exits(0);
     assert_eq!(differences(&stack), ["instructions", "packages"]);
     sync(&stack).exits(0);
     assert_eq!(differences(&stack), [""; 0]);
@@ -92,7 +103,8 @@ fn dependencies(stack: &Stack, project: &str) -> Vec<String> {
     list.iter().map(|entry| entry["data"]["pattern"].as_str().unwrap().to_owned()).collect()
 }
 
-const REPOSITORY: &str = "\n[[repositories]]\nid = \"gpu\"\nurl = \"https://example.org/gpu/$basearch\"\n";
+const REPOSITORY: &str =
+    "\n[[repositories]]\nid = \"gpu\"\nurl = \"https://example.org/gpu/$basearch\"\n";
 
 #[test]
 fn users_get_the_repositories_of_all_chroots_with_the_project() {
@@ -104,14 +116,21 @@ fn users_get_the_repositories_of_all_chroots_with_the_project() {
     assert_eq!(dependencies(&stack, PROJECT), ["https://example.org/gpu/$basearch"]);
     assert_eq!(differences(&stack), [""; 0]);
 
-    let other =
-        ["modify", PROJECT, "--bootstrap", "default", "--runtime-repo-dependency", "https://example.com/x"];
+    let other = [
+        "modify",
+        PROJECT,
+        "--bootstrap",
+        "default",
+        "--runtime-repo-dependency",
+        "https://example.com/x",
+    ];
     stack.copr.cli(&other).exits(0);
     assert_eq!(differences(&stack), ["runtime-repositories"]);
     // It affects no build.
     stack.push().exits(0);
     let ran = sync(&stack);
-    let change = "runtime-repositories: https://example.com/x → https://example.org/gpu/$basearch\n";
+    let change =
+        "runtime-repositories: https://example.com/x → https://example.org/gpu/$basearch\n";
     assert_eq!(ran.exits(0).stdout, change);
     assert_eq!(dependencies(&stack, PROJECT), ["https://example.org/gpu/$basearch"]);
 
@@ -122,21 +141,23 @@ fn users_get_the_repositories_of_all_chroots_with_the_project() {
 }
 
 #[test]
-fn a_repository_of_one_chroot_needs_a_project_of_its_own() {
+fn repository_of_one_chroot_needs_its_own_project() {
     let stack = Stack::new();
     let definition = stack.workspace.read("mock-configs/fedora-43.toml");
     stack.workspace.write("mock-configs/fedora-44.toml", definition.replace("43", "44"));
     stack.workspace.write("mock-configs/fedora-43.toml", definition + REPOSITORY);
     stack.workspace.replace(PROJECT_TOML, "chroots = [", "chroots = [\"fedora-44-x86_64\", ");
     // On Fedora 44, dnf could install a library from it instead of Fedora's.
-    let said = "users have to add https://example.org/gpu/$basearch themselves";
-    sync(&stack).exits(0).says([said, "[chroot.fedora-43-x86_64]"]);
+    let note = "users must add https://example.org/gpu/$basearch themselves";
+    sync(&stack).exits(0).says([note, "[chroot.fedora-43-x86_64]"]);
     assert_eq!(dependencies(&stack, PROJECT), [""; 0]);
 
     let toml = stack.workspace.read(PROJECT_TOML);
-    stack.workspace.write(PROJECT_TOML, format!("{toml}\n[chroot.{CHROOT}]\nproject = \"rocm-43\"\n"));
+    stack
+        .workspace
+        .write(PROJECT_TOML, format!("{toml}\n[chroot.{CHROOT}]\nproject = \"rocm-43\"\n"));
     let ran = sync(&stack);
-    assert!(!ran.exits(0).stderr.contains(said), "{ran}");
+    assert!(!ran.exits(0).stderr.contains(note), "{ran}");
     let projects = stack.copr.state()["projects"].clone();
     let chroots = |project: &str| -> Vec<String> {
         let all = projects[project]["chroots"].as_object().unwrap();
@@ -159,7 +180,7 @@ fn a_repository_of_one_chroot_needs_a_project_of_its_own() {
 }
 
 #[test]
-fn tells_why_it_may_not() {
+fn reports_missing_permissions() {
     let stack = Stack::synced();
     stack.workspace.replace(PROJECT_TOML, "# ROCm for", "# Other words for");
     stack.copr.control(&json!({"expired": ["alice"]}));
@@ -184,22 +205,25 @@ fn resets_the_isolation_and_bootstrap_of_a_chroot() {
     let ran = sync(&stack);
     assert_eq!(ran.exits(0).stdout, "fedora-43-x86_64: isolation: simple → unchanged\n");
     let settings = stack.copr.state()["projects"][PROJECT]["chroots"][CHROOT].clone();
-    assert_eq!((&settings["isolation"], &settings["bootstrap"]), (&json!("unchanged"), &json!("unchanged")));
+    assert_eq!(
+        (&settings["isolation"], &settings["bootstrap"]),
+        (&json!("unchanged"), &json!("unchanged"))
+    );
     assert_eq!(differences(&stack), [""; 0]);
 }
 
 #[test]
-fn refuses_auto_prune_before_anything_is_changed() {
+fn rejects_auto_prune_before_any_change() {
     let stack = Stack::synced();
     let calls = changed(&stack.copr);
     let project = stack.workspace.read(PROJECT_TOML);
     stack.workspace.write(PROJECT_TOML, format!("{project}auto-prune = false\n"));
-    sync(&stack).exits(3).says(["only its own administrators", "remove `auto-prune`"]);
+    sync(&stack).exits(3).says(["only COPR's administrators", "remove `auto-prune`"]);
     assert_eq!(changed(&stack.copr), calls);
 }
 
 #[test]
-fn a_chroot_that_is_being_built_for_cannot_be_dropped() {
+fn rejects_removing_a_chroot_with_running_builds() {
     let stack = Stack::synced();
     stack.copr.control(&json!({"hold": {"other": "running"}}));
     let push = stack.start(&["copr", "push", "other"]);
@@ -214,7 +238,7 @@ fn a_chroot_that_is_being_built_for_cannot_be_dropped() {
 }
 
 #[test]
-fn publishing_at_once_is_refused_while_there_are_refused_builds() {
+fn rejects_publishing_at_once_with_rejected_builds() {
     let stack = Stack::synced();
     stack.copr.control(&json!({"define": {"other": {"broken": "1"}}}));
     stack.run(&["copr", "push", "other"]).exits(1);

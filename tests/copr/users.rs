@@ -25,11 +25,20 @@ pub fn downloads(url: &str, ca: &Path, names: &[&str]) -> Packages {
     let option = |name: &str, folder: &str| format!("--setopt={name}={}", path(folder).display());
     let mut command = Command::new("dnf");
     command
-        .args(["-y", "--releasever=43", "--setopt=module_platform_id=platform:f43", "--downloadonly"])
+        .args([
+            "-y",
+            "--releasever=43",
+            "--setopt=module_platform_id=platform:f43",
+            "--downloadonly",
+        ])
         .arg(format!("--installroot={}", path("root").display()))
         .arg(format!("--destdir={}", path("packages").display()))
         .args([option("reposdir", "repos"), option("cachedir", "cache"), option("logdir", "log")])
-        .args([option("persistdir", "state"), "--setopt=install_weak_deps=0".into(), "install".into()])
+        .args([
+            option("persistdir", "state"),
+            "--setopt=install_weak_deps=0".into(),
+            "install".into(),
+        ])
         .args(names)
         .env("NO_PROXY", "127.0.0.1");
     ran(&mut command).exits(0);
@@ -38,7 +47,8 @@ pub fn downloads(url: &str, ca: &Path, names: &[&str]) -> Packages {
 
 /// Reads the packages in a folder, except source packages.
 pub fn packages_in(dir: &Path) -> Packages {
-    let names =
-        names_in(dir).into_iter().filter(|name| name.ends_with(".rpm") && !name.ends_with(".src.rpm"));
+    let names = names_in(dir)
+        .into_iter()
+        .filter(|name| name.ends_with(".rpm") && !name.ends_with(".src.rpm"));
     names.map(|name| (name.clone(), std::fs::read(dir.join(name)).unwrap())).collect()
 }

@@ -1,13 +1,13 @@
-"""Builds what was uploaded: a source package goes through COPR's states, and rpmbuild makes its RPMs.
+"""Builds uploaded source packages: they go through COPR's states, and rpmbuild makes their RPMs.
 
-The folders are laid out as copr-backend lays them out: <owner>/<project>/<chroot>/, with repodata,
-and in it <build, 8 digits>-<package>/ with the RPMs, results.json, the marker `success`, and the
-logs of mock and of the backend. The backend's own are compressed after the frontend knows the
-end of the build. The worker does not install what a spec requires: it has this machine's tools.
+The folders have the layout of copr-backend: <owner>/<project>/<chroot>/, with repodata, and in it
+<build, 8 digits>-<package>/ with the RPMs, results.json, the marker `success`, and the logs of mock
+and of the backend. The backend's own logs are compressed after the frontend knows that the build has
+finished. The worker does not install BuildRequires; it uses this machine's tools.
 
-As in COPR's background_worker_build.py, packages lie in the folder before the build's state is known,
-and nothing asks for cancels any more once they are signed: builds that failed or were canceled
-can have packages.
+As in COPR's background_worker_build.py, packages are in the folder before the build's state is known,
+and cancel requests are ignored once they are signed, so failed and canceled builds can have
+packages.
 """
 
 import gzip
@@ -26,11 +26,11 @@ from state import set_chroot, set_source
 
 
 class Over(Exception):
-    """The build was canceled while this worker was at it, or has no source to go on with."""
+    """The build was canceled while this worker was running it, or has no source."""
 
 
 class Failed(Exception):
-    """The backend fails, or the build did; the text is what its log says."""
+    """The backend or the build failed; the text is its log message."""
 
 
 NO_SUCCESS = "No success file => build failure"
@@ -49,7 +49,7 @@ class Worker:
         threading.Thread(target=self.run, args=(number,), daemon=True).start()
 
     def stop(self):
-        """Ends the children of this server, which have sessions of their own."""
+        """Kills the children of this server, which have their own sessions."""
         for child in list(self.running):
             kill(child)
         # From here on, nothing writes metadata.
@@ -77,7 +77,7 @@ class Worker:
             return self.state.blocked(build)
 
     def stay(self, build, phase, cancelable=True):
-        """Stays in a phase as long as the control says, or until the build is canceled."""
+        """Stays in a phase while the control file holds it, or until the build is canceled."""
         self.changed()
         end = time.monotonic() + self.control.step()
         while time.monotonic() < end or self.control.hold(name_of(build)) == phase:
@@ -88,7 +88,7 @@ class Worker:
             raise Over
 
     def source(self, build):
-        """The source build, and the import into COPR's dist-git."""
+        """Runs the source build and the import into COPR's dist-git."""
         srpm = self.uploads / build["source"]["tmp"] / build["source"]["pkg"]
         for what in ("starting", "running"):
             self.set_source(build, what)
@@ -151,7 +151,7 @@ class Worker:
         pack(folder)
 
     def backend(self, build, name, folder):
-        """A build, and what the backend does with its packages."""
+        """Runs a build, and processes its packages like the backend."""
         words = self.control.backend_fails(build["package"])
         if words == "Build timeouted":
             raise Failed(words)
@@ -167,7 +167,7 @@ class Worker:
         return packages
 
     def createrepo(self, repository, devel):
-        """Metadata of all that is there, in devel/ what users do not get (backend/run/copr-repo)."""
+        """Creates metadata for all packages, in devel/ if users do not get them (backend/run/copr-repo)."""
         command = ["createrepo_c", "--quiet", "--general-compress-type=gz", repository]
         if devel:
             (repository / "devel").mkdir(exist_ok=True)
@@ -177,14 +177,14 @@ class Worker:
             return subprocess.run(command, check=False).returncode == 0
 
     def createrepos(self, project, devel):
-        """Makes the metadata of all chroots anew, by and by."""
+        """Schedules new metadata for all chroots."""
         folder = self.results / project["full_name"]
         repositories = [folder / name for name in project["chroots"] if (folder / name).exists()]
         threading.Thread(target=lambda: [self.createrepo(r, devel) for r in repositories], daemon=True).start()
 
     def delete(self, build):
-        """Takes the results of a build away. Where users get metadata only on request, theirs stays
-        as it is (actions.py, `"devel": true`)."""
+        """Deletes the results of a build. If users get metadata only on request, theirs does not
+        change (actions.py, `"devel": true`)."""
         owner, project = build["project"].split("/")
         for name, chroot in build["chroots"].items():
             repository = self.results / owner / build["dirname"] / name
@@ -193,7 +193,7 @@ class Worker:
                 self.createrepo(repository, self.state.projects[owner, project]["devel_mode"])
 
     def rpmbuild(self, build, chroot, folder):
-        """Makes the packages and returns their names."""
+        """Builds the packages and returns their names."""
         live = folder / "builder-live.log"
         words = self.control.fails(build["package"])
         if words is not None:
@@ -232,7 +232,7 @@ class Worker:
         return nevras(sorted(folder.glob("*.rpm")))
 
     def sign(self, build, folder):
-        """Signs the packages with the project's key, whose public part lies beside its chroots."""
+        """Signs the packages with the project's key, whose public part is next to its chroots."""
         environment, quiet = self.keyring_environment(), {"stdout": subprocess.DEVNULL, "check": True}
         with self.keys:
             if not self.keyring.exists():
@@ -257,7 +257,7 @@ class Worker:
         return {**os.environ, "GNUPGHOME": str(self.keyring)}
 
     def finish(self, folder, packages):
-        """What a builder leaves: mock's own logs, packed there."""
+        """Writes what a builder leaves: mock's own logs, compressed."""
         live = folder / "builder-live.log"
         # mock's build.log is the part of the live log written by rpmbuild.
         text = live.read_text() if live.exists() else ""
@@ -272,7 +272,7 @@ class Worker:
 
 
 def backend_log(folder, error=None):
-    """The log of COPR's own side, as its build_log_format writes it."""
+    """Writes the log of COPR's backend in its build_log_format."""
     line = "[2026-08-07 18:10:06,001][{:>6}][PID:1] {}\n".format
     with (folder / "backend.log").open("a") as log:
         log.write(line("INFO", "Marking build as starting"))
@@ -281,7 +281,7 @@ def backend_log(folder, error=None):
 
 
 def pack(folder):
-    """_compress_logs, after the frontend was told."""
+    """_compress_logs, which runs after the report to the frontend."""
     for name in ("builder-live.log", "backend.log"):
         log = folder / name
         if log.exists():
@@ -296,7 +296,7 @@ def dist_of(chroot):
 
 
 def name_of(build):
-    """The package's name, which COPR knows after the import; before it, the file's name tells it."""
+    """Returns the package's name, which COPR knows after the import; before that, the file's name."""
     return build["package"] or build["source"]["pkg"].rsplit("-", 2)[0]
 
 
@@ -332,7 +332,7 @@ def nevras(rpms):
 
 
 def kill(child):
-    """Ends a child and what it started."""
+    """Kills a child and its descendants."""
     if child.poll() is None:
         try:
             os.killpg(child.pid, signal.SIGKILL)

@@ -9,7 +9,7 @@ use rocmrpm::process::Command;
 
 /// Facts about a file that both report.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Said {
+struct ReadelfOutput {
     needed: Vec<String>,
     soname: Option<String>,
     rpath: Vec<String>,
@@ -32,9 +32,9 @@ struct Said {
 fn run(dir: &Path, program: &str, args: &[&str]) -> String {
     let command = Command::new(program).args(args).cwd(dir);
     let line = command.line();
-    command
-        .text()
-        .unwrap_or_else(|error| panic!("{line}: {error} (Debian packages: binutils clang-19 lld-19 llvm-19)"))
+    command.text().unwrap_or_else(|error| {
+        panic!("{line}: {error} (Debian packages: binutils clang-19 lld-19 llvm-19)")
+    })
 }
 
 fn facts(path: &Path, depth: Depth) -> ElfFacts {
@@ -44,10 +44,10 @@ fn facts(path: &Path, depth: Depth) -> ElfFacts {
     file.elf.clone().unwrap()
 }
 
-fn ours(path: &Path) -> Said {
+fn ours(path: &Path) -> ReadelfOutput {
     let facts = facts(path, Depth::Deep);
     let set = |names: &[Box<str>]| names.iter().map(ToString::to_string).collect();
-    Said {
+    ReadelfOutput {
         needed: facts.needed.iter().map(|needed| needed.as_str().to_owned()).collect(),
         soname: facts.soname.map(|soname| soname.as_str().to_owned()),
         rpath: facts.rpath,
@@ -73,15 +73,16 @@ fn ours(path: &Path) -> Said {
 }
 
 /// Parses readelf's output section by section.
-fn readelf(path: &Path) -> Said {
+fn readelf(path: &Path) -> ReadelfOutput {
     let args = ["-hdlnVSW", "--dyn-syms", path.to_str().unwrap()];
     let text = run(Path::new("/"), "readelf", &args);
-    let mut said = Said::default();
+    let mut said = ReadelfOutput::default();
     let (mut relro, mut now, mut library, mut symbols) = (false, false, String::new(), false);
     for line in text.lines() {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let bracket = || line.split_once('[').unwrap().1.strip_suffix(']').unwrap().to_owned();
-        let named = || line.split_once("Name: ").unwrap().1.split_whitespace().next().unwrap().to_owned();
+        let named =
+            || line.split_once("Name: ").unwrap().1.split_whitespace().next().unwrap().to_owned();
         if line.starts_with("Symbol table '") {
             symbols = line.contains(".dynsym");
         } else if line.starts_with("Version ") || line.starts_with("Histogram") {
@@ -114,7 +115,8 @@ fn readelf(path: &Path) -> Said {
         } else if let Some((_, id)) = line.split_once("Build ID: ") {
             said.build_id = Some(id.to_owned());
         } else if line.contains(" Version: ") && line.contains("File: ") {
-            library = line.split_once("File: ").unwrap().1.split_whitespace().next().unwrap().to_owned();
+            library =
+                line.split_once("File: ").unwrap().1.split_whitespace().next().unwrap().to_owned();
             said.versions_needed.entry(library.clone()).or_default();
         } else if line.contains(" Rev: ") && line.contains("Name: ") {
             if !line.contains("Flags: BASE") {
@@ -138,13 +140,15 @@ fn readelf(path: &Path) -> Said {
 
 /// Parses a line of readelf's symbol table: number, value, size, type, binding, visibility,
 /// optional text in brackets, index, name with version.
-fn symbol(line: &str, said: &mut Said) {
+fn symbol(line: &str, said: &mut ReadelfOutput) {
     let line = match (line.find('['), line.find(']')) {
         (Some(from), Some(to)) if from < to => format!("{}{}", &line[..from], &line[to + 1..]),
         _ => line.to_owned(),
     };
     let fields: Vec<&str> = line.split_whitespace().collect();
-    let Some(name) = fields.get(7).map(|name| name.split('@').next().unwrap().to_owned()) else { return };
+    let Some(name) = fields.get(7).map(|name| name.split('@').next().unwrap().to_owned()) else {
+        return;
+    };
     match (fields[4], fields[6]) {
         ("GLOBAL" | "UNIQUE", "UND") => {
             said.undefined_symbols += 1;
@@ -159,7 +163,7 @@ fn symbol(line: &str, said: &mut Said) {
 }
 
 /// Compares field by field so that a failure names the field instead of ten thousand symbols.
-fn compare(path: &Path) -> Said {
+fn compare(path: &Path) -> ReadelfOutput {
     let (ours, theirs) = (ours(path), readelf(path));
     let name = path.display();
     let missing: Vec<_> = theirs.defined.symmetric_difference(&ours.defined).take(5).collect();
@@ -173,8 +177,9 @@ fn compare(path: &Path) -> Said {
 /// Returns a selection of this machine's libraries, from the folder that contains libc.
 fn system_libraries() -> Vec<PathBuf> {
     let maps = fs_err::read_to_string("/proc/self/maps").unwrap();
-    let libc =
-        maps.lines().find_map(|line| line.split_whitespace().nth(5).filter(|p| p.contains("/libc.so.6")));
+    let libc = maps
+        .lines()
+        .find_map(|line| line.split_whitespace().nth(5).filter(|p| p.contains("/libc.so.6")));
     let folder = Path::new(libc.unwrap()).parent().unwrap();
     let mut files: Vec<PathBuf> = fs_err::read_dir(folder)
         .unwrap()
@@ -192,7 +197,7 @@ fn system_libraries() -> Vec<PathBuf> {
 }
 
 #[test]
-fn libraries_of_the_machine_are_as_readelf_reads_them() {
+fn reads_libraries_of_the_machine_like_readelf() {
     let files = system_libraries();
     assert!(files.len() >= 10, "{files:?}");
     let mut versions = 0;
@@ -254,7 +259,7 @@ impl Lab {
 }
 
 #[test]
-fn compiled_libraries_of_all_kinds_are_as_readelf_reads_them() {
+fn reads_compiled_libraries_of_all_kinds_like_readelf() {
     let lab = Lab::new();
     let check = |flags: &str| compare(&lab.library("", flags));
     let plain = check("-Wl,-soname,liba.so.1 -Wl,--build-id");
@@ -272,19 +277,21 @@ fn compiled_libraries_of_all_kinds_are_as_readelf_reads_them() {
     assert_eq!(check("-Wl,--build-id=fast").build_id.map(|id| id.len()), Some(16));
     assert_eq!(check("-Wl,--version-script=a.map").versions_provided.len(), 2);
     assert_eq!(check("-Wl,--hash-style=sysv").defined_symbols, 4);
-    assert_eq!(check("-Wl,--enable-new-dtags,-rpath,$ORIGIN/../lib:").runpath, ["$ORIGIN/../lib", ""]);
+    assert_eq!(
+        check("-Wl,--enable-new-dtags,-rpath,$ORIGIN/../lib:").runpath,
+        ["$ORIGIN/../lib", ""]
+    );
     assert_eq!(check("-Wl,--disable-new-dtags,-rpath,/opt/a:/opt/b").rpath, ["/opt/a", "/opt/b"]);
     assert!(check("-g1").has_debug_info);
     assert!(!check("-Wl,-s").has_symbols);
-    let text =
-        "int first(int); extern int there; __attribute__((section(\".text\"))) int *const at = &there;";
+    let text = "int first(int); extern int there; __attribute__((section(\".text\"))) int *const at = &there;";
     fs_err::write(lab.path("t.c"), text).unwrap();
     lab.clang("-nostdlib -fuse-ld=lld-19 -shared -Wl,-z,notext t.c -o libt.so");
     assert!(compare(&lab.path("libt.so")).text_relocations);
 }
 
 #[test]
-fn other_classes_and_byte_orders_are_as_readelf_reads_them() {
+fn reads_other_classes_and_byte_orders_like_readelf() {
     let cases = [
         ("-m32", 32, false, "i386"),
         ("--target=powerpc64-linux-gnu", 64, true, "ppc64"),
@@ -299,14 +306,18 @@ fn other_classes_and_byte_orders_are_as_readelf_reads_them() {
     ];
     let lab = Lab::new();
     for (target, bits, big_endian, machine) in cases {
-        for flags in
-            ["-Wl,--version-script=a.map -Wl,--build-id -Wl,-soname,liba.so", "-Wl,--hash-style=sysv"]
-        {
+        for flags in [
+            "-Wl,--version-script=a.map -Wl,--build-id -Wl,-soname,liba.so",
+            "-Wl,--hash-style=sysv",
+        ] {
             let path = lab.library(target, flags);
             let said = compare(&path);
             assert_eq!((said.defined_symbols, said.undefined_symbols), (4, 1), "{target} {flags}");
             let facts = facts(&path, Depth::Quick);
-            assert_eq!((facts.bits, facts.big_endian, facts.machine.as_str()), (bits, big_endian, machine));
+            assert_eq!(
+                (facts.bits, facts.big_endian, facts.machine.as_str()),
+                (bits, big_endian, machine)
+            );
             assert_eq!((facts.header_faults, facts.kind), (vec![], ElfKind::Shared), "{target}");
             without_sections(&lab, &path, target);
         }
@@ -322,7 +333,8 @@ fn without_sections(lab: &Lab, path: &Path, what: &str) {
     let without = facts(&stripped, Depth::Deep);
     assert!(with.has_sections && !without.has_sections);
     assert_eq!(with.symbols, without.symbols, "{what}");
-    let numbers = |f: &ElfFacts| (f.defined_symbols, f.undefined_symbols, f.relro, f.executable_stack);
+    let numbers =
+        |f: &ElfFacts| (f.defined_symbols, f.undefined_symbols, f.relro, f.executable_stack);
     assert_eq!(numbers(&with), numbers(&without));
     assert_eq!(with.versions_needed, without.versions_needed);
     assert_eq!(with.versions_provided, without.versions_provided);
@@ -334,10 +346,12 @@ fn without_sections(lab: &Lab, path: &Path, what: &str) {
 }
 
 #[test]
-fn programs_objects_and_debugging_data_are_told_apart() {
+fn distinguishes_programs_objects_and_debugging_data() {
     let lab = Lab::new();
     fs_err::write(lab.path("m.c"), "int main(void) { return 0; }").unwrap();
-    lab.clang("-O1 -g m.c -o m -pie -fuse-ld=lld-19 -Wl,--dynamic-linker=/lib64/ld-linux-x86-64.so.2");
+    lab.clang(
+        "-O1 -g m.c -o m -pie -fuse-ld=lld-19 -Wl,--dynamic-linker=/lib64/ld-linux-x86-64.so.2",
+    );
     let program = compare(&lab.path("m"));
     assert_eq!(program.interpreter.as_deref(), Some("/lib64/ld-linux-x86-64.so.2"));
     assert!(program.has_debug_info && program.has_symbols);
@@ -355,7 +369,11 @@ fn programs_objects_and_debugging_data_are_told_apart() {
     assert_eq!(object.header_faults, []);
 
     run(lab.0.path(), "objcopy", &["--only-keep-debug", "m", "m.debug"]);
-    run(lab.0.path(), "objcopy", &["--strip-all", "--add-gnu-debuglink=m.debug", "m", "m.stripped"]);
+    run(
+        lab.0.path(),
+        "objcopy",
+        &["--strip-all", "--add-gnu-debuglink=m.debug", "m", "m.stripped"],
+    );
     let stripped = facts(&lab.path("m.stripped"), Depth::Quick);
     assert_eq!(stripped.debug_link.as_deref(), Some("m.debug"));
     assert!(!stripped.has_symbols && !stripped.has_debug_info && !stripped.debug);
@@ -366,13 +384,16 @@ fn programs_objects_and_debugging_data_are_told_apart() {
 }
 
 #[test]
-fn strings_name_libraries_and_folders() {
+fn finds_libraries_and_folders_in_strings() {
     let lab = Lab::new();
     let found = facts(&lab.library("", ""), Depth::Quick);
     assert_eq!(found.mentioned_libraries, ["libopened.so.3"]);
     let mentions: Vec<_> =
         found.mentioned_paths.iter().map(|m| (m.path.as_str(), m.section.as_str())).collect();
-    assert_eq!(mentions, [("/builddir/build/BUILD/k/k.c", ".rodata"), ("/opt/rocm/lib", ".rodata")]);
+    assert_eq!(
+        mentions,
+        [("/builddir/build/BUILD/k/k.c", ".rodata"), ("/opt/rocm/lib", ".rodata")]
+    );
     let bytes = fs_err::read(lab.path("liba.so")).unwrap();
     let place = found.mentioned_paths[1].offset as usize;
     assert!(bytes[place..].starts_with(b"/opt/rocm/lib\0"));

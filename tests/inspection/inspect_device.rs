@@ -39,7 +39,7 @@ fn deep(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn every_code_object_version_has_its_kernels_counted() {
+fn counts_kernels_of_every_code_object_version() {
     for clang in ["19", "22"] {
         let lab = Lab::new(clang);
         for version in [4, 5, 6] {
@@ -56,25 +56,27 @@ fn every_code_object_version_has_its_kernels_counted() {
 }
 
 #[test]
-fn compressed_bundles_are_decoded_and_their_hashes_verified() {
+fn decodes_compressed_bundles_and_verifies_their_hashes() {
     let newer: &[(&str, &str)] = &[("COMPRESSED_BUNDLE_FORMAT_VERSION", "2")];
     for (clang, env, format) in
         [("19", &[][..], "ccob2-zstd"), ("22", &[][..], "ccob3-zstd"), ("22", newer, "ccob2-zstd")]
     {
         let lab = Lab::new(clang);
-        let flags =
-            "--offload-arch=gfx1100 --offload-arch=gfx1151 --offload-compress -mcode-object-version=5";
+        let flags = "--offload-arch=gfx1100 --offload-arch=gfx1151 --offload-compress -mcode-object-version=5";
         lab.compile("twice", flags, "k.o", env);
         lab.compile("thrice", flags, "l.o", env);
         lab.link("k.o l.o -o libk.so");
         let path = lab.path("libk.so");
-        let wanted = ["gfx1100", "gfx1151"].map(|target| format!("{target} hip-fatbin {format} v5 2 4"));
+        let wanted =
+            ["gfx1100", "gfx1151"].map(|target| format!("{target} hip-fatbin {format} v5 2 4"));
         assert_eq!(deep(&path), wanted);
         // A quick inspection gets the same targets and sizes from the tables only.
         let (quick, full) = (report(&path, Depth::Quick), report(&path, Depth::Deep));
-        let wanted = ["gfx1100", "gfx1151"].map(|target| format!("{target} hip-fatbin {format} v- 2 -"));
+        let wanted =
+            ["gfx1100", "gfx1151"].map(|target| format!("{target} hip-fatbin {format} v- 2 -"));
         assert_eq!(code(&quick), wanted);
-        let bytes = |report: &Report| file(report).device.iter().map(|c| c.bytes).collect::<Vec<_>>();
+        let bytes =
+            |report: &Report| file(report).device.iter().map(|c| c.bytes).collect::<Vec<_>>();
         assert_eq!((bytes(&quick), file(&quick).bundles), (bytes(&full), 2));
         assert_eq!(full.findings, []);
 
@@ -87,12 +89,15 @@ fn compressed_bundles_are_decoded_and_their_hashes_verified() {
             let report = report(&lab.path("changed.so"), depth);
             report.errors().map(|finding| finding.id.to_string()).collect()
         };
-        assert_eq!((ids(Depth::Quick), ids(Depth::Deep)), (vec![], vec!["bundle-hash-mismatch".into()]));
+        assert_eq!(
+            (ids(Depth::Quick), ids(Depth::Deep)),
+            (vec![], vec!["bundle-hash-mismatch".into()])
+        );
     }
 }
 
 #[test]
-fn relocatable_device_code_is_one_bundle_of_many_units() {
+fn reads_relocatable_device_code_as_one_bundle() {
     let lab = Lab::new("19");
     for name in ["twice", "thrice"] {
         lab.compile(name, "--offload-arch=gfx1151 -fgpu-rdc", &format!("{name}.o"), &[]);
@@ -114,12 +119,16 @@ fn relocatable_device_code_is_one_bundle_of_many_units() {
 }
 
 #[test]
-fn units_with_other_targets_and_features_are_told_apart() {
+fn distinguishes_units_with_different_targets_and_features() {
     let lab = Lab::new("22");
     lab.compile("twice", "--offload-arch=gfx1151 --offload-arch=gfx11-generic", "k.o", &[]);
-    let features =
-        "--offload-arch=gfx90a:xnack+ --offload-arch=gfx90a:xnack- --offload-arch=gfx906:sramecc-:xnack-";
-    lab.compile("thrice", &format!("{features} --offload-arch=gfx1153 --offload-arch=gfx950"), "l.o", &[]);
+    let features = "--offload-arch=gfx90a:xnack+ --offload-arch=gfx90a:xnack- --offload-arch=gfx906:sramecc-:xnack-";
+    lab.compile(
+        "thrice",
+        &format!("{features} --offload-arch=gfx1153 --offload-arch=gfx950"),
+        "l.o",
+        &[],
+    );
     lab.link("k.o l.o -o libk.so");
     lab.run("llvm-strip", "libk.so");
     let wanted = [
@@ -131,7 +140,8 @@ fn units_with_other_targets_and_features_are_told_apart() {
         "gfx906:sramecc-:xnack-",
         "gfx950",
     ];
-    let mut wanted: Vec<String> = wanted.iter().map(|target| format!("{target} hip-fatbin v6 1 2")).collect();
+    let mut wanted: Vec<String> =
+        wanted.iter().map(|target| format!("{target} hip-fatbin v6 1 2")).collect();
     let mut found = deep(&lab.path("libk.so"));
     wanted.sort();
     found.sort();
@@ -139,7 +149,7 @@ fn units_with_other_targets_and_features_are_told_apart() {
 }
 
 #[test]
-fn kernels_without_code_are_found_by_their_size() {
+fn reports_kernels_without_code_by_their_size() {
     let lab = Lab::new("22");
     let targets = "--offload-arch=gfx1100 --offload-arch=gfx1151 --offload-arch=gfx90a";
     for compress in ["", "--offload-compress"] {
@@ -149,7 +159,10 @@ fn kernels_without_code_are_found_by_their_size() {
         lab.link("k.o -o whole.so");
         lab.link("s.o -o stub.so");
         let whole = report(&lab.path("whole.so"), Depth::Deep);
-        assert_eq!((whole.findings.len(), whole.verdicts()[0].to_string().as_str()), (0, "served exactly"));
+        assert_eq!(
+            (whole.findings.len(), whole.verdicts()[0].to_string().as_str()),
+            (0, "served exactly")
+        );
         let stub = report(&lab.path("stub.so"), Depth::Deep);
         let found: Vec<_> = stub.errors().map(|f| format!("{}: {}", f.id, f.found)).collect();
         assert_eq!(found, ["kernels-stub: gfx1151: 2 of 2 kernels without code"]);
@@ -158,31 +171,42 @@ fn kernels_without_code_are_found_by_their_size() {
 }
 
 #[test]
-fn static_archives_are_gone_through() {
+fn reads_static_archives() {
     let lab = Lab::new("22");
     lab.compile("twice", "--offload-arch=gfx1151 --offload-arch=gfx1100", "twice.o", &[]);
     lab.compile("thrice", "--offload-arch=gfx1151", "an_object_with_a_long_name.o", &[]);
     for format in ["gnu", "bsd"] {
         let library = format!("lib{format}.a");
-        let args = format!("--format={format} rcs {library} twice.o an_object_with_a_long_name.o stub.c");
+        let args =
+            format!("--format={format} rcs {library} twice.o an_object_with_a_long_name.o stub.c");
         lab.run("llvm-ar", &args);
         let found = deep(&lab.path(&library));
-        assert_eq!(found, ["gfx1100 static-archive v6 1 2", "gfx1151 static-archive v6 2 4"], "{format}");
+        assert_eq!(
+            found,
+            ["gfx1100 static-archive v6 1 2", "gfx1151 static-archive v6 2 4"],
+            "{format}"
+        );
     }
 }
 
 #[test]
-fn offload_binaries_of_the_new_driver_are_read() {
+fn reads_offload_binaries_of_the_new_driver() {
     let lab = Lab::new("22");
-    lab.compile("twice", "--offload-arch=gfx1151 --cuda-device-only --no-gpu-bundle-output", "k.hsaco", &[]);
+    lab.compile(
+        "twice",
+        "--offload-arch=gfx1151 --cuda-device-only --no-gpu-bundle-output",
+        "k.hsaco",
+        &[],
+    );
     lab.compile(
         "twice",
         "--offload-arch=gfx1151 --cuda-device-only --no-gpu-bundle-output -emit-llvm",
         "k.bc",
         &[],
     );
-    let image =
-        |file: &str, arch: &str| format!("--image=file={file},triple=amdgcn-amd-amdhsa,arch={arch},kind=hip");
+    let image = |file: &str, arch: &str| {
+        format!("--image=file={file},triple=amdgcn-amd-amdhsa,arch={arch},kind=hip")
+    };
     lab.run(
         "clang-offload-packager",
         &format!("-o packed {} {}", image("k.hsaco", "gfx1151"), image("k.bc", "gfx1100")),
@@ -190,18 +214,32 @@ fn offload_binaries_of_the_new_driver_are_read() {
     let packed = fs_err::read(lab.path("packed")).unwrap();
     fs_err::write(lab.path("twofold"), [&packed[..], &packed[..]].concat()).unwrap();
     let with = |first: &str, second: &str| [first.to_owned(), second.to_owned()];
-    assert_eq!(deep(&lab.path("packed")), with("gfx1100 bitcode v- 1 -", "gfx1151 offload-binary v6 1 2"));
-    assert_eq!(deep(&lab.path("twofold")), with("gfx1100 bitcode v- 2 -", "gfx1151 offload-binary v6 2 4"));
+    assert_eq!(
+        deep(&lab.path("packed")),
+        with("gfx1100 bitcode v- 1 -", "gfx1151 offload-binary v6 1 2")
+    );
+    assert_eq!(
+        deep(&lab.path("twofold")),
+        with("gfx1100 bitcode v- 2 -", "gfx1151 offload-binary v6 2 4")
+    );
     // The wrong architecture.
     lab.run("clang-offload-packager", &format!("-o wrong {}", image("k.hsaco", "gfx1100")));
     let wrong = report(&lab.path("wrong"), Depth::Quick);
-    assert_eq!(wrong.errors().map(|finding| finding.id.as_str()).collect::<Vec<_>>(), ["bundle-id-mismatch"]);
+    assert_eq!(
+        wrong.errors().map(|finding| finding.id.as_str()).collect::<Vec<_>>(),
+        ["bundle-id-mismatch"]
+    );
 }
 
 #[test]
-fn kernels_are_counted_by_their_symbols_where_the_note_is_gone() {
+fn counts_kernels_by_symbols_without_a_note() {
     let lab = Lab::new("19");
-    lab.compile("twice", "--offload-arch=gfx1151 --cuda-device-only --no-gpu-bundle-output", "k.hsaco", &[]);
+    lab.compile(
+        "twice",
+        "--offload-arch=gfx1151 --cuda-device-only --no-gpu-bundle-output",
+        "k.hsaco",
+        &[],
+    );
     assert_eq!(deep(&lab.path("k.hsaco")), ["gfx1151 code-object v5 1 2"]);
     let mut bytes = fs_err::read(lab.path("k.hsaco")).unwrap();
     let at = bytes.windows(7).position(|window| window == b"AMDGPU\0").unwrap();

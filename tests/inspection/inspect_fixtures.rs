@@ -46,8 +46,7 @@ impl Lab {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs_err::write(dir.path().join("stub.c"), STUB).unwrap();
-        let args =
-            "-shared -fPIC -nostdlib -fuse-ld=lld-19 -Wl,-soname,libamdhip64.so.7 stub.c -o libamdhip64.so.7";
+        let args = "-shared -fPIC -nostdlib -fuse-ld=lld-19 -Wl,-soname,libamdhip64.so.7 stub.c -o libamdhip64.so.7";
         run(dir.path(), "clang-19", &args.split(' ').collect::<Vec<_>>());
         Self(dir)
     }
@@ -61,8 +60,18 @@ impl Lab {
         let source = format!("{name}.hip");
         fs_err::write(self.path(&source), KERNEL.replace("NAME", name)).unwrap();
         let targets: Vec<String> = targets.iter().map(|t| format!("--offload-arch={t}")).collect();
-        let mut args =
-            vec!["-x", "hip", "-nogpulib", "-nogpuinc", "-fPIC", "-O1", "-c", &source, "-o", output];
+        let mut args = vec![
+            "-x",
+            "hip",
+            "-nogpulib",
+            "-nogpuinc",
+            "-fPIC",
+            "-O1",
+            "-c",
+            &source,
+            "-o",
+            output,
+        ];
         args.extend(targets.iter().map(String::as_str));
         args.extend(flags.split_whitespace());
         run(self.0.path(), "clang++-19", &args);
@@ -70,7 +79,8 @@ impl Lab {
 
     /// Links objects to the shared library `output`.
     fn link(&self, objects: &[&str], flags: &str, output: &str) -> PathBuf {
-        let mut args = vec!["-shared", "-nostdlib", "-fuse-ld=lld-19", "-L.", "-Wl,--build-id", "-o", output];
+        let mut args =
+            vec!["-shared", "-nostdlib", "-fuse-ld=lld-19", "-L.", "-Wl,--build-id", "-o", output];
         args.extend(objects);
         args.push("-l:libamdhip64.so.7");
         args.extend(flags.split_whitespace());
@@ -116,7 +126,13 @@ fn only_file(report: &Report) -> &FileFacts {
 fn device(report: &Report) -> Vec<(String, u64, String)> {
     let codes = only_file(report).device.iter();
     codes
-        .map(|c| (c.target.to_string(), c.count, c.compression.map(|c| c.to_string()).unwrap_or_default()))
+        .map(|c| {
+            (
+                c.target.to_string(),
+                c.count,
+                c.compression.map(|c| c.to_string()).unwrap_or_default(),
+            )
+        })
         .collect()
 }
 
@@ -132,11 +148,14 @@ fn carve(lab: &Lab, library: &Path) -> PathBuf {
 fn bundler_list(lab: &Lab, bundle: &Path) -> BTreeSet<String> {
     let input = format!("--input={}", bundle.display());
     let ids = run(lab.0.path(), "clang-offload-bundler-19", &["--list", "--type=o", &input]);
-    ids.lines().filter_map(|id| id.strip_prefix("hipv4-amdgcn-amd-amdhsa--")).map(str::to_owned).collect()
+    ids.lines()
+        .filter_map(|id| id.strip_prefix("hipv4-amdgcn-amd-amdhsa--"))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
-fn one_target_with_all_facts_as_llvm_reads_them() {
+fn reads_all_facts_of_one_target_like_llvm() {
     let lab = Lab::new();
     let library = lab.library(&["gfx1151"], "", "-Wl,-soname,libk.so.0");
     let report = report(&library, &expecting(&["gfx1151"]));
@@ -145,7 +164,10 @@ fn one_target_with_all_facts_as_llvm_reads_them() {
     let elf = file.elf.as_ref().unwrap();
     assert_eq!((elf.bits, elf.machine.as_str(), file.bundles), (64, "x86_64", 1));
     assert_eq!(elf.soname.as_ref().unwrap().as_str(), "libk.so.0");
-    assert_eq!(report.needed().iter().map(|n| n.as_str()).collect::<Vec<_>>(), ["libamdhip64.so.7"]);
+    assert_eq!(
+        report.needed().iter().map(|n| n.as_str()).collect::<Vec<_>>(),
+        ["libamdhip64.so.7"]
+    );
 
     let notes = run(lab.0.path(), "llvm-readelf-19", &["-n", "libk.so"]);
     let build_id = elf.build_id.as_ref().unwrap();
@@ -168,7 +190,7 @@ fn one_target_with_all_facts_as_llvm_reads_them() {
 }
 
 #[test]
-fn three_targets_with_features() {
+fn reads_three_targets_with_features() {
     let lab = Lab::new();
     let wanted = ["gfx1100", "gfx1151", "gfx90a:xnack-"];
     let library = lab.library(&wanted, "", "");
@@ -181,7 +203,7 @@ fn three_targets_with_features() {
 }
 
 #[test]
-fn two_units_with_different_targets() {
+fn reads_two_units_with_different_targets() {
     let lab = Lab::new();
     lab.compile("one", &["gfx1151"], "", "one.o");
     lab.compile("two", &["gfx1100", "gfx1151"], "--offload-compress", "two.o");
@@ -198,7 +220,7 @@ fn two_units_with_different_targets() {
 }
 
 #[test]
-fn compressed_and_of_every_code_object_version() {
+fn reads_compressed_code_of_every_code_object_version() {
     let lab = Lab::new();
     for version in ["4", "5", "6"] {
         let flags = format!("-mcode-object-version={version} --offload-compress");
@@ -206,21 +228,27 @@ fn compressed_and_of_every_code_object_version() {
         let report = report(&library, &expecting(&["gfx1030", "gfx1151"]));
         assert_eq!(ids(&report), [""; 0], "{version}");
         assert_eq!(device(&report).len(), 2);
-        assert_eq!(bundler_list(&lab, &carve(&lab, &library)), targets(&report).into_iter().collect());
+        assert_eq!(
+            bundler_list(&lab, &carve(&lab, &library)),
+            targets(&report).into_iter().collect()
+        );
     }
 }
 
 #[test]
-fn a_generic_target_serves_and_it_is_said() {
+fn accepts_a_generic_target_with_a_note() {
     let lab = Lab::new();
     let library = lab.library(&["gfx11-generic"], "-mcode-object-version=6", "");
     let report = report(&library, &expecting(&["gfx1151"]));
-    assert_eq!((ids(&report), targets(&report)), (vec!["gpu-target-generic"], vec!["gfx11-generic".into()]));
+    assert_eq!(
+        (ids(&report), targets(&report)),
+        (vec!["gpu-target-generic"], vec!["gfx11-generic".into()])
+    );
     assert!(!report.has_errors());
 }
 
 #[test]
-fn the_wrong_target_and_none_at_all_are_errors() {
+fn rejects_wrong_and_missing_targets() {
     let lab = Lab::new();
     let library = lab.library(&["gfx1100"], "", "");
     let wrong = report(&library, &expecting(&["gfx1151"]));
@@ -231,7 +259,7 @@ fn the_wrong_target_and_none_at_all_are_errors() {
 }
 
 #[test]
-fn rpath_and_runpath_are_told_apart() {
+fn distinguishes_rpath_and_runpath() {
     let lab = Lab::new();
     let old = "-Wl,--disable-new-dtags,-rpath,/builddir/build/x:$ORIGIN/../lib";
     let library = lab.library(&["gfx1151"], "", old);
@@ -244,14 +272,15 @@ fn rpath_and_runpath_are_told_apart() {
 
     let new = "-Wl,--enable-new-dtags,-rpath,/opt/work/x:";
     let library = lab.library(&["gfx1151"], "", new);
-    let expectations = Expectations { build_roots: vec!["/opt/work".into()], ..expecting(&["gfx1151"]) };
+    let expectations =
+        Expectations { build_roots: vec!["/opt/work".into()], ..expecting(&["gfx1151"]) };
     let found = report(&library, &expectations);
     assert_eq!(ids(&found), ["runpath-in-build-folder", "runpath-relative"]);
     assert_eq!(only_file(&found).elf.as_ref().unwrap().rpath, [""; 0]);
 }
 
 #[test]
-fn a_needed_path_is_an_error() {
+fn rejects_a_needed_path() {
     let lab = Lab::new();
     // A library without SONAME is recorded in NEEDED by the path given to the linker.
     let args = "-shared -fPIC -nostdlib -fuse-ld=lld-19 stub.c -o nosoname.so";
@@ -263,7 +292,7 @@ fn a_needed_path_is_an_error() {
 }
 
 #[test]
-fn stripped_libraries_keep_their_code_and_debugging_data_has_none() {
+fn finds_code_in_stripped_libraries_but_not_in_debugging_data() {
     let lab = Lab::new();
     let library = lab.library(&["gfx1151"], "", "");
     run(lab.0.path(), "llvm-objcopy-19", &["--only-keep-debug", "libk.so", "libk.so.debug"]);
@@ -277,7 +306,7 @@ fn stripped_libraries_keep_their_code_and_debugging_data_has_none() {
 }
 
 #[test]
-fn bare_code_objects_and_bundles() {
+fn reads_bare_code_objects_and_bundles() {
     let lab = Lab::new();
     let only = "--cuda-device-only";
     lab.compile("twice", &["gfx1151"], &format!("{only} --no-gpu-bundle-output"), "k.hsaco");
@@ -298,11 +327,12 @@ fn bare_code_objects_and_bundles() {
 }
 
 #[test]
-fn an_edited_code_object_contradicts_its_id() {
+fn reports_an_edited_code_object() {
     let lab = Lab::new();
     let library = lab.library(&["gfx1151"], "", "");
     let mut bytes = fs_err::read(&library).unwrap();
-    let at = bytes.windows(20).position(|w| w.starts_with(b"\x7fELF") && w[18..20] == [224, 0]).unwrap();
+    let at =
+        bytes.windows(20).position(|w| w.starts_with(b"\x7fELF") && w[18..20] == [224, 0]).unwrap();
     bytes[at + 48] = 0x41;
     fs_err::write(&library, bytes).unwrap();
     let found = report(&library, &expecting(&["gfx1100"]));
@@ -311,7 +341,7 @@ fn an_edited_code_object_contradicts_its_id() {
 }
 
 #[test]
-fn libraries_made_relocatable_device_code() {
+fn reads_libraries_from_relocatable_device_code() {
     let lab = Lab::new();
     for name in ["one", "two"] {
         lab.compile(name, &["gfx1151"], "-fgpu-rdc", &format!("{name}.o"));
@@ -327,7 +357,9 @@ fn rpm(lab: &Lab, name: &str, files: &[(&Path, &str)]) -> PathBuf {
     builder.release("1.fc43");
     builder.with_file_contents("text", rpm::FileOptions::new("/usr/share/k/readme")).unwrap();
     for (file, place) in files {
-        builder.with_file_contents(fs_err::read(file).unwrap(), rpm::FileOptions::new(*place)).unwrap();
+        builder
+            .with_file_contents(fs_err::read(file).unwrap(), rpm::FileOptions::new(*place))
+            .unwrap();
     }
     let path = lab.path(&format!("{name}.rpm"));
     builder.build().unwrap().write_file(&path).unwrap();
@@ -349,7 +381,7 @@ fn wheel(lab: &Lab, files: &[(&Path, &str)]) -> PathBuf {
 }
 
 #[test]
-fn rpms_wheels_and_folders_give_the_same_facts() {
+fn reads_the_same_facts_from_rpms_wheels_and_folders() {
     let lab = Lab::new();
     let library = lab.library(&["gfx1151"], "", "-Wl,-s,-rpath,$ORIGIN/../../builddir/x");
     let package = rpm(&lab, "k", &[(&library, "/usr/lib64/libk.so")]);
@@ -384,11 +416,15 @@ fn rpms_wheels_and_folders_give_the_same_facts() {
     let json = serde_json::to_string(&of_rpm).unwrap();
     assert_eq!(json, serde_json::to_string(&report(&package, &expectations)).unwrap());
     assert!(json.starts_with(r#"{"schema":"rocmrpm/inspection/4","depth":"deep","#), "{json}");
-    assert!(json.contains(r#""device":[{"target":"gfx1151","storage":"hip-fatbin","compression":null,"#));
+    assert!(
+        json.contains(
+            r#""device":[{"target":"gfx1151","storage":"hip-fatbin","compression":null,"#
+        )
+    );
 }
 
 #[test]
-fn a_set_is_judged_together_without_its_debugging_packages() {
+fn judges_a_set_without_its_debugging_packages() {
     let lab = Lab::new();
     let library = lab.library(&["gfx1151"], "", "");
     let stub = lab.path("libamdhip64.so.7");
@@ -398,11 +434,14 @@ fn a_set_is_judged_together_without_its_debugging_packages() {
     let debug = rpm(&lab, "k-debuginfo", &[(&library, "/usr/lib/debug/b.so.debug")]);
     let expectations = expecting(&["gfx1151"]);
     assert_eq!(ids(&inspect(&[main.clone(), other], &expectations, Depth::Deep).unwrap()), [""; 0]);
-    assert_eq!(ids(&inspect(&[main, debug], &expectations, Depth::Deep).unwrap()), ["device-code-absent"]);
+    assert_eq!(
+        ids(&inspect(&[main, debug], &expectations, Depth::Deep).unwrap()),
+        ["device-code-absent"]
+    );
 }
 
 #[test]
-fn paths_and_archives_that_cannot_be_read_are_errors_that_name_them() {
+fn names_unreadable_paths_and_archives_in_errors() {
     let lab = Lab::new();
     let fails = |name: &str| {
         let error = inspect(&[lab.path(name)], &Expectations::default(), Depth::Deep).unwrap_err();
@@ -427,7 +466,7 @@ fn paths_and_archives_that_cannot_be_read_are_errors_that_name_them() {
 }
 
 #[test]
-fn a_real_library_cut_or_changed_anywhere_is_no_panic() {
+fn survives_truncated_and_corrupt_libraries() {
     let lab = Lab::new();
     let library = lab.library(&["gfx1151"], "--offload-compress", "");
     let whole = fs_err::read(&library).unwrap();
@@ -448,7 +487,7 @@ fn a_real_library_cut_or_changed_anywhere_is_no_panic() {
         fs_err::write(&path, bytes).unwrap();
         let found = report(&path, &expecting(&["gfx1151"]));
         if case % 2 == 0 {
-            assert!(found.has_errors(), "a file cut short passed");
+            assert!(found.has_errors(), "a truncated file passed");
         }
     }
 }

@@ -42,9 +42,9 @@ impl Lab {
     fn run(&self, program: &str, args: &[&str]) {
         let command = Command::new(program).args(args).cwd(self.0.path());
         let line = command.line();
-        command
-            .text()
-            .unwrap_or_else(|error| panic!("{line}: {error} (Debian packages: clang-19 lld-19 llvm-19)"));
+        command.text().unwrap_or_else(|error| {
+            panic!("{line}: {error} (Debian packages: clang-19 lld-19 llvm-19)")
+        });
     }
 
     /// Builds a library whose code is in archives, identified by a search path and a kernel name.
@@ -60,7 +60,10 @@ impl Lab {
         fs_err::write(self.path("reference"), reference).unwrap();
         let link = ["-shared", "-fPIC", "-nostdlib", "-fuse-ld=lld-19", "-Wl,--build-id", "host.c"];
         self.run("clang-19", &[&link[..], &["-o", "whole.so"]].concat());
-        self.run("llvm-objcopy-19", &["--add-section=.rocm_kpack_ref=reference", "whole.so", "split.so"]);
+        self.run(
+            "llvm-objcopy-19",
+            &["--add-section=.rocm_kpack_ref=reference", "whole.so", "split.so"],
+        );
         fs_err::read(self.path("split.so")).unwrap()
     }
 
@@ -75,7 +78,8 @@ impl Lab {
     }
 
     fn rpm(&self, files: &[(&str, &[u8])]) -> PathBuf {
-        let mut builder = rpm::PackageBuilder::new("python3-k-rocm", "1.0", "MIT", "x86_64", "a fixture");
+        let mut builder =
+            rpm::PackageBuilder::new("python3-k-rocm", "1.0", "MIT", "x86_64", "a fixture");
         builder.release("1.fc43");
         for (name, bytes) in files {
             let options = rpm::FileOptions::new(format!("{MODULES}/k/{name}"));
@@ -167,7 +171,8 @@ fn archive(target: &str, code: &[u8], compressed: bool) -> Vec<u8> {
 
 fn report(paths: &[PathBuf], depth: Depth) -> Report {
     let gpu_targets = vec![GpuTarget::parse("gfx1151").unwrap()];
-    let expectations = Expectations { gpu_targets, device_code: Some(true), ..Expectations::default() };
+    let expectations =
+        Expectations { gpu_targets, device_code: Some(true), ..Expectations::default() };
     inspect(paths, &expectations, depth).unwrap()
 }
 
@@ -183,7 +188,7 @@ fn errors(report: &Report) -> Vec<String> {
 }
 
 #[test]
-fn an_rpm_and_a_wheel_with_their_archives_serve_the_target() {
+fn accepts_an_rpm_and_a_wheel_with_their_archives() {
     let lab = Lab::new();
     let (library, code) = (lab.library(), lab.code("gfx1151"));
     for compressed in [false, true] {
@@ -210,34 +215,47 @@ fn an_rpm_and_a_wheel_with_their_archives_serve_the_target() {
 }
 
 #[test]
-fn a_wheel_that_lost_its_hidden_folder_is_told_alone_and_beside_its_rpm() {
+fn reports_a_wheel_without_its_hidden_folder() {
     let lab = Lab::new();
     let library = lab.library();
     let archive = archive("gfx1151", &lab.code("gfx1151"), true);
     let wheel = lab.wheel(&[("lib/libk.so", &library)]);
-    let alone = report(std::slice::from_ref(&wheel), Depth::Quick);
-    assert_eq!(errors(&alone), [format!("{WHEEL} libk.so kpack-reference-unresolved")]);
-    assert!(alone.findings[0].found.ends_with("k/.kpack/k_lib_gfx1151.kpack"), "{:?}", alone.findings);
+    let single = report(std::slice::from_ref(&wheel), Depth::Quick);
+    assert_eq!(errors(&single), [format!("{WHEEL} libk.so kpack-reference-unresolved")]);
+    assert!(
+        single.findings[0].found.ends_with("k/.kpack/k_lib_gfx1151.kpack"),
+        "{:?}",
+        single.findings
+    );
 
     let rpm = lab.rpm(&[("lib/libk.so", &library), (".kpack/k_lib_gfx1151.kpack", &archive)]);
     let both = report(&[rpm, wheel], Depth::Quick);
     assert_eq!(
         errors(&both),
-        [format!("{WHEEL} - hidden-folder-lost"), format!("{WHEEL} libk.so kpack-reference-unresolved")]
+        [
+            format!("{WHEEL} - hidden-folder-lost"),
+            format!("{WHEEL} libk.so kpack-reference-unresolved")
+        ]
     );
 }
 
 #[test]
-fn an_archive_with_the_code_of_another_target_is_told() {
+fn reports_an_archive_with_code_for_another_target() {
     let lab = Lab::new();
     let (library, other) = (lab.library(), lab.code("gfx1100"));
     // Archives that are named, listed and filled for different targets.
     let named = archive("gfx1100", &other, true);
     let rpm = lab.rpm(&[("lib/libk.so", &library), (".kpack/k_lib_gfx1100.kpack", &named)]);
     let id = "python3-k-rocm-1.0-1.fc43.x86_64.rpm";
-    assert_eq!(errors(&report(&[rpm], Depth::Quick)), [format!("{id} libk.so kpack-reference-unresolved")]);
+    assert_eq!(
+        errors(&report(&[rpm], Depth::Quick)),
+        [format!("{id} libk.so kpack-reference-unresolved")]
+    );
     let rpm = lab.rpm(&[("lib/libk.so", &library), (".kpack/k_lib_gfx1151.kpack", &named)]);
-    assert_eq!(errors(&report(&[rpm], Depth::Quick)), [format!("{id} libk.so kpack-target-missing")]);
+    assert_eq!(
+        errors(&report(&[rpm], Depth::Quick)),
+        [format!("{id} libk.so kpack-target-missing")]
+    );
     for compressed in [false, true] {
         let filled = archive("gfx1151", &other, compressed);
         let rpm = lab.rpm(&[("lib/libk.so", &library), (".kpack/k_lib_gfx1151.kpack", &filled)]);
@@ -249,7 +267,7 @@ fn an_archive_with_the_code_of_another_target_is_told() {
 }
 
 #[test]
-fn an_archive_cut_short_or_changed_is_told() {
+fn reports_truncated_and_changed_archives() {
     let lab = Lab::new();
     let (library, code) = (lab.library(), lab.code("gfx1151"));
     let archive = archive("gfx1151", &code, true);
@@ -276,7 +294,7 @@ fn an_archive_cut_short_or_changed_is_told() {
 }
 
 #[test]
-fn an_archive_by_itself_is_read() {
+fn reads_a_single_archive() {
     let lab = Lab::new();
     let path = lab.path("k_lib_gfx1151.kpack");
     fs_err::write(&path, archive("gfx1151", &lab.code("gfx1151"), false)).unwrap();

@@ -22,12 +22,15 @@ impl Lab {
     fn library(&self, name: &str, source: &str, flags: &[&str]) -> Vec<u8> {
         fs_err::write(self.path("source.cpp"), source).unwrap();
         let soname = format!("-Wl,-soname,{name}");
-        let mut args = vec!["-shared", "-fPIC", "-nostdlib", "-fuse-ld=lld-19", "-L.", "-Wl,--build-id"];
+        let mut args =
+            vec!["-shared", "-fPIC", "-nostdlib", "-fuse-ld=lld-19", "-L.", "-Wl,--build-id"];
         args.extend(["source.cpp", &soname, "-o", name]);
         args.extend(flags);
         let command = Command::new("clang++-19").args(&args).cwd(self.0.path());
         let line = command.line();
-        command.text().unwrap_or_else(|error| panic!("{line}: {error} (Debian packages: clang-19 lld-19)"));
+        command
+            .text()
+            .unwrap_or_else(|error| panic!("{line}: {error} (Debian packages: clang-19 lld-19)"));
         fs_err::read(self.path(name)).unwrap()
     }
 
@@ -72,17 +75,23 @@ fn report(paths: &[PathBuf]) -> Report {
 
 fn needs(report: &Report) -> Vec<String> {
     let by = |by: &Option<String>| by.clone().unwrap_or_else(|| "-".into());
-    report.needs.iter().map(|n| format!("{} {} {} {}", n.file, n.library, n.origin, by(&n.by))).collect()
+    report
+        .needs
+        .iter()
+        .map(|n| format!("{} {} {} {}", n.file, n.library, n.origin, by(&n.by)))
+        .collect()
 }
 
 /// Returns the findings of these rules.
 fn found(report: &Report, ids: &[&str]) -> Vec<String> {
     let findings = report.findings.iter().filter(|f| ids.contains(&f.id.as_str()));
-    findings.map(|f| format!("{} {}: {}", f.file.as_deref().unwrap_or("-"), f.id, f.found)).collect()
+    findings
+        .map(|f| format!("{} {}: {}", f.file.as_deref().unwrap_or("-"), f.id, f.found))
+        .collect()
 }
 
 #[test]
-fn each_needed_library_has_one_of_four_origins() {
+fn finds_the_origin_of_each_needed_library() {
     let lab = Lab::new();
     lab.library("libamdhip64.so.7", "", &[]);
     lab.library("libamdhip64.so.6", "", &[]);
@@ -115,30 +124,34 @@ fn each_needed_library_has_one_of_four_origins() {
     let ids: Vec<&str> = report.errors().map(|finding| finding.id.as_str()).collect();
     assert_eq!(ids, ["rocm-majors-mixed", "library-foreign", "library-foreign"]);
     // A name that is missing from the tables is not an error.
-    let unknown = "/usr/lib64/libuser.so library-unknown: NEEDED `libnobody.so.1`, which no table knows";
+    let unknown =
+        "/usr/lib64/libuser.so library-unknown: NEEDED `libnobody.so.1`, not in any library table";
     assert_eq!(found(&report, &["library-unknown"]), [unknown]);
 }
 
 #[test]
-fn origin_leads_from_wheel_to_wheel() {
+fn follows_origin_between_wheels() {
     let lab = Lab::new();
     let c10 = lab.library("libc10.so", "", &[]);
-    let module =
-        lab.library("_C.so", "", &["-l:libc10.so", "-Wl,--disable-new-dtags,-rpath,$ORIGIN/../torch/lib"]);
+    let module = lab.library(
+        "_C.so",
+        "",
+        &["-l:libc10.so", "-Wl,--disable-new-dtags,-rpath,$ORIGIN/../torch/lib"],
+    );
     let torch = lab.wheel("torch", &[("torch/lib/libc10.so", &c10)]);
     let vllm = lab.wheel("vllm", &[("vllm/_C.so", &module)]);
     let both = report(&[torch, vllm.clone()]);
     assert_eq!(needs(&both), ["vllm/_C.so libc10.so self torch/lib/libc10.so"]);
     assert_eq!(found(&both, &["rpath-unresolved", "library-missing"]), [""; 0]);
-    let alone = report(&[vllm]);
+    let single = report(&[vllm]);
     assert_eq!(
-        found(&alone, &["rpath-unresolved", "library-missing", "library-in-other-wheel"]),
+        found(&single, &["rpath-unresolved", "library-missing", "library-in-other-wheel"]),
         ["vllm/_C.so library-in-other-wheel: NEEDED `libc10.so` of torch"]
     );
 }
 
 #[test]
-fn a_wheel_made_from_an_rpm_is_no_second_library() {
+fn accepts_a_wheel_made_from_an_rpm() {
     let lab = Lab::new();
     let library = lab.library("libk.so.1", "extern \"C\" int k() { return 1; }", &[]);
     let other = lab.library("libk.so.1", "extern \"C\" int k() { return 2; }", &[]);
@@ -153,17 +166,22 @@ fn a_wheel_made_from_an_rpm_is_no_second_library() {
 }
 
 #[test]
-fn symbol_versions_of_a_newer_glibc_are_errors() {
+fn rejects_symbol_versions_of_a_newer_glibc() {
     let lab = Lab::new();
-    fs_err::write(lab.path("map"), "GLIBC_2.34 { global: old; }; GLIBC_2.99 { global: fresh; local: *; };")
-        .unwrap();
+    fs_err::write(
+        lab.path("map"),
+        "GLIBC_2.34 { global: old; }; GLIBC_2.99 { global: fresh; local: *; };",
+    )
+    .unwrap();
     let stub = "extern \"C\" int old() { return 0; } extern \"C\" int fresh() { return 0; }";
     lab.library("libc.so.6", stub, &["-Wl,--version-script=map"]);
-    let use_of =
-        |name: &str| format!("extern \"C\" int {name}(); extern \"C\" int k() {{ return {name}(); }}");
+    let use_of = |name: &str| {
+        format!("extern \"C\" int {name}(); extern \"C\" int k() {{ return {name}(); }}")
+    };
     let new = lab.library("libnew.so", &use_of("fresh"), &["-l:libc.so.6"]);
     let old = lab.library("libold.so", &use_of("old"), &["-l:libc.so.6"]);
-    let report = report(&[lab.rpm("k", &[("/usr/lib64/libnew.so", &new), ("/usr/lib64/libold.so", &old)])]);
+    let report =
+        report(&[lab.rpm("k", &[("/usr/lib64/libnew.so", &new), ("/usr/lib64/libold.so", &old)])]);
     assert_eq!(
         found(&report, &["symbol-version-too-new"]),
         ["/usr/lib64/libnew.so symbol-version-too-new: needed symbol versions GLIBC_2.99"]
@@ -171,7 +189,7 @@ fn symbol_versions_of_a_newer_glibc_are_errors() {
 }
 
 #[test]
-fn extensions_need_the_torch_of_the_set() {
+fn rejects_extensions_for_another_torch() {
     let lab = Lab::new();
     let c10 = lab.library("libc10.so", "namespace c10 { int kept() { return 1; } }", &[]);
     let source = "namespace c10 { int kept(); int gone(); } extern \"C\" int k() { return c10::kept() + c10::gone(); }";
@@ -185,23 +203,31 @@ fn extensions_need_the_torch_of_the_set() {
 }
 
 #[test]
-fn hip_functions_without_the_library_are_warned_of() {
+fn warns_of_hip_functions_without_the_library() {
     let lab = Lab::new();
     lab.library("libamdhip64.so.7", "extern \"C\" int hipMalloc() { return 0; }", &[]);
     let source = "extern \"C\" int hipMalloc(); extern \"C\" int k() { return hipMalloc(); }";
     let without = lab.library("libwithout.so", source, &[]);
     let with = lab.library("libwith.so", source, &["-l:libamdhip64.so.7"]);
     let report =
-        report(&[lab.rpm("k", &[("/usr/lib64/libwith.so", &with), ("/usr/lib64/libwithout.so", &without)])]);
+        report(&[lab.rpm(
+            "k",
+            &[("/usr/lib64/libwith.so", &with), ("/usr/lib64/libwithout.so", &without)],
+        )]);
     let found = found(&report, &["library-underlinked"]);
     assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].starts_with("/usr/lib64/libwithout.so library-underlinked: hipMalloc of libamdhip64"));
+    assert!(
+        found[0]
+            .starts_with("/usr/lib64/libwithout.so library-underlinked: hipMalloc of libamdhip64")
+    );
 }
 
 #[test]
-fn this_machines_libraries_are_provided_and_new_enough() {
+fn finds_the_libraries_of_this_machine() {
     let mut system = System::this_machine(&Rocm::default()).unwrap();
-    assert!(system.libraries.contains_key("libc.so.6") && system.symbol_versions.contains_key("GLIBC"));
+    assert!(
+        system.libraries.contains_key("libc.so.6") && system.symbol_versions.contains_key("GLIBC")
+    );
     let expectations = Expectations { system: system.clone(), ..Expectations::default() };
     let shell = [PathBuf::from("/bin/sh").canonicalize().unwrap()];
     let report = inspect(&shell, &expectations, Depth::Quick).unwrap();

@@ -19,7 +19,8 @@ const LARGE: usize = 16 << 20;
 
 fn report(path: &Path, depth: Depth) -> Report {
     let gpu_targets = vec![GpuTarget::parse("gfx1151").unwrap()];
-    let expectations = Expectations { gpu_targets, device_code: Some(true), ..Expectations::default() };
+    let expectations =
+        Expectations { gpu_targets, device_code: Some(true), ..Expectations::default() };
     inspect(&[path.to_owned()], &expectations, depth).unwrap()
 }
 
@@ -39,7 +40,10 @@ fn rows(facts: &FileFacts) -> Vec<Row> {
     let rows = facts.device.iter().map(|code| Row {
         target: code.target.to_string(),
         storage: code.storage.to_string(),
-        compression: code.compression.map(|compression| compression.to_string()).unwrap_or_default(),
+        compression: code
+            .compression
+            .map(|compression| compression.to_string())
+            .unwrap_or_default(),
         version: code.version,
         count: code.count,
         bytes: code.bytes,
@@ -93,16 +97,16 @@ fn name(fixture: &Fixture) -> &str {
 }
 
 #[test]
-fn every_file_has_the_code_that_llvm_finds_wherever_it_is_packed() {
+fn finds_the_same_code_as_llvm_in_any_package() {
     let shop = Workshop::new();
     assert!(shop.made.len() > 30);
-    as_llvm_finds_it(&shop);
-    as_members(&shop);
-    as_large_members(&shop);
-    judged(&shop);
+    check_against_llvm(&shop);
+    check_members(&shop);
+    check_large_members(&shop);
+    check_findings(&shop);
 }
 
-fn as_llvm_finds_it(shop: &Workshop) {
+fn check_against_llvm(shop: &Workshop) {
     for fixture in &shop.made {
         let mut deep = fixture.rows.clone();
         deep.sort();
@@ -118,10 +122,13 @@ fn as_llvm_finds_it(shop: &Workshop) {
     }
 }
 
-fn as_members(shop: &Workshop) {
+fn check_members(shop: &Workshop) {
     let dir = tempfile::tempdir().unwrap();
-    let mut packed: Vec<_> =
-        shop.made.iter().map(|fixture| (name(fixture), fs_err::read(&fixture.path).unwrap())).collect();
+    let mut packed: Vec<_> = shop
+        .made
+        .iter()
+        .map(|fixture| (name(fixture), fs_err::read(&fixture.path).unwrap()))
+        .collect();
     packed.sort();
     let packages = [rpm(dir.path(), &packed), wheel(dir.path(), &packed)];
     for depth in DEPTHS {
@@ -132,13 +139,19 @@ fn as_members(shop: &Workshop) {
                 let of = |member: &&FileFacts| Path::new(&member.path).ends_with(name(fixture));
                 let member = members.iter().find(of).unwrap();
                 let on_disk = only_file(&fixture.path, depth);
-                assert_eq!(all_of(member), all_of(&on_disk), "{} in {}", name(fixture), package.display());
+                assert_eq!(
+                    all_of(member),
+                    all_of(&on_disk),
+                    "{} in {}",
+                    name(fixture),
+                    package.display()
+                );
             }
         }
     }
 }
 
-fn judged(shop: &Workshop) {
+fn check_findings(shop: &Workshop) {
     // Neither code that no runtime loads nor text counts for a target.
     for absent in ["handlers.so", "text.so"] {
         let report = report(&shop.lab.path(absent), Depth::Deep);
@@ -149,8 +162,8 @@ fn judged(shop: &Workshop) {
         assert!(!report(&shop.lab.path(served), Depth::Quick).has_errors(), "{served}");
     }
     for (name, tag) in [("rpath.so", "(RPATH)"), ("runpath.so", "(RUNPATH)")] {
-        let said = shop.lab.run("llvm-readelf", &format!("-dW {name}"));
-        assert!(said.contains(tag) && said.contains("[$ORIGIN/../lib]"), "{said}");
+        let output = shop.lab.run("llvm-readelf", &format!("-dW {name}"));
+        assert!(output.contains(tag) && output.contains("[$ORIGIN/../lib]"), "{output}");
         let elf = only_file(&shop.lab.path(name), Depth::Quick).elf.unwrap();
         let (rpath, runpath) = (elf.rpath.concat(), elf.runpath.concat());
         let wanted = ["$ORIGIN/../lib", ""];
@@ -160,7 +173,7 @@ fn judged(shop: &Workshop) {
 }
 
 /// For large members, a quick inspection skips data that it does not read from files.
-fn as_large_members(shop: &Workshop) {
+fn check_large_members(shop: &Workshop) {
     let dir = tempfile::tempdir().unwrap();
     for (index, fixture) in shop.made.iter().enumerate() {
         let mut bytes = fs_err::read(&fixture.path).unwrap();
@@ -174,7 +187,12 @@ fn as_large_members(shop: &Workshop) {
         assert_eq!(all_of(&only_file(&wheel, Depth::Quick)), all_of(&on_disk), "{}", name(fixture));
         if index % 8 == 0 {
             let rpm = rpm(dir.path(), &files);
-            assert_eq!(all_of(&only_file(&rpm, Depth::Quick)), all_of(&on_disk), "{}", name(fixture));
+            assert_eq!(
+                all_of(&only_file(&rpm, Depth::Quick)),
+                all_of(&on_disk),
+                "{}",
+                name(fixture)
+            );
         }
         if name(fixture).ends_with(".so") && name(fixture) != "nosections.so" {
             assert_eq!((rows(&on_disk).len(), on_disk.damage.len()), (fixture.rows.len(), 0));

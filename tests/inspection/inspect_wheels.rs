@@ -20,16 +20,26 @@ impl Differences {
     fn compare<T: PartialEq + Debug>(&mut self, place: &str, field: &str, ours: T, truth: T) {
         if ours != truth {
             let short = |value: T| format!("{value:?}").chars().take(600).collect::<String>();
-            self.0.push(format!("{place}: {field}\n   ours: {}\n  truth: {}", short(ours), short(truth)));
+            self.0.push(format!(
+                "{place}: {field}\n   ours: {}\n  truth: {}",
+                short(ours),
+                short(truth)
+            ));
         }
     }
 
     /// Compares sets and reports only the elements that differ.
-    fn apart<T: Ord + Debug>(&mut self, place: &str, field: &str, ours: &BTreeSet<T>, truth: &BTreeSet<T>) {
+    fn apart<T: Ord + Debug>(
+        &mut self,
+        place: &str,
+        field: &str,
+        ours: &BTreeSet<T>,
+        truth: &BTreeSet<T>,
+    ) {
         let (more, fewer): (Vec<_>, Vec<_>) =
             (ours.difference(truth).collect(), truth.difference(ours).collect());
         if !(more.is_empty() && fewer.is_empty()) {
-            self.compare(place, &format!("{field}, those apart"), more, fewer);
+            self.compare(place, &format!("{field}, differences"), more, fewer);
         }
     }
 }
@@ -89,7 +99,8 @@ fn compare(distribution: &str, known: &Known) {
     let elf_files = elf_files(&content);
     for (name, path) in &elf_files {
         let truth = Readelf::of(path);
-        let (count, objects) = offload::objects(path, truth.section_named(".hip_fatbin"), dir.path());
+        let (count, objects) =
+            offload::objects(path, truth.section_named(".hip_fatbin"), dir.path());
         for (subject, depth) in [(&quick, Depth::Quick), (&deep, Depth::Deep)] {
             let place = format!("{distribution} {name} {depth:?}");
             let Some(facts) = subject.files.iter().find(|file| file.path == *name) else {
@@ -123,7 +134,8 @@ fn compare(distribution: &str, known: &Known) {
 /// An archive and its unpacked content must have the same facts.
 fn archive(packed: &Subject, unpacked: &Subject, differences: &mut Differences) {
     let place = packed.name.clone();
-    let names = |subject: &Subject| subject.files.iter().map(|f| f.path.clone()).collect::<Vec<_>>();
+    let names =
+        |subject: &Subject| subject.files.iter().map(|f| f.path.clone()).collect::<Vec<_>>();
     differences.compare(&place, "files", names(packed), names(unpacked));
     for (ours, truth) in packed.files.iter().zip(&unpacked.files) {
         let place = format!("{place} {}", ours.path);
@@ -135,7 +147,13 @@ fn archive(packed: &Subject, unpacked: &Subject, differences: &mut Differences) 
     differences.apart(&place, "contents.paths", &packed.contents.paths, &unpacked.contents.paths);
 }
 
-fn linkage(place: &str, elf: &ElfFacts, truth: &Readelf, depth: Depth, differences: &mut Differences) {
+fn linkage(
+    place: &str,
+    elf: &ElfFacts,
+    truth: &Readelf,
+    depth: Depth,
+    differences: &mut Differences,
+) {
     let mut compare = |field, ours: &[String], truth: &[String]| {
         differences.compare(place, field, ours.to_vec(), truth.to_vec());
     };
@@ -147,10 +165,16 @@ fn linkage(place: &str, elf: &ElfFacts, truth: &Readelf, depth: Depth, differenc
     differences.compare(place, "soname", soname, truth.soname.clone());
     differences.compare(place, "interpreter", elf.interpreter.clone(), truth.interpreter.clone());
 
-    let needed: Vec<(&String, &String)> =
-        elf.versions_needed.iter().flat_map(|(library, all)| all.iter().map(move |v| (library, v))).collect();
+    let needed: Vec<(&String, &String)> = elf
+        .versions_needed
+        .iter()
+        .flat_map(|(library, all)| all.iter().map(move |v| (library, v)))
+        .collect();
     let set: BTreeSet<_> = needed.iter().copied().collect();
-    let truly = truth.versions_needed.iter().flat_map(|(library, all)| all.iter().map(move |v| (library, v)));
+    let truly = truth
+        .versions_needed
+        .iter()
+        .flat_map(|(library, all)| all.iter().map(move |v| (library, v)));
     differences.apart(place, "versions_needed", &set, &truly.collect());
     differences.compare(place, "versions_needed, none twice", needed.len(), set.len());
     let provided: BTreeSet<String> = elf.versions_provided.iter().cloned().collect();
@@ -158,16 +182,32 @@ fn linkage(place: &str, elf: &ElfFacts, truth: &Readelf, depth: Depth, differenc
 
     // Weak undefined symbols are not required from any library.
     differences.compare(place, "defined_symbols", elf.defined_symbols, truth.defined.len() as u64);
-    differences.compare(place, "undefined_symbols", elf.undefined_symbols, truth.undefined.len() as u64);
+    differences.compare(
+        place,
+        "undefined_symbols",
+        elf.undefined_symbols,
+        truth.undefined.len() as u64,
+    );
     let names = |names: &[Box<str>]| names.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
     let truly = |names: &[String]| names.iter().cloned().collect::<BTreeSet<_>>();
     // A quick inspection only counts defined symbols.
     let defined = if depth == Depth::Deep { truly(&truth.defined) } else { BTreeSet::new() };
     differences.apart(place, "symbols.defined", &names(&elf.symbols.defined), &defined);
-    differences.apart(place, "symbols.undefined", &names(&elf.symbols.undefined), &truly(&truth.undefined));
+    differences.apart(
+        place,
+        "symbols.undefined",
+        &names(&elf.symbols.undefined),
+        &truly(&truth.undefined),
+    );
 }
 
-fn hygiene(place: &str, elf: &ElfFacts, truth: &Readelf, path: &Path, differences: &mut Differences) {
+fn hygiene(
+    place: &str,
+    elf: &ElfFacts,
+    truth: &Readelf,
+    path: &Path,
+    differences: &mut Differences,
+) {
     assert_eq!(truth.machine, "Advanced Micro Devices X86-64", "{place}");
     differences.compare(place, "machine", elf.machine.as_str(), "x86_64");
     differences.compare(place, "bits", elf.bits, truth.bits);
@@ -199,7 +239,9 @@ fn hygiene(place: &str, elf: &ElfFacts, truth: &Readelf, path: &Path, difference
     }
     let file = fs_err::read(path).unwrap();
     for mention in &elf.mentioned_paths {
-        let there = usize::try_from(mention.offset).ok().and_then(|at| file.get(at..at + mention.path.len()));
+        let there = usize::try_from(mention.offset)
+            .ok()
+            .and_then(|at| file.get(at..at + mention.path.len()));
         differences.compare(place, "mentioned_paths", Some(mention.path.as_bytes()), there);
         let section = truth.section_named(&mention.section).unwrap_or_default();
         let inside = section.contains(&(mention.offset as usize));
@@ -225,19 +267,30 @@ fn device(
     for code in &facts.device {
         differences.compare(place, "storage", code.storage, Storage::HipFatbin);
         // A quick inspection has no version for data that it does not decompress.
-        let told = depth == Depth::Deep || code.compression.is_none();
-        differences.compare(place, &format!("has a version: {code:?}"), code.version.is_some(), told);
+        let known = depth == Depth::Deep || code.compression.is_none();
+        differences.compare(
+            place,
+            &format!("has a version: {code:?}"),
+            code.version.is_some(),
+            known,
+        );
     }
     differences.compare(place, "damage", facts.damage.clone(), Vec::new());
     differences.compare(place, "mismatches", facts.mismatches.clone(), Vec::new());
-    differences.compare(place, "kpack", facts.kpack_reference.is_some() || facts.kpack.is_some(), false);
+    differences.compare(
+        place,
+        "kpack",
+        facts.kpack_reference.is_some() || facts.kpack.is_some(),
+        false,
+    );
 }
 
 fn ours(device: &[DeviceCode], depth: Depth) -> BTreeSet<(Key, Sum)> {
     let mut sums: BTreeMap<Key, Sum> = BTreeMap::new();
     for code in device {
         let version = code.version.filter(|_| depth == Depth::Deep);
-        let compression = code.compression.map(|compression| compression.to_string()).unwrap_or_default();
+        let compression =
+            code.compression.map(|compression| compression.to_string()).unwrap_or_default();
         let sum = sums.entry((code.target.to_string(), compression, version)).or_default();
         sum.0 += code.count;
         sum.1 += code.bytes;
@@ -265,26 +318,26 @@ fn truth(objects: &[Object], depth: Depth) -> BTreeSet<(Key, Sum)> {
 }
 
 #[test]
-fn libraries_of_six_rocm_versions_beside_foreign_ones() {
+fn reads_libraries_for_six_rocm_versions_and_other_vendors() {
     compare("bitsandbytes", &Known { elf_files: 16, bundles: 12, objects: 218 });
 }
 
 #[test]
-fn extensions_with_small_compressed_bundles() {
+fn reads_extensions_with_small_compressed_bundles() {
     compare("jax-rocm7-plugin", &Known { elf_files: 8, bundles: 4, objects: 108 });
 }
 
 #[test]
-fn one_large_library_with_many_compressed_bundles() {
+fn reads_a_large_library_with_many_compressed_bundles() {
     compare("jax-rocm7-pjrt", &Known { elf_files: 1, bundles: 45, objects: 1215 });
 }
 
 #[test]
-fn libraries_without_gpu_code_of_their_own() {
+fn reads_libraries_without_gpu_code() {
     compare("onnxruntime-migraphx", &Known { elf_files: 4, bundles: 0, objects: 0 });
 }
 
 #[test]
-fn one_large_library_with_many_plain_bundles() {
+fn reads_a_large_library_with_many_plain_bundles() {
     compare("onnxruntime-rocm", &Known { elf_files: 4, bundles: 95, objects: 760 });
 }

@@ -61,7 +61,7 @@ fn proof<'a>(document: &'a Value, name: &str) -> &'a Value {
 }
 
 #[test]
-fn a_stack_for_amds_wheels_is_made_proved_and_made_anew() {
+fn builds_verifies_and_rebuilds_a_stack_for_amds_wheels() {
     let workspace = Workspace::new();
     let header = "version-header = \"/usr/include/hip/hip_version.h\"";
     workspace.replace("mock-configs/rocm/host.toml", header, "version = \"7.14\"");
@@ -70,10 +70,17 @@ fn a_stack_for_amds_wheels_is_made_proved_and_made_anew() {
     let init = "from . import _rocm_init\\n_rocm_init.initialize()\\n";
     add(&workspace, "base", "", init, "");
     // Its library is only found because the other package has loaded it.
-    add(&workspace, "above", "requires = [\"base\"]\n", "import base\\n", "Requires-Dist: base >= 1\\n");
+    add(
+        &workspace,
+        "above",
+        "requires = [\"base\"]\n",
+        "import base\\n",
+        "Requires-Dist: base >= 1\\n",
+    );
     workspace.build().exits(0);
 
-    let [base, above] = ["base", "above"].map(|name| wheel::read(&wheel_of(&workspace, name)).unwrap());
+    let [base, above] =
+        ["base", "above"].map(|name| wheel::read(&wheel_of(&workspace, name)).unwrap());
     let rocm = "Requires-Dist: rocm[device-gfx1151,libraries]==7.14.*\n";
     assert!(base.metadata.contains(rocm) && above.metadata.contains(rocm), "{}", base.metadata);
     assert!(
@@ -81,8 +88,9 @@ fn a_stack_for_amds_wheels_is_made_proved_and_made_anew() {
         "{}",
         above.metadata
     );
-    let preloads =
-        |wheel: &wheel::Wheel| wheel::preloads(&wheel.path).unwrap().into_iter().collect::<Vec<_>>();
+    let preloads = |wheel: &wheel::Wheel| {
+        wheel::preloads(&wheel.path).unwrap().into_iter().collect::<Vec<_>>()
+    };
     assert_eq!((preloads(&base), preloads(&above)), (vec!["amdhip64".to_owned()], vec![]));
 
     let verified = workspace.run(&["wheel", "--verify", "--json"]).exits(0).json();
@@ -108,10 +116,10 @@ fn a_stack_for_amds_wheels_is_made_proved_and_made_anew() {
     assert_eq!(proof(&verified, "base")["differences"].as_array().unwrap().len(), 1, "{run}");
     assert_eq!(proof(&verified, "above")["differences"].as_array().unwrap().len(), 0, "{run}");
     assert_eq!(verified["components"].as_array().unwrap().len(), 2, "{run}");
-    workspace.run(&["wheel", "--verify"]).exits(1).says(["remove what differs"]);
+    workspace.run(&["wheel", "--verify"]).exits(1).says(["delete the files that differ"]);
     std::fs::remove_file(&base.path).unwrap();
     workspace.run(&["wheel"]).exits(0).says(["Wheel base"]).never_says("Wheel above");
-    assert!(std::fs::read(&base.path).unwrap() == whole, "it is another one");
+    assert!(std::fs::read(&base.path).unwrap() == whole, "the wheel differs");
     assert!(!workspace.built("wheels/.new-base").exists());
 
     // Without the requirement, nothing loads the library, and the old wheel remains.

@@ -1,16 +1,16 @@
-"""Gives Debian's Python, in a tree, the folders of Fedora's.
+"""Changes Debian's Python in a tree to use Fedora's folders.
 
 usage: python_layout.py TREE dist-packages|standard-library
 
-Debian's packages hold modules in /usr/lib/python3/dist-packages, and its Python looks in
-no site-packages. Before any module is installed, `dist-packages` makes that folder a link
-to Fedora's. Once Python is there, `standard-library` changes two files of it:
+Debian's packages have modules in /usr/lib/python3/dist-packages, and its Python does not
+search site-packages. Run `dist-packages` before any module is installed: it makes that
+folder a link to Fedora's. Once Python is installed, `standard-library` changes two files:
 
-- sysconfig: the scheme that pip and setuptools install with is posix_prefix, whose folder
-  for compiled modules is in /usr/lib64. (Fedora's takes /usr/local outside of rpmbuild.)
-- sitecustomize, which every start of Python imports: the two folders are searched, also by
-  virtual environments that see the system's packages. The module site itself cannot be
-  changed: it is frozen into the program.
+- sysconfig: pip and setuptools install with the scheme posix_prefix, whose folder for
+  compiled modules is in /usr/lib64. (Fedora's Python uses /usr/local outside rpmbuild.)
+- sitecustomize, which Python imports at every start: it adds both folders to the search
+  path, also in virtual environments with the system's packages. The module site itself
+  cannot be changed because it is frozen into the program.
 """
 
 import pathlib
@@ -32,10 +32,10 @@ if "/usr" in site.PREFIXES:
 
 
 def replace(path, old, new):
-    """Replaces the one place where a text stands."""
+    """Replaces a text that must occur exactly once."""
     text = path.read_text()
     if text.count(old) != 1:
-        sys.exit(f"error: {path}: expected once, found {text.count(old)} times: {old}")
+        sys.exit(f"error: {path}: expected {old!r} once, found it {text.count(old)} times")
     path.write_text(text.replace(old, new))
 
 
@@ -60,7 +60,7 @@ def main():
     customize = lib / f"python{VERSION}/sitecustomize.py"
     customize.unlink(missing_ok=True)
     customize.write_text(SITECUSTOMIZE)
-    # Fedora has no mark against pip; and what was compiled is not what stands there now.
+    # Fedora does not block pip; and the compiled sysconfig is out of date.
     (lib / f"python{VERSION}/EXTERNALLY-MANAGED").unlink(missing_ok=True)
     for compiled in (lib / f"python{VERSION}").glob("sysconfig/__pycache__/__init__.*.pyc"):
         compiled.unlink()

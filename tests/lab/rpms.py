@@ -1,13 +1,13 @@
-"""Writes what rpmbuild needs to pack the target tree into RPMs with Fedora's names.
+"""Writes the input of rpmbuild to pack the target tree into RPMs with Fedora's names.
 
 usage: rpms.py PACKAGES LAB FILES FALLBACK-MACROS WORK
 
-PACKAGES is the table; LAB/lists has which files each of its lines brought, and
-FILES/<RPM> what is put beside or over them. WORK, a folder of the target tree, gets the
-spec file, the lists and the script `build`, which makes WORK/repository.
+PACKAGES is the table. LAB/lists has the files that each of its lines added, and
+FILES/<RPM> files to add or replace. Into WORK, a folder of the target tree, this script
+writes the spec file, the file lists, and the script `build`, which builds WORK/repository.
 
-One spec makes all RPMs. Their Provides and Requires are those that rpm itself finds in
-the files (SONAMEs, Python modules, pkg-config files), and what the table adds.
+One spec builds all RPMs. Their Provides and Requires are those that rpm generates from
+the files (SONAMEs, Python modules, pkg-config files), and those in the table.
 """
 
 import pathlib
@@ -15,7 +15,7 @@ import re
 import shutil
 import sys
 
-# Debian's own machinery has no place in a Fedora.
+# Packages that only serve Debian's package management.
 LEFT_OUT_PACKAGES = ["apt", "debconf", "debian-archive-keyring", "dpkg", "init-system-helpers", "libapt-pkg7.0", "sqv"]
 LEFT_OUT_FOLDERS = [
     "boot", "dev", "lab", "proc", "run", "sys", "tmp",
@@ -25,10 +25,10 @@ LEFT_OUT_FOLDERS = [
 ]
 # Mount points, and folders that programs expect.
 EMPTY_FOLDERS = ["boot", "dev", "proc", "run", "sys", "tmp", "usr/lib/sysimage/rpm", "var/cache", "var/log"]
-# In a line's last column: each Python distribution that the line brings is an RPM of its own, under
-# the name of its Debian package, so that dnf can replace it.
+# In a line's last column: each Python distribution of the line becomes a separate RPM with the name
+# of its Debian package, so that dnf can replace it.
 EACH = "each"
-# RPMs that hold many things and whose names Fedora does not have.
+# Collections, whose names do not exist in Fedora.
 NOT_FEDORAS = ["fedora-base", "lab-tools", "llama-cpp-needs", "mock-needs", "vllm-build-needs", "vllm-needs"]
 GROUP = "buildsys-build"
 GROUP_PACKAGES = ["fedora-base", "rpm-build"]
@@ -43,14 +43,14 @@ License: Various
 %global __os_install_post %{nil}
 %global _build_id_links none
 %global _binary_payload w3T0.zstdio
-# Scripts and pkg-config files ask for what only Debian's dependencies name.
+# Scripts and pkg-config files require things that only Debian's dependencies cover.
 %global __script_requires %{nil}
 %global __script_magic ^$
 %global __pkgconfig_requires %{nil}
-# Requirements that Debian's packages drop or bend in their dependencies, and not in the metadata:
-# nothing in the laboratory has them in these versions.
+# Requirements that Debian's packages drop or relax in their dependencies but not in the metadata:
+# nothing in the laboratory provides these versions.
 %global __requires_exclude ^\\\\(*python3\\\\.[0-9]+dist\\\\((click|docutils|grpcio|hf-xet|jiter|mpmath|protobuf|triton)\\\\)
-# Everything is root's: the names of other owners would become requirements.
+# Root owns everything: the names of other owners would become requirements.
 %global _use_weak_usergroup_deps 1
 
 %description
@@ -74,12 +74,12 @@ def rpm_version(debian):
 
 
 def listed(path):
-    """Writes a path for %files -f, where quotes keep blanks and characters of globs."""
+    """Quotes a path for %files -f, so that blanks and glob characters are literal."""
     return '"/' + path.replace("%", "%%") + '"'
 
 
 def owners_of(tree):
-    """Returns which Debian package has each path, where one package has it, and which have a distribution."""
+    """Returns the Debian package of each path that only one package has, and the packages with a distribution."""
     owners, distributions, shared = {}, set(), set()
     for listing in (tree / "var/lib/dpkg/info").glob("*.list"):
         package = listing.stem.split(":")[0]
@@ -106,7 +106,7 @@ def depends_of(tree):
 
 
 def parts(paths, own, owners, distributions):
-    """Divides a line's paths by the RPM that has them: `own`, or the distribution's Debian package."""
+    """Divides a line's paths by their RPM: `own`, or the Debian package of their distribution."""
     divided = {own: []}
     for path in paths:
         place = pathlib.PurePath(path)
@@ -121,7 +121,7 @@ def parts(paths, own, owners, distributions):
 
 
 def provided(names, versions, version):
-    """Returns the lines for a line's further names, each with its version."""
+    """Returns the Provides lines for the other names of a line, with their versions."""
     lines = []
     for token in names.split():
         name, _, of = token.partition("=")
@@ -145,7 +145,7 @@ def main():
 
     owners, distributions = owners_of(tree)
     depends = depends_of(tree)
-    # The preamble and the rest of each RPM, and which RPMs are of one distribution each.
+    # The preamble and the rest of each RPM, and the RPMs that contain a single distribution.
     preambles, rest, install, apart = {}, {}, ["%install"], []
     for line in table.read_text().splitlines():
         if line.startswith("#"):
@@ -175,12 +175,12 @@ def main():
         requires = [required for required in requires if required != EACH]
         divided = parts(packed, name, owners, distributions) if each else {name: packed}
         for rpm, paths in divided.items():
-            # A line's RPM has the version of its first Debian package, if its name says what that is.
+            # A line's RPM has the version of its first Debian package, unless Fedora has no such name.
             source = rpm if rpm != name else None if rpm in NOT_FEDORAS else debian.split()[0]
             version = rpm_version(versions[source]) if source else "43"
             lines = [("" if (tree / path).is_symlink() or not (tree / path).is_dir() else "%dir ") + listed(path) for path in paths]
             (work / f"{rpm}.paths").write_text("".join(path + "\n" for path in paths))
-            # Links instead of copies: nothing changes the files before they are packed.
+            # Hard links instead of copies: nothing changes the files before they are packed.
             install.append(f"(cd / && cpio --quiet -pdlm %{{buildroot}} </lab/rpms/{rpm}.paths)")
             preamble = [f"%package -n {rpm}\nVersion: {version}\nSummary: {rpm}, from Debian"]
             preamble += [f"Requires: {required}" for required in requires + ([name] if rpm != name else [])]
@@ -198,8 +198,8 @@ def main():
             rest[rpm] = f"%description -n {rpm}\nFrom Debian's {debian}.\n%files -n {rpm} -f /lab/rpms/{rpm}.files\n"
         if over:
             install.append(f"cp -a --remove-destination /lab/rpms/overlay/{name}/. %{{buildroot}}/")
-    # METADATA bound versions that Debian does not have, and do not name what an extra requires. What
-    # Debian's packages depend on is what they work with.
+    # METADATA limit versions in ways that Debian does not meet, and do not list the requirements of
+    # extras. Use the dependencies of Debian's packages, with which they work.
     for rpm in apart:
         preambles[rpm] += [f"Requires: {other}" for other in apart if other != rpm and other in depends.get(rpm, ())]
     spec = [HEAD]

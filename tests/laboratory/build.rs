@@ -38,7 +38,10 @@ pub fn small() -> &'static Small {
         lock.lock().unwrap();
         let workspace = Workspace::small("laboratory-small");
         let stack = workspace.read("rocmrpm.toml");
-        workspace.write("rocmrpm.toml", format!("{stack}\n[signing]\nkey = \"laboratory@example.org\"\n"));
+        workspace.write(
+            "rocmrpm.toml",
+            format!("{stack}\n[signing]\nkey = \"laboratory@example.org\"\n"),
+        );
         lab::hand_over(&workspace);
         lab::script(&workspace, KEY).exits(0);
         let first = lab::rocmrpm(&workspace, &BUILD);
@@ -53,39 +56,59 @@ pub fn small() -> &'static Small {
 /// packages.
 #[track_caller]
 fn installing(failed: &Ran) -> String {
-    let help = failed.exits(10).help("to install them");
+    let help = failed.exits(10).help("install them");
     let command = help.strip_prefix("sudo ").unwrap_or_else(|| panic!("not for root: {help}"));
     format!("{command} -y")
 }
 
 #[test]
-fn the_small_workspace_is_built_by_rpm_6() {
+fn rpm_6_builds_the_small_workspace() {
     let Small { workspace, runs: [first, second, third], .. } = small();
-    first.says(["Built vecsum 2 RPMs", "`vecsum-python` failed in BuildRequires", "vecsum-devel >= 1.2.0"]);
-    second.says(["Built vecsum-python 3 RPMs", "`vecsum-report` failed in BuildRequires", "python3-vecsum"]);
+    first.says([
+        "Built vecsum 2 RPMs",
+        "`vecsum-python` failed in BuildRequires",
+        "vecsum-devel >= 1.2.0",
+    ]);
+    second.says([
+        "Built vecsum-python 3 RPMs",
+        "`vecsum-report` failed in BuildRequires",
+        "python3-vecsum",
+    ]);
     second.never_says("Built vecsum 2 RPMs");
-    third.says(["Built vecsum-report 1 RPM", "Indexed 2 distributions", "Finished 1 built, 2 fresh"]);
+    third.says([
+        "Built vecsum-report 1 RPM",
+        "Indexed 2 distributions",
+        "Finished 1 built, 2 fresh",
+    ]);
     let results = small().built("results");
     let rpms = |component| {
         let files = names_in(&results.join(component)).into_iter();
-        files.filter(|file| file.ends_with(".rpm") && !file.ends_with(".src.rpm")).collect::<Vec<_>>()
+        files
+            .filter(|file| file.ends_with(".rpm") && !file.ends_with(".src.rpm"))
+            .collect::<Vec<_>>()
     };
-    assert_eq!(rpms("vecsum"), ["vecsum-1.2.0-1.fc43.x86_64.rpm", "vecsum-devel-1.2.0-1.fc43.x86_64.rpm"]);
+    assert_eq!(
+        rpms("vecsum"),
+        ["vecsum-1.2.0-1.fc43.x86_64.rpm", "vecsum-devel-1.2.0-1.fc43.x86_64.rpm"]
+    );
     assert!(rpms("vecsum-python").contains(&"python3-vecsum-0.3.0-1.fc43.x86_64.rpm".to_owned()));
     assert_eq!(rpms("vecsum-report"), ["python3-vecsum-report-2.0.1-1.fc43.noarch.rpm"]);
 
     // rpm's own description of the packages.
-    let asked = lab::root(
+    let query = lab::root(
         workspace,
         "cd build/fedora-43/results && rpm -qp --qf '%{NAME} by rpm %{RPMVERSION}\\n' */*.rpm\n\
          rpm -qp --provides vecsum/vecsum-1*.x86_64.rpm\n\
          rpm -qp --requires vecsum/vecsum-1*.x86_64.rpm vecsum-python/python3-vecsum-0*.rpm vecsum-report/*.noarch.rpm\n\
          rpmkeys --checksig --nosignature */*.rpm",
     );
-    let said = &asked.exits(0).stdout;
+    let stdout = &query.exits(0).stdout;
     assert!(
-        said.lines().filter(|line| line.contains(" by rpm ")).all(|line| line.contains(" by rpm 6.")),
-        "{said}"
+        stdout
+            .lines()
+            .filter(|line| line.contains(" by rpm "))
+            .all(|line| line.contains(" by rpm 6.")),
+        "{stdout}"
     );
     for line in [
         "libvecsum.so.1()(64bit)",
@@ -95,15 +118,16 @@ fn the_small_workspace_is_built_by_rpm_6() {
         "python3.14dist(vecsum) >= 0.3",
         "vecsum >= 1.2.0",
     ] {
-        assert!(said.lines().any(|found| found == line), "no {line}: {said}");
+        assert!(stdout.lines().any(|found| found == line), "no {line}: {stdout}");
     }
 }
 
 #[test]
-fn the_kernel_for_gfx1151_is_found_and_the_same_run_again_builds_nothing() {
+fn finds_the_kernel_for_gfx1151_and_a_second_run_builds_nothing() {
     let small = small();
     let library = "build/fedora-43/results/vecsum/vecsum-1.2.0-1.fc43.x86_64.rpm";
-    let report = lab::rocmrpm(&small.workspace, &["inspect", "--json", "--deep", library]).exits(0).json();
+    let report =
+        lab::rocmrpm(&small.workspace, &["inspect", "--json", "--deep", library]).exits(0).json();
     let file = &report["subjects"][0]["files"][0];
     assert_eq!(text_of(&file["elf"]["soname"]), "libvecsum.so.1", "{report}");
     assert_eq!(file["device"].as_array().map(Vec::len), Some(1), "{report}");
@@ -112,10 +136,12 @@ fn the_kernel_for_gfx1151_is_found_and_the_same_run_again_builds_nothing() {
 
     let again = lab::rocmrpm(&small.workspace, &BUILD);
     again.exits(0).says(["Finished 0 built, 3 fresh"]).never_says("Built");
-    let plan =
-        lab::rocmrpm(&small.workspace, &["plan", "--chroot", "fedora-43", "--builder", "host", "--json"])
-            .exits(0)
-            .json();
+    let plan = lab::rocmrpm(
+        &small.workspace,
+        &["plan", "--chroot", "fedora-43", "--builder", "host", "--json"],
+    )
+    .exits(0)
+    .json();
     let steps = plan["steps"].as_array().unwrap();
     assert!(steps.len() == 3 && steps.iter().all(|step| step["plan"] == "fresh"), "{plan}");
 }

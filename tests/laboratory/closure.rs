@@ -68,7 +68,7 @@ fn rocmrpm(workspace: &Workspace, args: &str) -> super::support::Ran {
 }
 
 #[test]
-fn each_member_of_a_closure_has_its_place_and_stays_there() {
+fn places_of_members_are_stable() {
     let Greeter { workspace, closure, .. } = greeter();
     let places: BTreeMap<String, String> = closure["members"]
         .as_array()
@@ -76,9 +76,17 @@ fn each_member_of_a_closure_has_its_place_and_stays_there() {
         .iter()
         .map(|member| (text_of(&member["name"]), text_of(&member["place"])))
         .collect();
-    let expected =
-        [("colorama", "dropped"), ("idna", "private"), ("iniconfig", "rpm"), ("packaging", "system")];
-    assert_eq!(places, expected.map(|(name, place)| (name.into(), place.into())).into(), "{closure}");
+    let expected = [
+        ("colorama", "dropped"),
+        ("idna", "private"),
+        ("iniconfig", "rpm"),
+        ("packaging", "system"),
+    ];
+    assert_eq!(
+        places,
+        expected.map(|(name, place)| (name.into(), place.into())).into(),
+        "{closure}"
+    );
     // Offline, nothing is resolved again or rewritten.
     rocmrpm(workspace, "closure --live --offline --check").exits(0);
 }
@@ -90,7 +98,7 @@ pub const DNF: &str = "root=/mnt/root\n\
      --repofrompath=fedora,file:///lab/fedora --repofrompath=stack,file://$PWD/build/fedora-43/repository ";
 
 #[test]
-fn it_runs_with_its_private_members_and_the_system_keeps_its_own() {
+fn program_uses_private_members_and_the_system_keeps_its_own() {
     let Greeter { workspace, .. } = greeter();
     let script = format!(
         "{DNF} install python3-greeter mock-needs >&2\n\
@@ -111,7 +119,7 @@ fn it_runs_with_its_private_members_and_the_system_keeps_its_own() {
         " /usr/lib/python3.14/site-packages/packaging/__init__.py\n",
         "\n/usr/lib/python3.14/site-packages/idna/__init__.py 3.",
         "bundled(python3dist(idna)) = 3.10\n",
-        "colorama: it greets without colours",
+        "colorama: it greets without colors",
     ] {
         assert!(said.contains(part), "no {part:?}: {ran}");
     }
@@ -154,7 +162,7 @@ fn users_add_packages_in_an_environment_that_sees_the_private_prefix() {
         "3.10\n",
         "greeter-venv: error: /root/extra exists; choose another folder, or remove it first\n",
         "greeter 1.0 in black and white\n",
-        "greeter 1.0 in colour\n",
+        "greeter 1.0 in color\n",
         "greeter 1.0 in black and white\n",
         "3.10\n",
         "ResolutionImpossible",
@@ -166,7 +174,7 @@ fn users_add_packages_in_an_environment_that_sees_the_private_prefix() {
 }
 
 #[test]
-fn dnf5_names_the_member_that_is_taken_away() {
+fn dnf5_names_a_removed_member() {
     let Greeter { workspace, .. } = greeter();
     let script = format!(
         "python3 {} solve $PWD/build/fedora-43/repository /lab/fedora --install python3-greeter",
@@ -181,6 +189,9 @@ fn dnf5_names_the_member_that_is_taken_away() {
         let answer = &solved["without"][package];
         assert_eq!(answer["solved"], false, "without {package}: {answer}");
         let said = text_of(&answer["said"]);
-        assert!(said.contains(missing) && said.contains("python3-greeter-1.0"), "without {package}: {said}");
+        assert!(
+            said.contains(missing) && said.contains("python3-greeter-1.0"),
+            "without {package}: {said}"
+        );
     }
 }

@@ -49,7 +49,7 @@ impl Drop for Buildah {
 }
 
 #[test]
-fn the_container_file_builds_an_image_in_which_it_runs() {
+fn container_file_builds_a_working_image() {
     let Small { workspace, .. } = small();
     let store = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("laboratory-images");
     std::fs::create_dir_all(&store).unwrap();
@@ -81,9 +81,15 @@ fn the_container_file_builds_an_image_in_which_it_runs() {
     let from = buildah.run(&["from", "--pull-never", "localhost/it"]);
     let container = from.exits(0).stdout.trim();
     let run = buildah.run(&["run", "--isolation", "chroot", container, "--", "vecsum-report"]);
-    assert!(run.stdout.starts_with("library 1.2.0 1.2.0\nvecsum 0.3.0\nvecsum-report 2.0.1\n"), "{run}");
+    assert!(
+        run.stdout.starts_with("library 1.2.0 1.2.0\nvecsum 0.3.0\nvecsum-report 2.0.1\n"),
+        "{run}"
+    );
     if !std::path::Path::new("/dev/kfd").exists() {
         run.exits(3);
-        assert!(run.stdout.ends_with("HIP says 100: no ROCm-capable device is detected\n"), "{run}");
+        assert!(
+            run.stdout.ends_with("HIP error 100: no ROCm-capable device is detected\n"),
+            "{run}"
+        );
     }
 }

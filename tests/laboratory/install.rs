@@ -14,13 +14,13 @@ const DNF: &str = "root=/mnt/root\n\
      --setopt=stack.gpgkey=file://$PWD/build/fedora-43/repository/RPM-GPG-KEY-vecsum-stack install \"$@\"; }\n";
 
 #[test]
-fn dnf5_installs_it_into_an_empty_root_where_it_runs() {
+fn dnf5_installs_working_packages_into_an_empty_root() {
     let Small { workspace, .. } = small();
-    it_installs_and_runs(workspace, true);
+    assert_installs_and_runs(workspace, true);
 }
 
 /// Installs the small workspace's packages into an empty root and runs their programs.
-pub fn it_installs_and_runs(workspace: &Workspace, signed: bool) {
+pub fn assert_installs_and_runs(workspace: &Workspace, signed: bool) {
     let signed = u8::from(signed);
     let script = format!(
         "signed={signed}\n{DNF}install /lab/fedora python3-vecsum-report >&2\n\
@@ -37,19 +37,22 @@ pub fn it_installs_and_runs(workspace: &Workspace, signed: bool) {
     let ran = lab::root(workspace, &script);
     let said = &ran.exits(0).stdout;
     assert!(said.contains("libamdhip64.so.6 => /") && !said.contains("not found"), "{said}");
-    assert!(said.contains("/usr/lib64/python3.14/site-packages/vecsum/__init__.py 1.2.0"), "{said}");
+    assert!(
+        said.contains("/usr/lib64/python3.14/site-packages/vecsum/__init__.py 1.2.0"),
+        "{said}"
+    );
     let report = "library 1.2.0 1.2.0\nvecsum 0.3.0\nvecsum-report 2.0.1\n";
     if std::path::Path::new("/dev/kfd").exists() {
         // With a GPU, possibly with other kernels, it also answers.
-        assert!(said.contains(&format!("{report}GPUs ")) || said.contains("HIP says "), "{said}");
+        assert!(said.contains(&format!("{report}GPUs ")) || said.contains("HIP error "), "{said}");
     } else {
-        let end = "HIP says 100: no ROCm-capable device is detected\nended with 3\n";
+        let end = "HIP error 100: no ROCm-capable device is detected\nended with 3\n";
         assert!(said.ends_with(&format!("{report}{end}")), "{said}");
     }
 }
 
 #[test]
-fn without_the_hip_runtime_dnf5_says_what_is_missing() {
+fn dnf5_reports_a_missing_hip_runtime() {
     let Small { workspace, .. } = small();
     // All dependencies except the package with libamdhip64.so.6.
     let script = format!(
@@ -61,7 +64,9 @@ fn without_the_hip_runtime_dnf5_says_what_is_missing() {
     let ran = lab::root(workspace, &script);
     assert_ne!(ran.code, Some(0), "{ran}");
     let said = format!("{}{}", ran.stdout, ran.stderr);
-    for part in ["nothing provides libamdhip64.so.6()(64bit)", "needed by vecsum-1.2.0-1.fc43.x86_64"] {
+    for part in
+        ["nothing provides libamdhip64.so.6()(64bit)", "needed by vecsum-1.2.0-1.fc43.x86_64"]
+    {
         assert!(said.contains(part), "{part}: {said}");
     }
 }

@@ -18,7 +18,8 @@ const SCRATCH: &str = "/run/rocmrpm/scratch";
 pub const SOLVER: &str = "/run/rocmrpm/solver.py";
 
 pub fn folder() -> PathBuf {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let variable =
+        |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     variable("ROCMRPM_LAB").unwrap_or_else(|| {
         let home = variable("HOME").unwrap_or_else(|| "/root".into());
         variable("XDG_CACHE_HOME").unwrap_or_else(|| home.join(".cache")).join("rocmrpm/lab")
@@ -36,7 +37,12 @@ fn enter(workspace: &Workspace, user: &str) -> Command {
         .args(["--bind", &bind(&Path::new(REPOSITORY).join("tests/laboratory/scratch"), SCRATCH)])
         .args(["--bind", &bind(&Path::new(REPOSITORY).join("tests/laboratory/solver.py"), SOLVER)])
         .args(["--env", &format!("ROCMRPM_TRUST={WORKSPACE}")])
-        .args(["--env", &format!("ROCMRPM_CACHE={CACHE}"), "--env", "GNUPGHOME=/home/builder/test/gnupg"])
+        .args([
+            "--env",
+            &format!("ROCMRPM_CACHE={CACHE}"),
+            "--env",
+            "GNUPGHOME=/home/builder/test/gnupg",
+        ])
         .stdin(std::process::Stdio::null())
         .arg("--");
     command
@@ -46,16 +52,21 @@ fn enter(workspace: &Workspace, user: &str) -> Command {
 #[track_caller]
 fn run(command: &mut Command) -> Ran {
     let ran = ran(command);
-    assert!(!ran.stderr.contains("there is no laboratory"), "{}: run `make lab`", ran.stderr.trim_end());
+    assert!(
+        !ran.stderr.contains("there is no laboratory"),
+        "{}: run `make lab`",
+        ran.stderr.trim_end()
+    );
     ran
 }
 
 /// Makes the laboratory's ordinary user the owner of a workspace created by root.
 pub fn hand_over(workspace: &Workspace) {
     if rustix::process::geteuid().is_root() {
-        let users = std::fs::read_to_string(folder().join("host/etc/passwd")).unwrap_or_else(|error| {
-            panic!("there is no laboratory in {}: run `make lab` ({error})", folder().display())
-        });
+        let users =
+            std::fs::read_to_string(folder().join("host/etc/passwd")).unwrap_or_else(|error| {
+                panic!("no laboratory in {}: run `make lab` ({error})", folder().display())
+            });
         let builder = users.lines().find_map(|line| line.strip_prefix("builder:")).unwrap();
         let ids: Vec<&str> = builder.split(':').skip(1).take(2).collect();
         ran(Command::new("chown").arg("-R").arg(ids.join(":")).arg(workspace.holder())).exits(0);

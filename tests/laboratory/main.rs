@@ -2,7 +2,7 @@
 //! hipcc for gfx1151, Python 3.14. All tests run in the laboratory created by `make lab`; see
 //! CONTRIBUTING.md. They share one workspace that is built once.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod build;
 mod closure;
@@ -11,6 +11,7 @@ mod install;
 mod lab;
 mod mock;
 mod mock_hermetic;
+mod own_package;
 mod quickstart;
 mod rust;
 mod solver;

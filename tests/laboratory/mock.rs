@@ -3,7 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::install::it_installs_and_runs;
+use super::install::assert_installs_and_runs;
 use super::lab;
 use super::support::{Parts, Ran, Workspace, names_in};
 
@@ -12,7 +12,10 @@ use super::support::{Parts, Ran, Workspace, names_in};
 fn workspace() -> MutexGuard<'static, Workspace> {
     static WORKSPACE: OnceLock<Mutex<Workspace>> = OnceLock::new();
     let make = || {
-        assert!(std::env::var_os("ROCMRPM_LAB_MOCK").is_some(), "ROCMRPM_LAB_MOCK names no checkout of mock");
+        assert!(
+            std::env::var_os("ROCMRPM_LAB_MOCK").is_some(),
+            "ROCMRPM_LAB_MOCK does not name a checkout of mock"
+        );
         let workspace = Workspace::small("laboratory-mock");
         let parts = Parts { ..Parts::default() };
         workspace.component("one", &parts);
@@ -21,7 +24,8 @@ fn workspace() -> MutexGuard<'static, Workspace> {
         workspace.component("missing", &missing);
         workspace.component("failing", &Parts { build: "echo it breaks >&2; exit 3", ..parts });
         workspace.component("rejected", &Parts { preamble: "Nmae: x", ..parts });
-        workspace.component("slow", &Parts { toml: "timeout = \"5 s\"\n", build: "sleep 600", ..parts });
+        workspace
+            .component("slow", &Parts { toml: "timeout = \"5 s\"\n", build: "sleep 600", ..parts });
         workspace.component("sleeper", &Parts { build: "touch started; sleep 6001", ..parts });
         lab::hand_over(&workspace);
         Mutex::new(workspace)
@@ -39,13 +43,23 @@ const NOTHING_LEFT: &str = "! pgrep -f '^sleep 6001$' && ! grep /var/lib/mock /p
 
 #[test]
 #[ignore = "needs ROCMRPM_LAB_MOCK"]
-fn the_small_workspace_is_built_in_mock_and_installed() {
+fn mock_builds_the_small_workspace_which_installs() {
     let workspace = workspace();
     let done = lab::rocmrpm(&workspace, &["build", "--chroot", "fedora-43", "vecsum-report"]);
-    done.exits(0).says(["Built vecsum 2 RPMs", "Built vecsum-python 3 RPMs", "Built vecsum-report 1 RPM"]);
-    done.says(["preparing the build root", "Building (1/3) vecsum %build", "installing BuildRequires"]);
+    done.exits(0).says([
+        "Built vecsum 2 RPMs",
+        "Built vecsum-python 3 RPMs",
+        "Built vecsum-report 1 RPM",
+    ]);
+    done.says([
+        "preparing the build root",
+        "Building (1/3) vecsum %build",
+        "installing BuildRequires",
+    ]);
     let results = workspace.path("build/fedora-43/results/vecsum-python");
-    for file in ["build.json", "inspection.json", "logs/rpm/state.log", "logs/rpm/buildroot_lock.json"] {
+    for file in
+        ["build.json", "inspection.json", "logs/rpm/state.log", "logs/rpm/buildroot_lock.json"]
+    {
         assert!(results.join(file).exists(), "{file} of {:?}", names_in(&results));
     }
     let record: serde_json::Value =
@@ -55,39 +69,45 @@ fn the_small_workspace_is_built_in_mock_and_installed() {
         packages.contains("vecsum-devel-0:1.2.0") || packages.contains("vecsum-devel-1.2.0"),
         "{packages}"
     );
-    lab::rocmrpm(&workspace, &["build", "--chroot", "fedora-43", "vecsum-report"]).says(["0 built, 3 fresh"]);
-    it_installs_and_runs(&workspace, false);
+    lab::rocmrpm(&workspace, &["build", "--chroot", "fedora-43", "vecsum-report"])
+        .says(["0 built, 3 fresh"]);
+    assert_installs_and_runs(&workspace, false);
 }
 
 #[test]
 #[ignore = "needs ROCMRPM_LAB_MOCK"]
-fn two_components_are_built_at_once_in_roots_of_their_own() {
+fn builds_two_components_concurrently_in_separate_roots() {
     let workspace = workspace();
     let done = lab::rocmrpm(&workspace, &["build", "--chroot", "fedora-43", "one", "two"]);
     done.exits(0).says(["Built one 1 RPM", "Built two 1 RPM"]);
     let at = |what: &str| done.stderr.find(what).unwrap_or_else(|| panic!("no {what}\n{done}"));
     assert!(at("two %build") < at("Built one") || at("one %build") < at("Built two"), "{done}");
     let filled = done.stderr.matches("caching the build root").count();
-    assert!(filled <= 1, "the cache is filled once\n{done}");
+    assert!(filled <= 1, "the cache was filled more than once\n{done}");
 }
 
 #[test]
 #[ignore = "needs ROCMRPM_LAB_MOCK"]
-fn failures_are_told_apart() {
+fn distinguishes_failures() {
     let workspace = workspace();
     build(&workspace, "missing").exits(10).says([
-        "`missing` failed in BuildRequires: the chroot has no no-such-devel",
+        "`missing` failed in BuildRequires: no repository of the chroot provides no-such-devel",
         "help: correct the template's BuildRequires",
     ]);
     let failing = build(&workspace, "failing");
     failing.exits(10).says(["`failing` failed in %build", "it breaks"]);
     build(&workspace, "rejected").exits(3).says(["rpm rejects the spec", "Nmae: x"]);
     build(&workspace, "missing").says(["rocmrpm explain package-missing"]);
-    build(&workspace, "slow").exits(11).says(["took longer than", "`--timeout`"]);
+    build(&workspace, "slow").exits(11).says(["exceeded its time limit", "`--timeout`"]);
 
     // The build root of the failed build exists, and the shell opens in it.
-    assert!(failing.help("to look around in the build root").contains(" shell failing --chroot fedora-43"));
-    let inside = ["shell", "failing", "--chroot", "fedora-43", "--", "sh", "-c", "pwd; id -un; exit 7"];
+    assert!(
+        failing
+            .help("open a shell in the build root")
+            .contains(" shell failing --chroot fedora-43")
+    );
+    let inside =
+        ["shell", "failing", "--chroot", "fedora-43", "--", "sh", "-c", "pwd; id -un; exit 7"];
     let inside = lab::rocmrpm(&workspace, &inside);
     assert_eq!(inside.exits(7).stdout, "/builddir/build/BUILD\nmockbuild\n");
     let none = lab::rocmrpm(&workspace, &["shell", "one", "--chroot", "fedora-43"]);
@@ -100,20 +120,21 @@ fn failures_are_told_apart() {
 
 #[test]
 #[ignore = "needs ROCMRPM_LAB_MOCK"]
-fn a_build_has_no_network_but_its_own() {
+fn build_has_only_a_loopback_network() {
     let workspace = workspace();
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     server.set_nonblocking(true).unwrap();
-    let connect = format!("exec 3<>/dev/tcp/{}", server.local_addr().unwrap().to_string().replace(':', "/"));
+    let connect =
+        format!("exec 3<>/dev/tcp/{}", server.local_addr().unwrap().to_string().replace(':', "/"));
     lab::script(&workspace, &connect).exits(0);
-    assert!(server.accept().is_ok(), "without mock it is reached");
+    assert!(server.accept().is_ok(), "unreachable without mock");
 
     let interfaces = "sed -n 's/^ *\\([^ ]*\\):.*/interface \\1/p' /proc/net/dev";
     let commands = format!("{interfaces}\n{connect}");
     workspace.component("online", &Parts { build: &commands, ..Parts::default() });
     let refused = build(&workspace, "online");
     refused.exits(10).says(["`online` failed in %build", "Connection refused"]);
-    assert!(server.accept().is_err(), "no build reaches it");
+    assert!(server.accept().is_err(), "the build reached the server");
     let log = workspace.read("build/fedora-43/work/online/logs/rpm/build.log");
     let seen: Vec<&str> = log.lines().filter(|line| line.starts_with("interface ")).collect();
     assert_eq!(seen, ["interface lo"]);
@@ -129,7 +150,7 @@ fn a_build_has_no_network_but_its_own() {
 
 #[test]
 #[ignore = "needs ROCMRPM_LAB_MOCK"]
-fn a_root_in_use_is_told() {
+fn rejects_a_build_root_in_use() {
     let workspace = workspace();
     let script = "program() { /run/rocmrpm/rocmrpm \"$@\"; }\n\
          program build --chroot fedora-43 failing 2>/dev/null && exit 1\n\
@@ -144,13 +165,13 @@ fn a_root_in_use_is_told() {
 
 #[test]
 #[ignore = "needs ROCMRPM_LAB_MOCK"]
-fn a_run_that_is_stopped_leaves_no_process_no_mount_and_no_result() {
+fn stopped_run_leaves_no_process_mount_or_result() {
     let workspace = workspace();
     for (signal, to) in [("INT", "-$group"), ("TERM", "$run")] {
         let script = format!(
-            "set -m\n/run/rocmrpm/rocmrpm build --chroot fedora-43 sleeper 2>said & run=$!; group=$run\n\
+            "set -m\n/run/rocmrpm/rocmrpm build --chroot fedora-43 sleeper 2>output & run=$!; group=$run\n\
              for i in $(seq 300); do pgrep -f '^sleep 6001$' >/dev/null && break; sleep 1; done\n\
-             kill -{signal} -- {to}\ncode=0; wait $run || code=$?\ncat said >&2\n{NOTHING_LEFT}\nexit $code"
+             kill -{signal} -- {to}\ncode=0; wait $run || code=$?\ncat output >&2\n{NOTHING_LEFT}\nexit $code"
         );
         let stopped = lab::script(&workspace, &script);
         stopped.exits(130).says(["Stopped sleeper", "run the same command again"]);
@@ -160,16 +181,19 @@ fn a_run_that_is_stopped_leaves_no_process_no_mount_and_no_result() {
 
 #[test]
 #[ignore = "needs ROCMRPM_LAB_MOCK"]
-fn what_keeps_mock_from_working_is_told_before_anything_is_built() {
+fn checks_prerequisites_of_mock_before_building() {
     let workspace = workspace();
     let program = "/run/rocmrpm/rocmrpm build --chroot fedora-43 one two failing";
     // With sudo, root acts for the user who owns the workspace.
     lab::root(&workspace, &format!("SUDO_UID=$(id -u builder) {program}"))
         .exits(20)
         .says(["mock does not run as root"]);
-    let without =
-        format!("setpriv --reuid=builder --regid=builder --clear-groups env HOME=/home/builder {program}");
-    lab::root(&workspace, &without).exits(20).says(["you are not in the group `mock`", "usermod -aG mock"]);
+    let without = format!(
+        "setpriv --reuid=builder --regid=builder --clear-groups env HOME=/home/builder {program}"
+    );
+    lab::root(&workspace, &without)
+        .exits(20)
+        .says(["you are not in the group `mock`", "usermod -aG mock"]);
     let script = format!("PATH=/usr/bin {program}");
     let missing = lab::script(&workspace, &script);
     missing.exits(40).says(["the program `mock` is not installed", "dnf install mock"]);

@@ -5,7 +5,7 @@ use super::lab;
 use super::support::{Workspace, names_in};
 
 #[test]
-fn the_quickstart_is_built_installed_and_runs() {
+fn quickstart_builds_installs_and_runs() {
     let workspace = Workspace::quickstart(&["amdsmi", "rocm-smoke"]);
     // After this, the laboratory's user needs no network.
     workspace.run(&["build", "--chroot", "host", "--until", "sources"]).exits(0);
@@ -14,7 +14,8 @@ fn the_quickstart_is_built_installed_and_runs() {
     ran.exits(0).says(["Built amdsmi 1 RPM", "Built rocm-smoke 1 RPM", "Indexed 2 distributions"]);
     let files = names_in(&workspace.built("results/rocm-smoke"));
     let rpm = files.iter().find(|file| file.ends_with(".x86_64.rpm")).unwrap();
-    let report = lab::rocmrpm(&workspace, &["inspect", &format!("build/host/results/rocm-smoke/{rpm}")]);
+    let report =
+        lab::rocmrpm(&workspace, &["inspect", &format!("build/host/results/rocm-smoke/{rpm}")]);
     for part in ["gfx1151", "libamdhip64.so.6", "no findings"] {
         assert!(report.exits(0).stdout.contains(part), "{report}");
     }

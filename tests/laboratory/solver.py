@@ -1,12 +1,12 @@
-"""Lets dnf5 solve the installation of packages from a stack's repository and a release's, and
-again with each of the stack's packages taken away, and with a requirement added to each.
+"""Lets dnf5 solve the installation of packages from a stack's repository and a release's, then
+again without each of the stack's packages, and with a requirement added to each.
 
 usage: solver.py release TABLE... --to FOLDER --known JSON
        solver.py solve STACK RELEASE --install PACKAGE [--also PACKAGE...] [--each PACKAGE...]
 
-`release` writes the repository metadata of a release from package tables, and from what is known
-beside them: `{"package": {"dists": [NAME], "requires": [NAME], "provides": [NAME]}}`, where dists
-and requires are names of Python distributions. `solve` prints JSON.
+`release` writes the repository metadata of a release from package tables and additional facts:
+`{"package": {"dists": [NAME], "requires": [NAME], "provides": [NAME]}}`, where dists and requires
+are names of Python distributions. `solve` prints JSON.
 
 The metadata's format is that of createrepo_c's own output; see the README of
 rpm-software-management/createrepo_c, and libsolv's ext/repo_rpmmd.c, which reads it.
@@ -98,7 +98,7 @@ def projects(package, known):
 
 
 def release(tables, known, folder):
-    """Writes a release's repository from tables of names, versions and what provides them."""
+    """Writes a release's repository from tables of names, versions and packages."""
     known = json.loads(pathlib.Path(known).read_text())
     rpm_version = generator().RpmVersion
     versions, provided = {}, {}
@@ -117,7 +117,7 @@ def release(tables, known, folder):
             version = evr.rpartition(":")[2].replace("~", "").replace("^", "+")
             try:
                 version = f" = {rpm_version(version)}" if version else ""
-            except Exception:  # not a version as Python has them: rpm would take it as it is
+            except Exception:  # not a Python version: rpm would use it as is
                 version = f" = {version}"
             provides += [f"python{python}dist({project}){version}" for project in dists for python in ("3", PYTHON)]
         # Treat an unknown version as old.
@@ -128,7 +128,7 @@ def release(tables, known, folder):
 
 
 def dnf(repositories, install, cache, *options):
-    """Lets dnf5 solve; returns the packages that it would install and remove, and what it says."""
+    """Lets dnf5 solve; returns the packages that it would install and remove, and its output."""
     command = ["dnf5", f"--installroot={cache}/root", "--releasever=43", "--use-host-config"]
     command += ["--setopt=reposdir=/nonexistent", f"--setopt=cachedir={cache}/cache", "--setopt=gpgcheck=0"]
     command += ["--setopt=install_weak_deps=0", "--setopt=optional_metadata_types=", *options]
@@ -160,8 +160,8 @@ def elements(repository):
     return found
 
 
-def requiring_nothing(element):
-    """Adds a library that nothing provides to what a package requires."""
+def with_missing_library(element):
+    """Adds a library that no package provides to a package's requirements."""
     package = ET.fromstring(element)
     relations = package.find(f"{{{COMMON}}}format")
     requires = relations.find(f"{{{RPM}}}requires")
@@ -172,8 +172,8 @@ def requiring_nothing(element):
 
 
 def solve(stack, release, install, also, each):
-    """Solves in full, with other packages beside it, then over the solution's own packages: all of
-    them, each of the stack's taken away, and each of them with one more requirement."""
+    """Solves in full, with additional packages, and then with only the solution's packages: all of
+    them, without each of the stack's, and with one more requirement for each of the stack's."""
     cache = tempfile.mkdtemp()
     repositories = [stack, release]
     transaction, said = dnf(repositories, [install], cache)
@@ -189,7 +189,7 @@ def solve(stack, release, install, also, each):
     packages = {name: text for name, text in (elements(release) | own).items() if name in taken}
     missing = sorted(taken - set(packages))
     if missing:
-        sys.exit(f"error: dnf5 installs what no repository has: {missing}")
+        sys.exit(f"error: dnf5 installs packages that no repository has: {missing}")
 
     def over(packages):
         with tempfile.TemporaryDirectory() as folder:
@@ -201,7 +201,7 @@ def solve(stack, release, install, also, each):
         return name, over({other: text for other, text in packages.items() if other != name})
 
     def requiring(name):
-        return name, over(packages | {name: requiring_nothing(packages[name])})
+        return name, over(packages | {name: with_missing_library(packages[name])})
 
     # The packages of the solution alone must suffice, so that failures below are caused by one
     # package.

@@ -22,7 +22,7 @@ const ROOT: &str = "python3-vllm-rocm";
 const RUNTIME: &str = "vllm-rocm-runtime";
 
 #[test]
-fn dnf5_installs_each_written_closure_and_names_whatever_is_taken_away() {
+fn dnf5_installs_each_written_closure_and_names_removed_packages() {
     for stem in names_in(&Workspace::stack().path("specs-templates/generated")) {
         // Each workspace is handed over to the laboratory's user.
         let workspace = Workspace::stack().with_shared_cache();
@@ -49,7 +49,8 @@ impl<'w> Closure<'w> {
         let args = ["closure", "vllm", "--check", "--json", "--pins", pins, "--chroot", chroot];
         let document = workspace.run(&args).exits(0).json();
         let members = document["members"].as_array().unwrap();
-        let members = members.iter().map(|member| (text(&member["name"]).to_owned(), member.clone()));
+        let members =
+            members.iter().map(|member| (text(&member["name"]).to_owned(), member.clone()));
         let components = document["proof"]["components"].as_array().unwrap();
         let folder = workspace.path("stack");
         let _ = std::fs::remove_dir_all(&folder);
@@ -61,23 +62,34 @@ impl<'w> Closure<'w> {
             let relations = Relations::read(&rpm).unwrap();
             stack.insert(relations.package.clone(), relations);
         }
-        let selection =
-            Selection { chroot: Some(chroot.into()), pins: Some(pins.into()), ..Selection::default() };
+        let selection = Selection {
+            chroot: Some(chroot.into()),
+            pins: Some(pins.into()),
+            ..Selection::default()
+        };
         let loaded = rocmrpm::workspace::Workspace::load(&workspace.root(), &selection).unwrap();
-        let own = components.iter().filter(|component| component["basis"] == "spec").cloned().collect();
+        let own =
+            components.iter().filter(|component| component["basis"] == "spec").cloned().collect();
         Self { workspace, chroot: loaded, members: members.collect(), stack, own }
     }
 
     fn at(&self, place: &str) -> Vec<&str> {
-        let found: Vec<&str> =
-            self.members.iter().filter(|(_, m)| m["place"] == place).map(|(name, _)| name.as_str()).collect();
+        let found: Vec<&str> = self
+            .members
+            .iter()
+            .filter(|(_, m)| m["place"] == place)
+            .map(|(name, _)| name.as_str())
+            .collect();
         assert!(!found.is_empty(), "nothing is {place}");
         found
     }
 
     /// Returns the release's packages for these members.
     fn offered(&self, names: Vec<&str>) -> BTreeSet<&str> {
-        names.into_iter().filter_map(|name| self.members[name]["offer"]["package"].as_str()).collect()
+        names
+            .into_iter()
+            .filter_map(|name| self.members[name]["offer"]["package"].as_str())
+            .collect()
     }
 
     fn solve(&self) {
@@ -88,7 +100,8 @@ impl<'w> Closure<'w> {
             tables.map(|table| format!("mock-configs/packages/{}.tsv", table.value)).collect();
         // Fedora's packages of the private members can be installed next to them.
         let also: Vec<&str> = self.offered(self.at("private")).into_iter().collect();
-        let each: Vec<String> = self.own.iter().flat_map(packages).filter(|name| name != ROOT).collect();
+        let each: Vec<String> =
+            self.own.iter().flat_map(packages).filter(|name| name != ROOT).collect();
         lab::hand_over(workspace);
         let script = format!(
             "rm -rf /tmp/stack && cp -r stack /tmp/stack && createrepo_c --quiet /tmp/stack\n\
@@ -105,47 +118,64 @@ impl<'w> Closure<'w> {
         transaction(&solved["also"], text(&solved["also-said"]));
         for (name, answer) in solved["each"].as_object().unwrap() {
             let words = text(&answer["said"]);
-            assert!(transaction(&answer["transaction"], words).contains(name.as_str()), "{name}: {words}");
+            assert!(
+                transaction(&answer["transaction"], words).contains(name.as_str()),
+                "{name}: {words}"
+            );
         }
         for package in self.offered(self.at("system")).into_iter().chain([RUNTIME]) {
             assert!(installed.contains(package), "{package} is not installed: {said}");
         }
         for name in self.at("rpm") {
             let provides = format!("python3dist({name})");
-            let made = stack.values().find(|package| package.provides.iter().any(|p| p.name == provides));
+            let made =
+                stack.values().find(|package| package.provides.iter().any(|p| p.name == provides));
             let made = made.unwrap_or_else(|| panic!("no package provides {provides}"));
-            assert!(installed.contains(made.package.as_str()), "{} is not installed: {said}", made.package);
+            assert!(
+                installed.contains(made.package.as_str()),
+                "{} is not installed: {said}",
+                made.package
+            );
         }
-        self.private_members_are_bundled();
+        self.assert_private_members_are_bundled();
         assert_eq!(solved["alone"]["solved"], true, "{}", solved["alone"]);
-        self.each_is_needed(&installed, &solved);
+        self.assert_each_is_needed(&installed, &solved);
     }
 
     /// Checks that the runtime bundles its members.
-    fn private_members_are_bundled(&self) {
+    fn assert_private_members_are_bundled(&self) {
         let provides = &self.stack[RUNTIME].provides;
         for name in self.at("private") {
             let bundled = format!("bundled(python3dist({name}))");
             assert!(provides.iter().any(|provided| provided.name == bundled), "no {bundled}");
         }
-        assert!(!provides.iter().any(|provided| provided.name.starts_with("python3")), "{provides:?}");
+        assert!(
+            !provides.iter().any(|provided| provided.name.starts_with("python3")),
+            "{provides:?}"
+        );
     }
 
-    fn each_is_needed(&self, installed: &BTreeSet<&str>, solved: &Value) {
+    fn assert_each_is_needed(&self, installed: &BTreeSet<&str>, solved: &Value) {
         let own: BTreeSet<&str> =
             self.stack.keys().map(String::as_str).filter(|name| installed.contains(name)).collect();
         for change in ["without", "requiring"] {
             let answers = solved[change].as_object().unwrap();
-            assert_eq!(answers.keys().map(String::as_str).collect::<BTreeSet<_>>(), own, "{change}");
+            assert_eq!(
+                answers.keys().map(String::as_str).collect::<BTreeSet<_>>(),
+                own,
+                "{change}"
+            );
             for (package, answer) in answers {
                 let said = text(&answer["said"]);
                 assert_eq!(answer["solved"], false, "{change} {package}: {said}");
                 let named = |line: &str| match change {
-                    "requiring" => line
-                        .contains(&format!("nothing provides libnothing.so.1()(64bit) needed by {package}-")),
+                    "requiring" => line.contains(&format!(
+                        "nothing provides libnothing.so.1()(64bit) needed by {package}-"
+                    )),
                     _ => self.names(package, line),
                 };
-                let itself = package == ROOT && said.contains(&format!("No match for argument: {ROOT}"));
+                let itself =
+                    package == ROOT && said.contains(&format!("No match for argument: {ROOT}"));
                 assert!(itself || said.lines().any(named), "{change} {package}: {said}");
             }
         }
@@ -156,9 +186,9 @@ impl<'w> Closure<'w> {
     fn names(&self, package: &str, line: &str) -> bool {
         let provides = self.stack[package].provides.iter().map(|provided| provided.name.as_str());
         line.contains("nothing provides ")
-            && provides
-                .into_iter()
-                .any(|name| line.contains(&format!("{name} ")) || name.contains('(') && line.contains(name))
+            && provides.into_iter().any(|name| {
+                line.contains(&format!("{name} ")) || name.contains('(') && line.contains(name)
+            })
     }
 
     /// Returns facts about the release's packages that the tables lack: libraries, files,
@@ -187,7 +217,9 @@ impl<'w> Closure<'w> {
         let target = Target::of(&self.chroot).unwrap();
         target.files().for_each(|(path, package)| provide(package, path.to_owned()));
         provide("python3", format!("python(abi) = {}", self.chroot.chroot.python));
-        target.libraries().for_each(|(soname, package)| provide(package, format!("{soname}()(64bit)")));
+        target
+            .libraries()
+            .for_each(|(soname, package)| provide(package, format!("{soname}()(64bit)")));
         // No table lists the symbol versions of libraries; assume those up to the chroot's newest.
         let system = system(&self.chroot).unwrap();
         for required in self.stack.values().flat_map(|package| &package.requires) {
@@ -233,5 +265,9 @@ fn transaction<'a>(transaction: &'a Value, said: &str) -> BTreeSet<&'a str> {
     assert!(sections.contains_key("Installing"), "{said}");
     let only = ["Installing", "Installing dependencies"];
     assert!(sections.keys().all(|section| only.contains(&section.as_str())), "{said}");
-    sections.values().flat_map(|section| section.as_object().unwrap().keys()).map(String::as_str).collect()
+    sections
+        .values()
+        .flat_map(|section| section.as_object().unwrap().keys())
+        .map(String::as_str)
+        .collect()
 }

@@ -7,13 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use rocmrpm::closure::earlier::obsoletes;
 use rocmrpm::closure::offers::Offers;
 use rocmrpm::closure::{Closure, Graph, Member, Offer};
-use rocmrpm::workspace::{Place, Selection};
+use rocmrpm::workspace::{MemberPlace, Selection};
 
 use super::lab;
 use super::support::Workspace;
 
 /// Members with their own RPMs in both closures.
-const FIRST: [(&str, &str); 4] = [("gone", "3.0"), ("kept", "2.0"), ("rises", "1.0"), ("taken", "1.0")];
+const FIRST: [(&str, &str); 4] =
+    [("gone", "3.0"), ("kept", "2.0"), ("rises", "1.0"), ("taken", "1.0")];
 const SECOND: [(&str, &str); 1] = [("kept", "2.0")];
 
 /// Packages of the second release.
@@ -37,7 +38,11 @@ fn workspace() -> Workspace {
         );
         workspace.write(format!("mock-configs/fedora-{release}.toml"), chroot);
     }
-    workspace.replace("rocmrpm.toml", "default-chroot = \"host\"", "default-chroot = \"fedora-43\"");
+    workspace.replace(
+        "rocmrpm.toml",
+        "default-chroot = \"host\"",
+        "default-chroot = \"fedora-43\"",
+    );
     workspace.write("src/app/hello", "hello\n");
     workspace.pin("app", "path = \"src/app\"");
     workspace.write("specs-templates/app/component.toml", "[closure]\n");
@@ -70,7 +75,9 @@ fn write(
     let digest = "0".repeat(64);
     let mut pins = String::new();
     for (name, version) in members {
-        pins += &format!("[{name}]\nversion = \"{version}\"\nsdist = \"{name}\"\nsha256 = \"{digest}\"\n");
+        pins += &format!(
+            "[{name}]\nversion = \"{version}\"\nsdist = \"{name}\"\nsha256 = \"{digest}\"\n"
+        );
         let folder = format!("specs-templates/generated/{stem}/{name}");
         workspace.write(format!("{folder}/component.toml"), "generated = \"app\"\n");
         workspace.write(format!("{folder}/python-{name}.spec.tera"), MEMBER);
@@ -101,7 +108,7 @@ fn found(workspace: &Workspace) -> Vec<String> {
             name: (*name).to_owned(),
             node: None,
             offer: None,
-            place: Place::Rpm,
+            place: MemberPlace::Rpm,
             reason: String::new(),
             decided: false,
             without: None,
@@ -129,11 +136,12 @@ fn commit(workspace: &Workspace, subject: &str) {
 }
 
 #[test]
-fn an_upgrade_leaves_nothing_behind_and_takes_nothing_back() {
+fn upgrade_removes_old_packages_and_downgrades_none() {
     let workspace = workspace();
     for (name, version) in FEDORA {
         let spec = MEMBER.replace("<{ name }>", name).replace("<{ version }>", version);
-        let spec = spec.replace("<{ release }>", "1%{?dist}").replace("%changelog\n<{ changelog }>\n", "");
+        let spec =
+            spec.replace("<{ release }>", "1%{?dist}").replace("%changelog\n<{ changelog }>\n", "");
         workspace.write(format!("fedora/{name}.spec"), spec);
     }
     lab::hand_over(&workspace);
@@ -152,8 +160,9 @@ fn an_upgrade_leaves_nothing_behind_and_takes_nothing_back() {
          dnf 44 check >&2; dnf 44 check-upgrade >&2";
     let ran = lab::root(&workspace, script);
     let said = &ran.exits(0).stdout;
-    let of =
-        |word: &str| -> BTreeSet<&str> { said.lines().filter_map(|line| line.strip_prefix(word)).collect() };
+    let of = |word: &str| -> BTreeSet<&str> {
+        said.lines().filter_map(|line| line.strip_prefix(word)).collect()
+    };
     let old = [
         "python3-app-1.0-2.fc43",
         "python3-gone-3.0-0.2.fc43",

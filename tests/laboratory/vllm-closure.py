@@ -1,9 +1,9 @@
-"""What the laboratory has of a locked closure.
+"""Compares a locked closure with the laboratory.
 
-    table  LOCK GENERATED PROVIDES          prints a package table: what the laboratory has, without
+    table  LOCK GENERATED PROVIDES          prints a package table of the laboratory's packages, without
                                             the members that are locked as private or as RPMs
-    refuse TABLE CLOSURE.json               removes from the table what the closure does not take from
-                                            the system, and exits with 1 if there was something
+    refuse TABLE CLOSURE.json               removes packages that the closure does not take from the
+                                            system from the table; exits with 1 if it removed any
     prove  LOCK GENERATED OURS CLOSURE.json fails unless the members that are locked as private or as
                                             RPMs have the locked files; prints where members come from
 
@@ -39,7 +39,7 @@ def package(name):
 
 
 def locked(path):
-    """Versions and digests by name, of what comes from an index."""
+    """Returns versions and digests of the members from an index, by name."""
     members, name = {}, None
     for line in pathlib.Path(path).read_text().splitlines():
         if pinned := re.match(r"([a-z0-9-]+)==(\S+)", line):
@@ -50,8 +50,8 @@ def locked(path):
     return members
 
 
-def brought(generated):
-    """The members that the stack installs: the private ones, and those with an RPM."""
+def installed(generated):
+    """Returns the members that the stack installs: the private ones, and those with an RPM."""
     generated = pathlib.Path(generated)
     closure = tomllib.loads((generated / "closure.toml").read_text())
     private = set(closure.get("private", ()))
@@ -62,7 +62,7 @@ def brought(generated):
 
 def table(lock, generated, provides):
     names = set(locked(lock))
-    private, rpms = brought(generated)
+    private, rpms = installed(generated)
     rows = {}
     for line in pathlib.Path(provides).read_text().splitlines():
         if found := re.match(r"python3\.\d+dist\(([a-z0-9-]+)\) = (\S+)", line):
@@ -86,7 +86,7 @@ def refuse(path, closure):
 
 def prove(lock, generated, ours, closure):
     wanted, found = locked(lock), locked(ours)
-    private, rpms = brought(generated)
+    private, rpms = installed(generated)
     rpms &= set(wanted)
     closure = json.loads(pathlib.Path(closure).read_text())
     places = {one["name"]: one["place"] for one in closure["members"]}
@@ -103,14 +103,14 @@ def prove(lock, generated, ours, closure):
     print(f"locked files: {len(private | rpms) - len(dropped)} of {len(private | rpms)} members, {len(private)} private")
     for what, names in [
         ("an RPM in the stack, private here", moved),
-        ("left out here", dropped),
-        ("of the release, here from the index", [f"{name} {found[name][0]}" for name in added if name in found]),
+        ("omitted here", dropped),
+        ("from the release, here from the index", [f"{name} {found[name][0]}" for name in added if name in found]),
     ]:
         if names:
             print(f"{what}: {', '.join(names)}")
-    print("of the release, here Debian's:", ", ".join(f"{name} {wanted[name][0]} -> {versions[name]}" for name in system))
+    print("from the release, here Debian's:", ", ".join(f"{name} {wanted[name][0]} -> {versions[name]}" for name in system))
     if wrong:
-        sys.exit("error: not as locked\n" + "\n".join(wrong))
+        sys.exit("error: these members differ from the lock\n" + "\n".join(wrong))
 
 
 if __name__ == "__main__":

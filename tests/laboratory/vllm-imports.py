@@ -1,7 +1,7 @@
 """Imports every module behind vLLM's model registry, its command line and its OpenAI server, and
 prints how many could be imported.
 
-A failure is an error unless the file named by the argument has it: a module and the reason that
+A failure is an error unless the file in the argument lists it: a module and the reason that
 was reviewed, separated by a tab.
 """
 
@@ -13,7 +13,7 @@ import warnings
 
 
 def below(package):
-    """A package's name and those of all modules in it."""
+    """Returns a package's name and those of all modules in it."""
     folder = importlib.import_module(package)
     found = pkgutil.walk_packages(folder.__path__, f"{package}.", onerror=lambda name: None)
     return {package, *(module.name for module in found)}
@@ -26,7 +26,7 @@ def registry():
 
 
 def failure(module):
-    """Why a module cannot be imported; None if it can."""
+    """Returns why a module cannot be imported; None if it can."""
     try:
         importlib.import_module(module)
     except BaseException as error:  # SystemExit, too: a module must not end its importer.

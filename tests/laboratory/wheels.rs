@@ -5,7 +5,7 @@ use super::build::{Small, small};
 use super::{lab, tools};
 
 #[test]
-fn pip_and_uv_install_the_wheels_for_python_3_14() {
+fn pip_and_uv_install_wheels_for_python_3_14() {
     let Small { workspace, .. } = small();
     let environment = tools::environment("python-tools", include_str!("../support/tools.txt"));
     // uv only needs the C library, so it runs there too.
@@ -25,9 +25,13 @@ fn pip_and_uv_install_the_wheels_for_python_3_14() {
     let ran = lab::script_after(workspace, &library, script);
     let said = &ran.exits(0).stdout;
     for tool in ["pip", "uv"] {
-        let native =
-            format!("(3, 14) /tmp/with-{tool}/lib/python3.14/site-packages/vecsum/_native.cpython-314");
-        assert!(said.contains(&native) || said.contains(&native.replace("/lib/", "/lib64/")), "{said}");
+        let native = format!(
+            "(3, 14) /tmp/with-{tool}/lib/python3.14/site-packages/vecsum/_native.cpython-314"
+        );
+        assert!(
+            said.contains(&native) || said.contains(&native.replace("/lib/", "/lib64/")),
+            "{said}"
+        );
     }
     let version = "vecsum 0.3.0+rocm6.4.gfx1151.1\nvecsum-report 2.0.1+rocm6.4.gfx1151.1\n";
     assert_eq!(said.matches(version).count(), 2, "{said}");

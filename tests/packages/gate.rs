@@ -17,7 +17,8 @@ fn workspace(toml: &str) -> Workspace {
 /// Returns the component's plan, `build`, `inspect` or `fresh`, and the reasons.
 fn plan(workspace: &Workspace) -> (String, String) {
     let step = workspace.run(&["plan", "--chroot", "host", "--json"]).json()["steps"][0].clone();
-    let reasons = step["reasons"].as_array().unwrap().iter().map(support::text_of).collect::<Vec<_>>();
+    let reasons =
+        step["reasons"].as_array().unwrap().iter().map(support::text_of).collect::<Vec<_>>();
     (support::text_of(&step["plan"]), reasons.join(", "))
 }
 
@@ -26,7 +27,7 @@ fn was_built(ran: &Ran) -> bool {
 }
 
 #[test]
-fn what_was_rejected_is_inspected_again_when_the_rules_change() {
+fn reinspects_rejected_packages_when_rules_change() {
     let workspace = workspace(PROMISED);
     let first = workspace.build();
     first.exits(1).says([
@@ -58,12 +59,14 @@ fn linked(workspace: &Workspace, files: &str) {
         true => install.to_owned(),
         false => install.lines().take(1).collect(),
     };
-    workspace
-        .component("one", &Parts { preamble: "# arch", build, install: &install, files, ..Parts::default() });
+    workspace.component(
+        "one",
+        &Parts { preamble: "# arch", build, install: &install, files, ..Parts::default() },
+    );
 }
 
 #[test]
-fn a_library_of_the_last_build_does_not_stand_in_for_one_that_is_lost() {
+fn rejects_a_missing_library_that_the_last_build_had() {
     let workspace = Workspace::new();
     linked(&workspace, "%{_bindir}/gate-test\n/usr/lib64/libgate-test.so.1");
     workspace.build().exits(0);
@@ -72,7 +75,7 @@ fn a_library_of_the_last_build_does_not_stand_in_for_one_that_is_lost() {
 }
 
 #[test]
-fn warnings_of_the_inspection_are_shown_by_the_build() {
+fn build_shows_inspection_warnings() {
     let workspace = Workspace::new();
     linked(&workspace, "%{_bindir}/gate-test\n/usr/lib64/libgate-test.so.1");
     let built = workspace.build();
@@ -91,14 +94,15 @@ fn warnings_of_the_inspection_are_shown_by_the_build() {
 }
 
 #[test]
-fn a_waiver_lets_through_what_was_built() {
+fn waiver_accepts_built_packages_without_a_rebuild() {
     let workspace = workspace(PROMISED);
     workspace.build().exits(1);
-    let waiver = "\n[[inspect.waive]]\nrule = \"device-code-absent\"\nreason = \"compiled when called\"\n";
+    let waiver =
+        "\n[[inspect.waive]]\nrule = \"device-code-absent\"\nreason = \"compiled when called\"\n";
     workspace.write(TOML, format!("{PROMISED}{waiver}"));
     assert_eq!(plan(&workspace), ("inspect".into(), "list of waivers changed".into()));
     let waived = workspace.build();
-    waived.exits(0).says(["because: compiled when called", "1 RPM, inspected anew"]);
+    waived.exits(0).says(["because: compiled when called", "1 RPM, reinspected"]);
     assert!(!was_built(&waived));
     // Another reason makes another waiver, but requires no build.
     workspace.replace(TOML, "when called", "when it is called");
@@ -107,7 +111,7 @@ fn a_waiver_lets_through_what_was_built() {
 }
 
 #[test]
-fn who_tries_again_without_another_rule_gets_a_build() {
+fn retry_without_changes_rebuilds() {
     let workspace = workspace(PROMISED);
     workspace.build().exits(1);
     assert_eq!(plan(&workspace), ("build".into(), "it did not pass inspection".into()));
@@ -117,7 +121,7 @@ fn who_tries_again_without_another_rule_gets_a_build() {
 }
 
 #[test]
-fn what_was_accepted_leaves_the_repository_when_it_no_longer_passes() {
+fn removes_packages_from_the_repository_when_they_no_longer_pass() {
     let workspace = workspace(DENIED);
     workspace.build().exits(0);
     let repository = workspace.built("repository");
@@ -137,7 +141,7 @@ fn what_was_accepted_leaves_the_repository_when_it_no_longer_passes() {
 }
 
 #[test]
-fn what_lost_a_package_while_it_waited_is_built_anew() {
+fn rebuilds_rejected_results_that_lost_a_package() {
     let workspace = workspace(PROMISED);
     workspace.build().exits(1);
     let waiting = workspace.built("work/one/results");

@@ -7,7 +7,7 @@ mod site;
 
 use crate::support;
 use places::{Moto, Rsyncd, Where};
-use rocmrpm::index::place::{Page, Place};
+use rocmrpm::index::place::{IndexStorage, Page};
 use site::Site;
 
 /// Tests the requirements for every destination, from the first wheel to a yanked one.
@@ -16,7 +16,9 @@ fn story(place: &Where) {
     let nothing = place.files();
 
     // A nonexistent wheel cannot be promoted, and the destination does not change.
-    site.run(&["publish", "promote"]).exits(2).says(["there is no wheel in testing of", "publish index"]);
+    site.run(&["publish", "promote"])
+        .exits(2)
+        .says(["there is no wheel in testing of", "publish index"]);
     site.run(&["publish", "promote", "--from", "stable"])
         .exits(2)
         .says(["stable cannot be promoted to itself"]);
@@ -40,11 +42,17 @@ fn story(place: &Where) {
     // A foreign file with this name stays, and nothing is uploaded.
     place.put(&package, b"something else");
     let occupied = place.files();
-    site.publish(&[]).exits(2).says([wheel.as_str(), "with the digest", "what is published never changes"]);
+    site.publish(&[]).exits(2).says([
+        wheel.as_str(),
+        "with the digest",
+        "published files never change",
+    ]);
     assert_eq!(place.files(), occupied);
     place.remove(&package);
 
-    site.publish(&[]).exits(0).says([format!("Upload {package}").as_str(), "Published 4 files and 6 pages"]);
+    site.publish(&[])
+        .exits(0)
+        .says([format!("Upload {package}").as_str(), "Published 4 files and 6 pages"]);
     let first = place.files();
     assert_eq!(first[&package], std::fs::read(site.built(&format!("wheels/one/{wheel}"))).unwrap());
     assert_eq!(site.install("testing"), "two uses one");
@@ -57,17 +65,23 @@ fn story(place: &Where) {
     promoted.exits(0).says([format!("Promote {wheel} to stable").as_str(), "Published 6 pages to"]);
     let both = place.files();
     let packages = |files: &places::Files| {
-        files.clone().into_iter().filter(|(path, _)| path.starts_with("packages/")).collect::<Vec<_>>()
+        files
+            .clone()
+            .into_iter()
+            .filter(|(path, _)| path.starts_with("packages/"))
+            .collect::<Vec<_>>()
     };
     assert_eq!(packages(&both), packages(&first));
     assert_eq!(site.install("stable"), "two uses one");
 
     let version = wheel.split('-').nth(1).unwrap();
     let one = format!("one=={version}");
-    site.run(&["publish", "yank", &one, "--reason", "it is <broken>"]).exits(0).says(["Yank one-1.0"]);
+    site.run(&["publish", "yank", &one, "--reason", "it is <broken>"])
+        .exits(0)
+        .says(["Yank one-1.0"]);
     let page = String::from_utf8(place.files()["stable/simple/one/index.html"].clone()).unwrap();
     assert!(page.contains("data-yanked=\"it is &lt;broken&gt;\""), "{page}");
-    site.run(&["publish", "yank", "one", "--undo"]).exits(2).says(["`one` names no version"]);
+    site.run(&["publish", "yank", "one", "--undo"]).exits(2).says(["`one` has no version"]);
     site.run(&["publish", "yank", &one, "--undo"]).exits(0).says(["Restore one-1.0"]);
     assert_eq!(place.files(), both);
 }
@@ -94,25 +108,25 @@ fn kill_at_every(place: &Where, tool: &str, steps: impl Iterator<Item = usize>) 
 }
 
 #[test]
-fn to_a_folder() {
+fn publishes_to_a_folder() {
     let holder = tempfile::tempdir().unwrap();
     story(&Where::folder(holder.path()));
 }
 
 #[test]
-fn over_rsync_by_a_remote_shell() {
+fn publishes_over_rsync_with_a_remote_shell() {
     let holder = tempfile::tempdir().unwrap();
     story(&Where::remote_shell(holder.path()));
 }
 
 #[test]
-fn over_rsync_to_a_daemon() {
+fn publishes_to_an_rsync_daemon() {
     let server = Rsyncd::start();
     story(&Where::daemon(&server));
 }
 
 #[test]
-fn to_s3() {
+fn publishes_to_s3() {
     let server = Moto::start();
     let place = Where::s3(&server);
     story(&place);
@@ -129,20 +143,20 @@ fn to_s3() {
 }
 
 #[test]
-fn killed_rsync_goes_on() {
+fn resumes_after_a_kill_during_rsync() {
     // Use a daemon: with a remote shell, the far end would also run the killing rsync.
     let server = Rsyncd::start();
     kill_at_every(&Where::daemon(&server), "rsync", 1..);
 }
 
 #[test]
-fn killed_aws_goes_on() {
+fn resumes_after_a_kill_during_aws() {
     let server = Moto::start();
     kill_at_every(&Where::s3(&server), "aws", (1..).step_by(4));
 }
 
 #[test]
-fn errors_say_what_the_tool_says_and_what_is_missing() {
+fn errors_show_the_output_of_tools_and_missing_tools() {
     let server = Moto::start();
     let place = Where::s3(&server);
     let site = Site::new(&place);
@@ -150,7 +164,7 @@ fn errors_say_what_the_tool_says_and_what_is_missing() {
     let endpoint = server.url();
     run(&["publish", "promote", "s3://no-such-bucket/x", "--endpoint-url", &endpoint])
         .exits(30)
-        .says(["NoSuchBucket", "help: `aws s3 mb"]);
+        .says(["NoSuchBucket", "help: create the bucket with `aws s3 mb"]);
     run(&["publish", "promote", "rsync://127.0.0.1:1/x/y"]).exits(30).says(["Connection refused"]);
     run(&["publish", "promote", "https://h/x"]).exits(2).says(["a destination is a folder"]);
     run(&["publish", "promote", "x", "--endpoint-url", "http://h"]).exits(2);
@@ -164,7 +178,7 @@ fn errors_say_what_the_tool_says_and_what_is_missing() {
 }
 
 #[test]
-fn rsync_follows_links_and_replaces_none() {
+fn rsync_follows_links_without_replacing_them() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("index");
     for (path, text) in [
@@ -176,8 +190,9 @@ fn rsync_follows_links_and_replaces_none() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
-    let link =
-        |to: &str, name: &str| std::os::unix::fs::symlink(dir.path().join(to), root.join(name)).unwrap();
+    let link = |to: &str, name: &str| {
+        std::os::unix::fs::symlink(dir.path().join(to), root.join(name)).unwrap()
+    };
     std::fs::create_dir(root.join("testing/simple/b")).unwrap();
     link("store/b.json", "testing/simple/b/index.json");
     link("store/stable", "stable");
@@ -195,12 +210,14 @@ fn rsync_follows_links_and_replaces_none() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_is_made_by_wheels_alone() {
+fn creates_a_missing_folder_only_for_wheels() {
     let holder = tempfile::tempdir().unwrap();
     let place = Where::folder(holder.path());
     let site = Site::new(&place);
     site.run(&["publish", "promote"]).exits(2).says(["there is no wheel in testing of"]);
-    site.run(&["publish", "yank", "one==1.0", "--reason", "x"]).exits(2).says(["there is no `one`"]);
+    site.run(&["publish", "yank", "one==1.0", "--reason", "x"])
+        .exits(2)
+        .says(["there is no `one`"]);
     site.publish(&["--channel", "stabel"]).exits(2).says(["did you mean `stable`?"]);
     assert_eq!(std::fs::read_dir(holder.path()).unwrap().count(), 0);
     // The folder of the build's own index cannot be a destination.
@@ -214,7 +231,7 @@ fn a_folder_that_is_not_there_is_made_by_wheels_alone() {
 }
 
 #[test]
-fn a_dirty_wheel_does_not_become_stable() {
+fn rejects_dirty_wheels_in_stable() {
     let holder = tempfile::tempdir().unwrap();
     let place = Where::folder(holder.path());
     let site = Site::dirty(&place);

@@ -26,8 +26,11 @@ impl Lab {
         workspace.component("one", &Parts::default());
         workspace.component("two", &Parts { preamble: "Requires: one", ..Parts::default() });
         let lab = Self { workspace, keyring };
-        let signing =
-            if lab.keyring.is_some() { format!("[signing]\nkey = \"{USER}\"\n") } else { String::new() };
+        let signing = if lab.keyring.is_some() {
+            format!("[signing]\nkey = \"{USER}\"\n")
+        } else {
+            String::new()
+        };
         lab.append(
             "rocmrpm.toml",
             &format!("{signing}[repository]\nurl = \"https://example.org/r/$releasever\"\n"),
@@ -78,8 +81,10 @@ impl Lab {
     fn update(&self, component: &str, from: &str, to: &str) {
         self.workspace.write(format!("src/{component}/hello"), format!("hello {to}\n"));
         let pins = self.workspace.read("pins/stable.toml");
-        let (before, after) = pins.split_once(&format!("[{component}]\nversion = \"{from}\"")).unwrap();
-        self.workspace.write("pins/stable.toml", format!("{before}[{component}]\nversion = \"{to}\"{after}"));
+        let (before, after) =
+            pins.split_once(&format!("[{component}]\nversion = \"{from}\"")).unwrap();
+        self.workspace
+            .write("pins/stable.toml", format!("{before}[{component}]\nversion = \"{to}\"{after}"));
         self.build().exits(0);
     }
 }
@@ -97,29 +102,42 @@ fn dnf(repository: &Path, key: &str, args: &[&str]) -> Ran {
         std::fs::create_dir(dir.path().join(folder)).unwrap();
     }
     std::fs::write(dir.path().join("repos/r.repo"), text).unwrap();
-    let option = |name: &str, folder: &str| format!("--setopt={name}={}", dir.path().join(folder).display());
+    let option =
+        |name: &str, folder: &str| format!("--setopt={name}={}", dir.path().join(folder).display());
     let mut command = Command::new("unshare");
     if !rustix::process::geteuid().is_root() {
         command.args(["--user", "--map-root-user"]);
     }
     command
-        .args(["--mount", "dnf", "-y", "--releasever=43", "--setopt=module_platform_id=platform:f43"])
+        .args([
+            "--mount",
+            "dnf",
+            "-y",
+            "--releasever=43",
+            "--setopt=module_platform_id=platform:f43",
+        ])
         .arg(format!("--installroot={}", dir.path().join("root").display()))
         .args([option("reposdir", "repos"), option("cachedir", "cache"), option("logdir", "log")])
         .args([option("persistdir", "state"), "--setopt=install_weak_deps=0".into()])
         .args(args);
     let done = ran(&mut command);
     let root = dir.path().join("root/usr/share");
-    assert!(done.code != Some(0) || root.join("two/hello").exists() || args[0] != "install", "{done}");
+    assert!(
+        done.code != Some(0) || root.join("two/hello").exists() || args[0] != "install",
+        "{done}"
+    );
     done
 }
 
 fn key_url(repository: &Path) -> String {
-    format!("file://{}", repository.join("RPM-GPG-KEY-test").display().to_string().replace(' ', "%20"))
+    format!(
+        "file://{}",
+        repository.join("RPM-GPG-KEY-test").display().to_string().replace(' ', "%20")
+    )
 }
 
 #[test]
-fn dnf_installs_what_is_signed_and_refuses_what_was_changed() {
+fn dnf_installs_signed_packages_and_rejects_changed_ones() {
     let lab = Lab::new(Some(Keyring::with_key(USER)));
     lab.build().exits(0);
     // The results are the inspected packages, without a signature.
@@ -138,11 +156,16 @@ fn dnf_installs_what_is_signed_and_refuses_what_was_changed() {
     dnf(&repository, &key_url(&repository), &["install", "two"]).exits(0);
 
     // Nothing to do: nothing is signed again.
-    let digests =
-        |lab: &Lab| -> Vec<_> { lab.rpms().iter().map(|rpm| Sha256::of_file(rpm).unwrap().0).collect() };
-    let before = (digests(&lab), std::fs::read(repository.join("repodata/repomd.xml.asc")).unwrap());
+    let digests = |lab: &Lab| -> Vec<_> {
+        lab.rpms().iter().map(|rpm| Sha256::of_file(rpm).unwrap().0).collect()
+    };
+    let before =
+        (digests(&lab), std::fs::read(repository.join("repodata/repomd.xml.asc")).unwrap());
     lab.build().exits(0);
-    assert_eq!(before, (digests(&lab), std::fs::read(repository.join("repodata/repomd.xml.asc")).unwrap()));
+    assert_eq!(
+        before,
+        (digests(&lab), std::fs::read(repository.join("repodata/repomd.xml.asc")).unwrap())
+    );
     // Only the changed package is signed again.
     lab.update("two", "1.0", "1.1");
     let after = digests(&lab);
@@ -153,7 +176,8 @@ fn dnf_installs_what_is_signed_and_refuses_what_was_changed() {
 
     // A repository with another key, and a package and metadata that were modified later.
     let other = Keyring::with_key("Other <other@example.org>");
-    let armor = ran(Command::new("gpg").args(["--armor", "--export"]).env("GNUPGHOME", other.path()));
+    let armor =
+        ran(Command::new("gpg").args(["--armor", "--export"]).env("GNUPGHOME", other.path()));
     let wrong = lab.workspace.write("wrong-key", armor.stdout);
     dnf(&repository, &format!("file://{}", wrong.display()), &["install", "two"]).exits(1);
     let rpm = lab.rpms().pop().unwrap();
@@ -173,31 +197,38 @@ fn dnf_installs_what_is_signed_and_refuses_what_was_changed() {
     lab.workspace.replace("rocmrpm.toml", &format!("[signing]\nkey = \"{USER}\"\n"), "");
     lab.build().exits(0);
     assert!(!key.exists() && !repository.join("repodata/repomd.xml.asc").exists());
-    assert_eq!(names_in(&repository.join("repodata")).iter().filter(|n| n.contains("primary")).count(), 1);
+    assert_eq!(
+        names_in(&repository.join("repodata")).iter().filter(|n| n.contains("primary")).count(),
+        1
+    );
     assert_eq!(std::fs::read(&unsigned[0]).unwrap(), std::fs::read(&lab.rpms()[0]).unwrap());
 }
 
 #[test]
-fn a_key_that_cannot_sign_is_told_before_anything_is_built() {
+fn rejects_an_unusable_key_before_building() {
     let refused = |keyring: Keyring, code: i32, words: &[&str]| {
         let lab = Lab::new(Some(keyring));
         lab.build().exits(code).says(words);
         lab.workspace.assert_nothing_of("one");
     };
-    refused(Keyring::new(), 3, &["no secret key `Test <test@example.org>`", "gpg --list-secret-keys"]);
+    refused(
+        Keyring::new(),
+        3,
+        &["no secret key `Test <test@example.org>`", "gpg --list-secret-keys"],
+    );
     let two = Keyring::with_key(USER);
     two.make(&format!("Another {USER}"), "", "never");
-    refused(two, 3, &["2 secret keys", "by its fingerprint"]);
+    refused(two, 3, &["2 secret keys", "to one of these fingerprints"]);
     let locked = Keyring::new();
     locked.make(USER, "secret", "never");
-    refused(locked, 20, &["is locked", "asks for the passphrase", "GPG_TTY"]);
+    refused(locked, 20, &["is locked", "to enter the passphrase", "GPG_TTY"]);
     let expired = Keyring::new();
     expired.make(USER, "", "1d");
     refused(expired, 20, &["is expired", "--quick-set-expire"]);
 }
 
 #[test]
-fn the_release_package_enables_the_repository() {
+fn release_package_enables_the_repository() {
     let lab = Lab::new(Some(Keyring::with_key(USER)));
     lab.append(
         "mock-configs/host.toml",
@@ -205,10 +236,15 @@ fn the_release_package_enables_the_repository() {
          gpg-key = \"https://repo.example.com/key\"\npriority = 50\n",
     );
     lab.build().exits(0);
-    let rpm = lab.rpms().into_iter().find(|rpm| rpm.to_string_lossy().contains("test-release-")).unwrap();
+    let rpm =
+        lab.rpms().into_iter().find(|rpm| rpm.to_string_lossy().contains("test-release-")).unwrap();
     let unpack = |rpm: &Path| {
         let dir = tempfile::tempdir().unwrap();
-        let script = format!("cd {} && rpm2cpio {} | cpio -idm --quiet", dir.path().display(), rpm.display());
+        let script = format!(
+            "cd {} && rpm2cpio {} | cpio -idm --quiet",
+            dir.path().display(),
+            rpm.display()
+        );
         ran(Command::new("sh").args(["-c", &script])).exits(0);
         dir
     };
@@ -257,17 +293,25 @@ fn the_release_package_enables_the_repository() {
     assert!(text.contains(&format!("gpgkey={results}/pubkey.gpg\n")), "{text}");
 
     // Private files are not distributed to users.
-    lab.workspace.replace("mock-configs/host.toml", "https://repo.example.com/key", "file:///root/key.asc");
+    lab.workspace.replace(
+        "mock-configs/host.toml",
+        "https://repo.example.com/key",
+        "file:///root/key.asc",
+    );
     let refused = lab.build();
-    assert!(refused.exits(3).stderr.contains("is /root/key.asc, a file of this machine"), "{refused}");
+    assert!(
+        refused.exits(3).stderr.contains("is /root/key.asc, a file of this machine"),
+        "{refused}"
+    );
 }
 
 /// Fails unless every file named by the metadata exists and matches; returns the packages.
 fn whole(files: &Files) -> Vec<String> {
     let repomd = String::from_utf8(files["repodata/repomd.xml"].clone()).unwrap();
     let mut packages = Vec::new();
-    let digest =
-        |path: &str| Sha256::of_bytes(&files.get(path).unwrap_or_else(|| panic!("{path} is not there"))[..]);
+    let digest = |path: &str| {
+        Sha256::of_bytes(&files.get(path).unwrap_or_else(|| panic!("{path} is missing"))[..])
+    };
     for data in repomd.split("<data type=").skip(1) {
         let checksum = between(data, "<checksum type=\"sha256\">", "<");
         let path = between(data, "href=\"", "\"");
@@ -275,7 +319,11 @@ fn whole(files: &Files) -> Vec<String> {
         if path.contains("-primary.xml") {
             for package in inflated(&files[path]).split("<package ").skip(1) {
                 let path = between(package, "href=\"", "\"").to_owned();
-                assert_eq!(digest(&path).to_string(), between(package, "pkgid=\"YES\">", "<"), "{path}");
+                assert_eq!(
+                    digest(&path).to_string(),
+                    between(package, "pkgid=\"YES\">", "<"),
+                    "{path}"
+                );
                 packages.push(path);
             }
         }
@@ -306,7 +354,9 @@ fn story(place: &Where) {
     lab.build().exits(0);
     let dry = lab.publish(place, &["--dry-run"]);
     dry.exits(0);
-    for line in ["Add one-1.0-1.noarch.rpm (", "Write repodata/repomd.xml.asc", "Write test-release.rpm"] {
+    for line in
+        ["Add one-1.0-1.noarch.rpm (", "Write repodata/repomd.xml.asc", "Write test-release.rpm"]
+    {
         assert!(dry.stdout.contains(line), "{line}\n{dry}");
     }
     assert_eq!(place.files(), Files::new());
@@ -325,12 +375,18 @@ fn story(place: &Where) {
     // Different content with the same name.
     lab.workspace.write("src/one/hello", "another\n");
     lab.build().exits(0);
-    lab.publish(place, &[]).exits(2).says(["one-1.0-1.noarch.rpm", "another build", "Release rises"]);
+    lab.publish(place, &[]).exits(2).says([
+        "one-1.0-1.noarch.rpm",
+        "a different build",
+        "raises Release",
+    ]);
     assert_eq!(place.files(), first);
 
     // Replaced files remain until the next publication.
     lab.update("one", "1.0", "1.1");
-    lab.publish(place, &[]).exits(0).says(["Add one-1.1-1.noarch.rpm", "Drop one-1.0-1.noarch.rpm"]);
+    lab.publish(place, &[])
+        .exits(0)
+        .says(["Add one-1.1-1.noarch.rpm", "Drop one-1.0-1.noarch.rpm"]);
     let second = place.files();
     assert_eq!(whole(&second)[0], "one-1.1-1.noarch.rpm");
     for (path, bytes) in &first {
@@ -356,25 +412,25 @@ fn story(place: &Where) {
 }
 
 #[test]
-fn to_a_folder() {
+fn publishes_to_a_folder() {
     let holder = tempfile::tempdir().unwrap();
     story(&Where::folder(holder.path()));
 }
 
 #[test]
-fn over_rsync_by_a_remote_shell() {
+fn publishes_over_rsync_with_a_remote_shell() {
     let holder = tempfile::tempdir().unwrap();
     story(&Where::remote_shell(holder.path()));
 }
 
 #[test]
-fn over_rsync_to_a_daemon() {
+fn publishes_to_an_rsync_daemon() {
     let server = Rsyncd::start();
     story(&Where::daemon(&server));
 }
 
 #[test]
-fn to_s3() {
+fn publishes_to_s3() {
     let server = Moto::start();
     story(&Where::s3(&server));
     let head = server.head("index/repodata/repomd.xml");
@@ -388,7 +444,7 @@ fn to_s3() {
 fn kill_at_every(place: &Where, tool: &str, step: usize) {
     let lab = Lab::new(None);
     lab.build().exits(0);
-    lab.publish(place, &[]).exits(0).says(["are not signed"]);
+    lab.publish(place, &[]).exits(0).says(["are unsigned"]);
     let mut killed = 0;
     for (round, (from, to)) in [("1.0", "1.1"), ("1.1", "1.2")].into_iter().enumerate() {
         lab.update("one", from, to);
@@ -406,24 +462,24 @@ fn kill_at_every(place: &Where, tool: &str, step: usize) {
     }
     assert!(killed > 4, "{tool} was killed {killed} times");
     lab.publish(place, &[]).exits(0).says(["Unchanged"]);
-    nothing_is_forgotten(&lab, place);
+    assert_old_packages_are_removed(&lab, place);
 }
 
 #[test]
-fn killed_rsync_goes_on() {
+fn resumes_after_a_kill_during_rsync() {
     let server = Rsyncd::start();
     kill_at_every(&Where::daemon(&server), "rsync", 1);
 }
 
 #[test]
-fn killed_aws_goes_on() {
+fn resumes_after_a_kill_during_aws() {
     let server = Moto::start();
     kill_at_every(&Where::s3(&server), "aws", 4);
 }
 
 /// Tests the same for a folder, without a tool: killed at every system call that changes names.
 #[test]
-fn killed_at_any_step_in_a_folder_goes_on() {
+fn resumes_after_a_kill_at_any_step_in_a_folder() {
     let holder = tempfile::tempdir().unwrap();
     let place = Where::folder(holder.path());
     let lab = Lab::new(None);
@@ -435,7 +491,8 @@ fn killed_at_any_step_in_a_folder_goes_on() {
     let mut killed = 0;
     for at in 1.. {
         let mut strace = Command::new("strace");
-        let inject = format!("inject=rename,renameat,renameat2,unlink,unlinkat:signal=KILL:when={at}");
+        let inject =
+            format!("inject=rename,renameat,renameat2,unlink,unlinkat:signal=KILL:when={at}");
         let publish = lab.publish_command(&place, &[]);
         strace.args([
             "-qq",
@@ -454,15 +511,15 @@ fn killed_at_any_step_in_a_folder_goes_on() {
             break;
         }
         killed += 1;
-        assert!(killed < 200, "it never came to its end");
+        assert!(killed < 200, "it never finished");
     }
     assert!(killed > 4, "it was killed {killed} times");
     assert_eq!(whole(&place.files())[0], "one-1.2-1.noarch.rpm");
-    nothing_is_forgotten(&lab, &place);
+    assert_old_packages_are_removed(&lab, &place);
 }
 
 /// Checks that the next publication removes what a killed run should have removed.
-fn nothing_is_forgotten(lab: &Lab, place: &Where) {
+fn assert_old_packages_are_removed(lab: &Lab, place: &Where) {
     lab.update("one", "1.2", "1.3");
     lab.publish(place, &[]).exits(0);
     let files = place.files();
@@ -489,7 +546,7 @@ fn with_truncating_createrepo_c(command: &mut Command, bin: &Path) -> Ran {
 }
 
 #[test]
-fn truncated_metadata_is_never_published_and_published_one_is_repaired() {
+fn never_publishes_truncated_metadata_and_repairs_it() {
     let (holder, bin) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let place = Where::folder(holder.path());
     let lab = Lab::new(None);
@@ -525,7 +582,7 @@ fn truncated_metadata_is_never_published_and_published_one_is_repaired() {
 }
 
 #[test]
-fn a_repository_that_was_rolled_back_is_not_published_to() {
+fn rejects_a_repository_that_was_rolled_back() {
     let holder = tempfile::tempdir().unwrap();
     let place = Where::folder(holder.path());
     let lab = Lab::new(None);
@@ -537,14 +594,16 @@ fn a_repository_that_was_rolled_back_is_not_published_to() {
     for path in ["rocmrpm.json", "repodata/repomd.xml"] {
         place.put(path, &old[path]);
     }
-    lab.publish(&place, &[]).exits(20).says(["its serial number is 1, this machine has seen 2"]);
+    lab.publish(&place, &[])
+        .exits(20)
+        .says(["its serial number is 1, but this machine has seen 2"]);
     assert_eq!(place.files()["rocmrpm.json"], old["rocmrpm.json"]);
     lab.publish(&place, &["--allow-rollback"]).exits(0);
     assert_eq!(whole(&place.files())[0], "one-1.1-1.noarch.rpm");
 }
 
 #[test]
-fn published_files_are_synced_before_and_after_they_get_their_names() {
+fn syncs_published_files_before_and_after_renaming() {
     let holder = tempfile::tempdir().unwrap();
     let place = Where::folder(holder.path());
     let lab = Lab::new(None);
@@ -552,7 +611,9 @@ fn published_files_are_synced_before_and_after_they_get_their_names() {
     let trace = holder.path().join("trace");
     let publish = lab.publish_command(&place, &[]);
     let mut strace = Command::new("strace");
-    strace.args(["-f", "-y", "-qq", "-s", "4096", "-e", "trace=fsync,rename,renameat2", "-o"]).arg(&trace);
+    strace
+        .args(["-f", "-y", "-qq", "-s", "4096", "-e", "trace=fsync,rename,renameat2", "-o"])
+        .arg(&trace);
     strace.arg(publish.get_program()).args(publish.get_args());
     lab.workspace.settle(&mut strace);
     ran(&mut strace).exits(0);
@@ -578,7 +639,7 @@ fn published_files_are_synced_before_and_after_they_get_their_names() {
 }
 
 #[test]
-fn what_is_there_is_respected() {
+fn does_not_overwrite_foreign_repositories() {
     let holder = tempfile::tempdir().unwrap();
     let place = Where::folder(holder.path());
     let lab = Lab::new(None);
@@ -599,21 +660,22 @@ fn what_is_there_is_respected() {
     let lab = Lab { keyring: Some(keyring), ..lab };
     lab.publish(&place, &[])
         .exits(2)
-        .says(["not signed, this one is signed with", "publish to a new folder"]);
+        .says(["is not signed, but this one is signed with", "publish to a new folder"]);
     assert_eq!(place.files(), before);
-    let damaged = String::from_utf8(before["rocmrpm.json"].clone()).unwrap().replace("repodata/", "../x/");
+    let damaged =
+        String::from_utf8(before["rocmrpm.json"].clone()).unwrap().replace("repodata/", "../x/");
     place.put("rocmrpm.json", damaged.as_bytes());
     lab.publish(&place, &[]).exits(20).says(["is damaged"]);
 }
 
 #[test]
-fn a_dirty_build_is_not_published() {
+fn rejects_dirty_builds() {
     let holder = tempfile::tempdir().unwrap();
     let place = Where::folder(holder.path());
     let lab = Lab::new(None);
     ran(&mut lab.command(&["build", "--until", "rpm", "--pin", "one=1.1"], None)).exits(0);
-    lab.publish(&place, &[]).exits(2).says(["dirty build", "--allow-dirty"]);
+    lab.publish(&place, &[]).exits(2).says(["built from uncommitted changes", "--allow-dirty"]);
     assert_eq!(std::fs::read_dir(holder.path()).unwrap().count(), 0);
-    lab.publish(&place, &["--allow-dirty"]).exits(0).says(["nobody else can build it again"]);
+    lab.publish(&place, &["--allow-dirty"]).exits(0).says(["which no one else can repeat"]);
     whole(&place.files());
 }

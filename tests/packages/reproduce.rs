@@ -17,12 +17,12 @@ fn built(build: &str) -> Workspace {
 }
 
 #[test]
-fn a_build_that_depends_on_nothing_else_is_the_same_again() {
+fn reproduces_a_deterministic_build() {
     let workspace = built("sed -i s/hello/goodbye/ hello");
     let before = workspace.assert_whole("demo");
     let ran = workspace.run(&["reproduce", "demo"]);
     ran.exits(0).says(["Reproduced demo 1.0-1"]).never_says("warning");
-    assert_eq!(ran.stdout, "demo-1.0-1.noarch.rpm  same bytes\n");
+    assert_eq!(ran.stdout, "demo-1.0-1.noarch.rpm  identical\n");
     // The template may have changed since; reproduce rebuilds the recorded build.
     workspace.replace(&template("demo"), "goodbye", "farewell");
     let document = workspace.run(&["reproduce", "demo", "--json"]).exits(0).json();
@@ -36,33 +36,36 @@ fn a_build_that_depends_on_nothing_else_is_the_same_again() {
 }
 
 #[test]
-fn the_time_of_the_build_in_a_file_is_found_and_named() {
+fn reports_build_times_in_files() {
     let workspace = built("date +'built %s.%N' > hello");
     let before = workspace.assert_whole("demo");
     let ran = workspace.run(&["reproduce", "demo"]);
     ran.exits(1).says(["Differs demo 1.0-1"]);
     for part in [
-        "demo-1.0-1.noarch.rpm  differs, 1 file the same",
+        "demo-1.0-1.noarch.rpm  differs, 1 file identical",
         "/usr/share/demo/hello: content (a timestamp)",
         "- built 1",
-        "cause: the time of the build is in it: take SOURCE_DATE_EPOCH",
+        "cause: the file contains the time of the build: use SOURCE_DATE_EPOCH",
     ] {
         assert!(ran.stdout.contains(part), "{part}\n{ran}");
     }
     let document = workspace.run(&["reproduce", "demo", "--json"]).exits(1).json();
     assert_eq!(document["identical"], false);
     let file = &document["packages"][0]["files"][0];
-    assert_eq!((&file["path"], &file["causes"][0]), (&"/usr/share/demo/hello".into(), &"timestamp".into()));
+    assert_eq!(
+        (&file["path"], &file["causes"][0]),
+        (&"/usr/share/demo/hello".into(), &"timestamp".into())
+    );
     assert_eq!(file["differences"][0]["what"], "sha256");
     assert_eq!(workspace.assert_whole("demo"), before);
 }
 
 #[test]
-fn the_folder_of_the_build_and_another_order_are_named() {
+fn reports_build_folders_and_different_order() {
     let workspace = built("pwd > hello");
     let ran = workspace.run(&["reproduce", "demo"]);
     ran.exits(1);
-    assert!(ran.stdout.contains("/usr/share/demo/hello: content (the build's folder)"), "{ran}");
+    assert!(ran.stdout.contains("/usr/share/demo/hello: content (the build folder)"), "{ran}");
     assert!(ran.stdout.contains("-ffile-prefix-map"), "{ran}");
 
     // Sorts in ascending order the first time and in descending order afterwards.
@@ -72,23 +75,29 @@ fn the_folder_of_the_build_and_another_order_are_named() {
     let build = format!(
         "if [ -e '{flag}' ]; then seq 20 -1 1; else seq 20; touch '{flag}'; fi > hello\nchmod \"$([ -s '{flag}.2' ] && echo 755 || echo 644)\" hello; echo x >> '{flag}.2'"
     );
-    let install = "install -d %{buildroot}%{_datadir}/demo\ncp -p hello %{buildroot}%{_datadir}/demo/";
+    let install =
+        "install -d %{buildroot}%{_datadir}/demo\ncp -p hello %{buildroot}%{_datadir}/demo/";
     workspace.component("demo", &Parts { build: &build, install, ..Parts::default() });
     workspace.build().exits(0);
     let ran = workspace.run(&["reproduce", "demo"]);
     ran.exits(1);
-    assert!(ran.stdout.contains("content (another order)"), "{ran}");
+    assert!(ran.stdout.contains("content (a different order)"), "{ran}");
     assert!(ran.stdout.contains("mode: 0644 -> 0755"), "{ran}");
 }
 
 #[test]
-fn the_sections_of_an_elf_file_that_differ_are_named() {
+fn reports_differing_elf_sections() {
     let workspace = Workspace::new();
     let build = "echo 'const char *when(void) { return WHEN; }' > when.c\n\
                  gcc -shared -fPIC -o libwhen.so -DWHEN=\"\\\"$(date +%%s.%%N)\\\"\" when.c";
     let install = "install -Dpm 755 libwhen.so %{buildroot}%{_libdir}/libwhen.so";
-    let parts =
-        Parts { preamble: "# arch", build, install, files: "%{_libdir}/libwhen.so", ..Parts::default() };
+    let parts = Parts {
+        preamble: "# arch",
+        build,
+        install,
+        files: "%{_libdir}/libwhen.so",
+        ..Parts::default()
+    };
     workspace.component("demo", &parts);
     workspace.build().exits(0);
     let document = workspace.run(&["reproduce", "demo", "--json"]).exits(1).json();
@@ -99,11 +108,11 @@ fn the_sections_of_an_elf_file_that_differ_are_named() {
 }
 
 #[test]
-fn what_cannot_be_reproduced_is_told() {
+fn rejects_missing_and_changed_results() {
     let workspace = Workspace::new();
     workspace.component("demo", &Parts::default());
     let ran = workspace.run(&["reproduce", "demo"]);
-    ran.exits(3).says(["`demo` has no results that could be reproduced", "help: build it first: "]);
+    ran.exits(3).says(["`demo` has no results to reproduce", "help: build it first: "]);
     workspace.run(&["reproduce", "dmeo"]).exits(2).says(["dmeo"]);
     workspace.build().exits(0);
     let rpm = workspace.built("results/demo/demo-1.0-1.noarch.rpm");
@@ -111,11 +120,11 @@ fn what_cannot_be_reproduced_is_told() {
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::remove_file(&rpm).unwrap();
     std::fs::write(&rpm, bytes).unwrap();
-    workspace.run(&["reproduce", "demo"]).exits(20).says(["is not what the build made"]);
+    workspace.run(&["reproduce", "demo"]).exits(20).says(["has changed since the build"]);
 }
 
 #[test]
-fn a_killed_run_changes_no_results_and_its_children_do_not_disturb_the_next() {
+fn killed_run_changes_no_results_and_leaves_no_interfering_children() {
     let workspace = Workspace::new();
     let (go, seconds) = (workspace.write("go", ""), format!("3600.{}", std::process::id()));
     let build = format!("[ -e '{}' ] || sleep {seconds}", go.display());
@@ -136,7 +145,10 @@ fn a_killed_run_changes_no_results_and_its_children_do_not_disturb_the_next() {
     // The timeout applies here too.
     std::fs::remove_file(&go).unwrap();
     workspace.write("specs-templates/demo/component.toml", "timeout = \"2 s\"\n");
-    workspace.run(&["reproduce", "demo"]).exits(11).says(["`demo` took longer than the 2 s"]);
+    workspace
+        .run(&["reproduce", "demo"])
+        .exits(11)
+        .says(["the build of `demo` exceeded its time limit of 2 s"]);
     assert_eq!(workspace.assert_whole("demo"), before);
 }
 
@@ -145,7 +157,9 @@ fn git(dir: &Path, args: &[&str]) {
     let mut command = Command::new("git");
     command.args(args).current_dir(dir).env("GIT_CONFIG_GLOBAL", "/dev/null");
     for role in ["AUTHOR", "COMMITTER"] {
-        command.env(format!("GIT_{role}_NAME"), "Ada").env(format!("GIT_{role}_EMAIL"), "ada@example.org");
+        command
+            .env(format!("GIT_{role}_NAME"), "Ada")
+            .env(format!("GIT_{role}_EMAIL"), "ada@example.org");
         command.env(format!("GIT_{role}_DATE"), "@1767614400 +0000");
     }
     ran(&mut command).exits(0);
@@ -162,7 +176,7 @@ fn build_with(workspace: &Workspace, umask: &str, one_core: bool) {
 }
 
 #[test]
-fn one_commit_gives_one_wheel_in_another_folder_with_another_umask_and_fewer_jobs() {
+fn wheel_is_identical_across_folders_umasks_and_job_counts() {
     let first = Workspace::quickstart(&["rocm-smoke"]);
     git(&first.root(), &["init", "--quiet"]);
     first.write(".gitignore", "build/\n");

@@ -6,8 +6,11 @@ use crate::support::{Parts, Running, Workspace, processes_with, template, wait_u
 
 /// Returns a sleep duration that no other process on this machine uses as an argument.
 fn unique_seconds(workspace: &Workspace) -> String {
-    let digits: u64 =
-        workspace.root().to_string_lossy().bytes().fold(7, |n, b| n * 31 % 999_999_937 + u64::from(b));
+    let digits: u64 = workspace
+        .root()
+        .to_string_lossy()
+        .bytes()
+        .fold(7, |n, b| n * 31 % 999_999_937 + u64::from(b));
     format!("3600.{}{digits}", std::process::id())
 }
 
@@ -28,7 +31,8 @@ fn assert_ended(workspace: &Workspace) {
 }
 
 fn add_sleeper(workspace: &Workspace, name: &str, toml: &str) {
-    workspace.component(name, &Parts { toml, build: &sleeper(workspace, name), ..Parts::default() });
+    workspace
+        .component(name, &Parts { toml, build: &sleeper(workspace, name), ..Parts::default() });
 }
 
 /// Starts a build and waits until a component sleeps in its `%build`.
@@ -41,7 +45,7 @@ fn start_and_sleep(workspace: &Workspace, name: &str) -> Running {
     running
 }
 
-fn a_signal_stops_the_build(signal: &str) {
+fn check_signal_stops_the_build(signal: &str) {
     let workspace = Workspace::new();
     add_sleeper(&workspace, "first", "");
     let before = workspace.sources();
@@ -50,7 +54,7 @@ fn a_signal_stops_the_build(signal: &str) {
     running
         .finish()
         .exits(130)
-        .says(["stopped on request", "help: run the same command again to resume"])
+        .says(["interrupted", "help: run the same command again to resume"])
         .never_says("Failed");
     assert_ended(&workspace);
     workspace.assert_nothing_of("first");
@@ -63,20 +67,22 @@ fn a_signal_stops_the_build(signal: &str) {
 }
 
 #[test]
-fn ctrl_c_ends_the_children_and_the_next_run_goes_on() {
-    a_signal_stops_the_build("INT");
+fn ctrl_c_ends_children_and_the_next_run_resumes() {
+    check_signal_stops_the_build("INT");
 }
 
 #[test]
-fn a_request_to_terminate_is_a_ctrl_c() {
-    a_signal_stops_the_build("TERM");
+fn sigterm_acts_like_ctrl_c() {
+    check_signal_stops_the_build("TERM");
 }
 
 #[test]
-fn a_child_that_ignores_the_request_is_ended_all_the_same() {
+fn kills_a_child_that_ignores_sigterm() {
     let workspace = Workspace::new();
-    let build =
-        format!("trap '' TERM\n{}", sleeper(&workspace, "stubborn").replace("|| sleep", "|| exec sleep"));
+    let build = format!(
+        "trap '' TERM\n{}",
+        sleeper(&workspace, "stubborn").replace("|| sleep", "|| exec sleep")
+    );
     workspace.component("stubborn", &Parts { build: &build, ..Parts::default() });
     let running = start_and_sleep(&workspace, "stubborn");
     running.signal("INT");
@@ -85,18 +91,19 @@ fn a_child_that_ignores_the_request_is_ended_all_the_same() {
 }
 
 #[test]
-fn a_build_that_takes_too_long_is_ended_and_the_error_says_where_to_allow_more() {
+fn timeout_ends_the_build_and_explains_how_to_raise_it() {
     let workspace = Workspace::new();
     add_sleeper(&workspace, "slow", "timeout = \"2 s\"\n");
-    let help = "help: give it more time: `timeout` in the component.toml of `slow`, or `--timeout`";
+    let help =
+        "help: raise `timeout` in the component.toml of `slow`, or pass a longer `--timeout`";
     let ran = workspace.build();
-    ran.exits(11).says(["`slow` took longer than the 2 s that a build of it may take", help]);
+    ran.exits(11).says(["the build of `slow` exceeded its time limit of 2 s", help]);
     assert_ended(&workspace);
     workspace.assert_nothing_of("slow");
     // The command line takes precedence over the component.
     workspace.replace("specs-templates/slow/component.toml", "2 s", "1 h");
     workspace.run(&["build", "--timeout", "1 min 1 s", "--until", "spec"]).exits(0);
-    workspace.run(&["build", "--timeout", "3s"]).exits(11).says(["took longer than the 3 s"]);
+    workspace.run(&["build", "--timeout", "3s"]).exits(11).says(["exceeded its time limit of 3 s"]);
     assert_ended(&workspace);
 
     workspace.write("go", "");
@@ -108,13 +115,14 @@ fn a_build_that_takes_too_long_is_ended_and_the_error_says_where_to_allow_more()
 }
 
 #[test]
-fn the_plan_says_how_long_it_takes_once_that_was_measured() {
+fn plan_estimates_time_from_earlier_builds() {
     let workspace = Workspace::new();
     for name in ["known", "new"] {
         workspace.component(name, &Parts::default());
     }
-    let seconds =
-        |ran: &support::Ran| (ran.json()["seconds"].clone(), ran.json()["seconds_unknown_of"].clone());
+    let seconds = |ran: &support::Ran| {
+        (ran.json()["seconds"].clone(), ran.json()["seconds_unknown_of"].clone())
+    };
     let before = workspace.run(&["plan", "--json"]);
     assert_eq!(seconds(&before), (serde_json::Value::Null, serde_json::json!([])));
     workspace.run(&["build", "known"]).exits(0);
@@ -124,14 +132,17 @@ fn the_plan_says_how_long_it_takes_once_that_was_measured() {
     workspace.run(&["plan"]).exits(0).never_says("about");
     workspace.replace(&template("known"), "A component of a test.", "Another description.");
     let ran = workspace.run(&["plan"]);
-    ran.exits(0).says(["about 2 h on", "as the last time; never built here, and not counted: new"]);
+    ran.exits(0).says([
+        "about 2 h on",
+        "based on earlier builds; not counted because never built here: new",
+    ]);
     let ran = workspace.run(&["plan", "--json"]);
     assert_eq!(ran.json()["seconds_unknown_of"], serde_json::json!(["new"]));
     assert!((7200.0..7260.0).contains(&ran.json()["seconds"].as_f64().unwrap()), "{ran}");
 }
 
 #[test]
-fn what_was_built_before_the_stop_is_not_built_again() {
+fn does_not_rebuild_components_built_before_the_stop() {
     let workspace = Workspace::new();
     let counted = format!("echo x >> '{}/count'", workspace.root().display());
     workspace.component("first", &Parts { build: &counted, ..Parts::default() });
@@ -146,13 +157,16 @@ fn what_was_built_before_the_stop_is_not_built_again() {
     workspace.build().exits(0).says(["Built second", "1 built, 1 fresh"]).never_says("Built first");
     assert_eq!(workspace.read("count"), "x\n");
     assert_eq!(
-        support::names_in(&workspace.built("repository")).iter().filter(|n| n.ends_with(".rpm")).count(),
+        support::names_in(&workspace.built("repository"))
+            .iter()
+            .filter(|n| n.ends_with(".rpm"))
+            .count(),
         2
     );
 }
 
 #[test]
-fn a_killed_run_leaves_nothing_that_looks_whole_and_its_children_do_not_disturb_the_next() {
+fn killed_run_leaves_no_results_and_no_interfering_children() {
     let workspace = Workspace::new();
     add_sleeper(&workspace, "first", "");
     let running = start_and_sleep(&workspace, "first");
@@ -167,7 +181,7 @@ fn a_killed_run_leaves_nothing_that_looks_whole_and_its_children_do_not_disturb_
 }
 
 #[test]
-fn half_stored_results_are_built_again() {
+fn rebuilds_incomplete_results() {
     // Results without a record or with a truncated file do not count.
     let workspace = Workspace::new();
     workspace.component("first", &Parts::default());
@@ -190,16 +204,18 @@ fn with_a_failure() -> Workspace {
     workspace.component("bad", &Parts { build: "exit 7", ..Parts::default() });
     workspace.component("above", &Parts { toml: "requires = [\"bad\"]\n", ..Parts::default() });
     // Its memory requirement keeps it from running next to `bad`.
-    workspace.component("aside", &Parts { toml: "memory-per-job = \"9000 GB\"\n", ..Parts::default() });
+    workspace
+        .component("aside", &Parts { toml: "memory-per-job = \"9000 GB\"\n", ..Parts::default() });
     workspace.replace("specs-templates/bad/component.toml", "", "memory-per-job = \"9000 GB\"\n");
     workspace
 }
 
 #[test]
-fn a_failure_stops_what_depends_on_it_with_the_reason() {
+fn skips_dependents_of_a_failure_with_the_reason() {
     let workspace = with_a_failure();
     let ran = workspace.run(&["build", "above"]);
-    ran.exits(10).says(["`bad` failed in %build", "Skipped above: it requires `bad`, which was not built"]);
+    ran.exits(10)
+        .says(["`bad` failed in %build", "Skipped above: requires `bad`, which was not built"]);
     workspace.assert_nothing_of("bad");
     workspace.assert_nothing_of("above");
     workspace.replace(&template("bad"), "exit 7", "true");
@@ -207,16 +223,19 @@ fn a_failure_stops_what_depends_on_it_with_the_reason() {
 }
 
 #[test]
-fn keep_going_builds_what_does_not_depend_on_the_failure() {
+fn keep_going_builds_components_independent_of_the_failure() {
     let workspace = with_a_failure();
     let ran = workspace.run(&["build", "--keep-going", "--json"]);
-    ran.exits(10).says(["Built aside", "Skipped above: it requires `bad`, which was not built"]);
+    ran.exits(10).says(["Built aside", "Skipped above: requires `bad`, which was not built"]);
     let document = ran.json();
     let outcome = |name: &str| {
         let components = document["components"].as_array().unwrap();
         support::text_of(&components.iter().find(|c| c["component"] == name).unwrap()["outcome"])
     };
-    assert_eq!([outcome("bad"), outcome("above"), outcome("aside")], ["failed", "skipped", "built"]);
+    assert_eq!(
+        [outcome("bad"), outcome("above"), outcome("aside")],
+        ["failed", "skipped", "built"]
+    );
     assert_eq!(document["complete"], false);
     workspace.assert_whole("aside");
     workspace.replace(&template("bad"), "exit 7", "true");
@@ -224,7 +243,7 @@ fn keep_going_builds_what_does_not_depend_on_the_failure() {
 }
 
 #[test]
-fn independent_components_run_at_the_same_time() {
+fn builds_independent_components_concurrently() {
     let cores = std::thread::available_parallelism().unwrap().get();
     assert!(cores >= 2, "this test needs two cores");
     let workspace = Workspace::new();
@@ -244,11 +263,14 @@ fn independent_components_run_at_the_same_time() {
 }
 
 #[test]
-fn components_run_one_at_a_time_where_memory_is_short() {
+fn builds_sequentially_if_memory_is_short() {
     let workspace = Workspace::new();
     for name in ["one", "two"] {
         // mkdir fails if the other build is running.
-        let build = format!("mkdir '{0}/at-work'\nsleep 1\nrmdir '{0}/at-work'", workspace.root().display());
+        let build = format!(
+            "mkdir '{0}/at-work'\nsleep 1\nrmdir '{0}/at-work'",
+            workspace.root().display()
+        );
         workspace.component(
             name,
             &Parts { toml: "memory-per-job = \"9000 GB\"\n", build: &build, ..Parts::default() },
@@ -258,11 +280,15 @@ fn components_run_one_at_a_time_where_memory_is_short() {
 }
 
 #[test]
-fn a_second_run_at_the_same_time_is_refused() {
+fn rejects_a_concurrent_run() {
     let workspace = Workspace::new();
     add_sleeper(&workspace, "first", "");
     let root = workspace.root();
-    workspace.replace(&template("first"), "|| sleep", "|| for i in $(seq 600); do sleep 0.1; [ ! -e '");
+    workspace.replace(
+        &template("first"),
+        "|| sleep",
+        "|| for i in $(seq 600); do sleep 0.1; [ ! -e '",
+    );
     workspace.replace(
         &template("first"),
         "[ ! -e '",
@@ -271,14 +297,18 @@ fn a_second_run_at_the_same_time_is_refused() {
     let running = workspace.start(&["build"]);
     wait_until("the build runs", || workspace.path("first.started").exists());
     let second = workspace.build();
-    second.exits(20).says(["another rocmrpm is working in", "build/host", "help: wait until it is done"]);
+    second.exits(20).says([
+        "another rocmrpm process is using",
+        "build/host",
+        "help: wait until it finishes",
+    ]);
     workspace.write("go", "");
     running.finish().exits(0).says(["1 built, 0 fresh"]);
     workspace.assert_whole("first");
 }
 
 #[test]
-fn a_repository_that_is_gone_comes_back_without_a_build() {
+fn restores_a_missing_repository_without_a_build() {
     let workspace = Workspace::new();
     workspace.component("first", &Parts::default());
     workspace.build().exits(0);
@@ -289,7 +319,7 @@ fn a_repository_that_is_gone_comes_back_without_a_build() {
 }
 
 #[test]
-fn a_closed_terminal_ends_the_children() {
+fn sighup_ends_children() {
     let workspace = Workspace::new();
     add_sleeper(&workspace, "first", "");
     let running = start_and_sleep(&workspace, "first");
@@ -299,7 +329,7 @@ fn a_closed_terminal_ends_the_children() {
 }
 
 #[test]
-fn who_waits_for_a_repository_in_use_ends_at_the_first_signal() {
+fn signal_ends_waiting_for_a_locked_repository() {
     let workspace = Workspace::new();
     workspace.component("first", &Parts::default());
     workspace.build().exits(0);
@@ -309,7 +339,7 @@ fn who_waits_for_a_repository_in_use_ends_at_the_first_signal() {
     // It stops whether it is already waiting or not.
     std::thread::sleep(std::time::Duration::from_secs(2));
     running.signal("TERM");
-    running.finish().exits(130).says(["stopped on request"]);
+    running.finish().exits(130).says(["interrupted"]);
     drop(lock);
     workspace.build().exits(0);
 }

@@ -26,7 +26,11 @@ printf 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n' > $in
 /// Returns a workspace with ROCm 7.1, independent of this machine.
 fn with_rocm() -> Workspace {
     let workspace = Workspace::new();
-    workspace.replace(PROVIDER, "version-header = \"/usr/include/hip/hip_version.h\"", "version = \"7.1\"");
+    workspace.replace(
+        PROVIDER,
+        "version-header = \"/usr/include/hip/hip_version.h\"",
+        "version = \"7.1\"",
+    );
     workspace
 }
 
@@ -61,7 +65,7 @@ fn rpms(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn the_dist_tag_is_part_of_the_build_key() {
+fn dist_tag_is_part_of_the_build_key() {
     let workspace = Workspace::new();
     workspace.component("demo", &Parts::default());
     // Its Release has no dist tag, so only the key can differ.
@@ -76,10 +80,11 @@ fn the_dist_tag_is_part_of_the_build_key() {
 }
 
 #[test]
-fn the_template_of_the_mock_config_is_part_of_mocks_build_key() {
+fn mock_config_template_is_part_of_the_mock_build_key() {
     let workspace = Workspace::quickstart(&["rocm-smoke"]);
     let key = |builder: &str| {
-        step(&workspace, "rocm-smoke", &["--chroot", "fedora-43", "--builder", builder])["key"].clone()
+        step(&workspace, "rocm-smoke", &["--chroot", "fedora-43", "--builder", builder])["key"]
+            .clone()
     };
     let (mock, host) = (key("mock"), key("host"));
     assert_eq!(key("mock"), mock);
@@ -90,7 +95,7 @@ fn the_template_of_the_mock_config_is_part_of_mocks_build_key() {
 }
 
 #[test]
-fn nothing_of_the_users_environment_reaches_the_build() {
+fn user_environment_does_not_reach_the_build() {
     let workspace = Workspace::new();
     let home = workspace.cache().join("../home");
     std::fs::create_dir_all(&home).unwrap();
@@ -131,7 +136,7 @@ fn nothing_of_the_users_environment_reaches_the_build() {
 }
 
 #[test]
-fn wheels_are_labelled_with_what_the_rpms_were_built_for() {
+fn wheel_labels_match_the_rpms() {
     let workspace = with_rocm();
     add_python(&workspace, "demo", "");
     workspace.build().exits(0);
@@ -152,7 +157,7 @@ fn wheels_are_labelled_with_what_the_rpms_were_built_for() {
 }
 
 #[test]
-fn damaged_rpms_make_no_wheels_and_repaired_ones_do() {
+fn makes_wheels_only_from_undamaged_rpms() {
     let workspace = with_rocm();
     add_python(&workspace, "demo", "");
     workspace.build().exits(0);
@@ -161,8 +166,7 @@ fn damaged_rpms_make_no_wheels_and_repaired_ones_do() {
     std::fs::write(workspace.built("results/demo").join(rpm), "damaged").unwrap();
     std::fs::remove_dir_all(workspace.built("wheels")).unwrap();
     let ran = workspace.run(&["wheel"]);
-    ran.exits(0)
-        .says(["warning: the results of `demo` are damaged, it has no wheels until it is built anew"]);
+    ran.exits(0).says(["warning: the results of `demo` are damaged; rebuild it to get its wheels"]);
     assert_eq!(ran.stdout, "");
     // The bytes are the same as before; no run may remember that they gave no wheel.
     workspace.build().exits(0).says(["1 built, 0 fresh", "(1 wheel)"]);
@@ -170,13 +174,15 @@ fn damaged_rpms_make_no_wheels_and_repaired_ones_do() {
 }
 
 #[test]
-fn an_overridden_pin_marks_all_that_comes_of_it_as_dirty() {
+fn overridden_pin_marks_dependents_dirty() {
     let workspace = with_rocm();
     add_python(&workspace, "base", "");
     add_python(&workspace, "above", "requires = [\"base\"]\n");
     add_python(&workspace, "aside", "");
     workspace.run(&["build", "--pin", "base=2.0"]).exits(0);
-    for (name, version, dirty) in [("base", "2.0", true), ("above", "1.0", true), ("aside", "1.0", false)] {
+    for (name, version, dirty) in
+        [("base", "2.0", true), ("above", "1.0", true), ("aside", "1.0", false)]
+    {
         let (release, label) = if dirty { ("1~dirty", ".dirty.1") } else { ("1", ".1") };
         let rpms = rpms(&workspace.built("results").join(name));
         let expected = format!("{name}-{version}-{release}.");
@@ -205,11 +211,12 @@ fn written(workspace: &Workspace, name: &str) -> [std::time::SystemTime; 2] {
 }
 
 #[test]
-fn wheels_are_made_anew_when_what_they_require_is_another() {
+fn rebuilds_wheels_when_their_requirements_change() {
     let workspace = with_rocm();
     let files = "/usr/lib/python<{ chroot.python }>/site-packages/*";
     for (name, requires) in [("base", ""), ("above", "base >= 1"), ("aside", "numpy")] {
-        let line = format!("\n[ -z '{requires}' ] || echo 'Requires-Dist: {requires}' >> $info/METADATA");
+        let line =
+            format!("\n[ -z '{requires}' ] || echo 'Requires-Dist: {requires}' >> $info/METADATA");
         let install = format!("{INSTALL_PYTHON}{line}");
         workspace.component(name, &Parts { install: &install, files, ..Parts::default() });
     }
@@ -227,7 +234,7 @@ fn wheels_are_made_anew_when_what_they_require_is_another() {
     workspace.build().exits(0).says(["1 built, 2 fresh"]);
     metadata("above", "Requires-Dist: base==2.0+rocm7.1.gfx1151.1\n");
     assert_ne!(written(&workspace, "base"), base);
-    assert_eq!(written(&workspace, "aside"), aside, "nothing of it has changed");
+    assert_eq!(written(&workspace, "aside"), aside, "its inputs did not change");
 
     // The inspection rules do not affect its bytes.
     let note = workspace.built("wheels/aside/wheels.json");
@@ -235,44 +242,52 @@ fn wheels_are_made_anew_when_what_they_require_is_another() {
     assert!(text.contains("\"set of rules\": \""), "{text}");
     std::fs::write(&note, text.replace("\"set of rules\": \"", "\"set of rules\": \"0")).unwrap();
     workspace.run(&["wheel"]).exits(0).never_says("Wheel aside");
-    assert_eq!(std::fs::read_to_string(&note).unwrap(), text, "they were not inspected anew");
+    assert_eq!(std::fs::read_to_string(&note).unwrap(), text, "the wheels were not reinspected");
     assert_eq!(written(&workspace, "aside")[0], aside[0]);
 
     // Wheel settings do not affect packages, and the plan says so.
     let packages = step(&workspace, "aside", &[])["key"].clone();
-    workspace.write("specs-templates/aside/component.toml", "[wheel]\nleave-out = [\"*/aside.py\"]\n");
+    workspace
+        .write("specs-templates/aside/component.toml", "[wheel]\nleave-out = [\"*/aside.py\"]\n");
     let planned = step(&workspace, "aside", &[]);
     assert_eq!((&planned["plan"], &planned["key"]), (&json!("fresh"), &packages));
     assert_eq!(planned["wheels"], json!(["list of files left out changed"]));
     let plan = workspace.run(&["plan"]);
-    let wanted = "its wheels are made anew: list of files left out changed";
+    let wanted = "its wheels are stale: list of files left out changed";
     assert!(plan.exits(0).stdout.contains(wanted), "{plan}");
     workspace.build().exits(0).says(["0 built, 3 fresh", "Wheel aside"]);
     assert_eq!(step(&workspace, "aside", &[])["wheels"], json!([]));
 }
 
 #[test]
-fn two_components_with_one_distribution_are_refused() {
+fn rejects_two_components_with_the_same_distribution() {
     let workspace = with_rocm();
     add_python(&workspace, "one", "");
     add_python(&workspace, "two", "");
     let path = template("two");
     workspace.replace(&path, "Name: <{ name }>", "Name: One");
     workspace.replace(&path, "$site/<{ name }>-", "$site/One-");
-    workspace.build().exits(3).says(["`one` and `two` both have the distribution `one`"]);
+    workspace.build().exits(3).says(["`one` and `two` both provide the distribution `one`"]);
     assert!(!workspace.built("wheels").exists());
 }
 
 #[test]
-fn a_component_gets_only_the_targets_that_upstream_supports() {
+fn component_gets_only_targets_that_upstream_supports() {
     let workspace = with_rocm();
     workspace.replace("rocmrpm.toml", "[\"gfx1151\"]", "[\"gfx1100\", \"gfx1151\"]");
-    workspace.replace(PROVIDER, "gpu-macros = []", "gpu-macros = [\"first_list\", \"second_list\"]");
-    let exports = "<@ for export in exports @>export <{ export.name }>='<{ export.value }>'\n<@ endfor @>";
+    workspace.replace(
+        PROVIDER,
+        "gpu-macros = []",
+        "gpu-macros = [\"first_list\", \"second_list\"]",
+    );
+    let exports =
+        "<@ for export in exports @>export <{ export.name }>='<{ export.value }>'\n<@ endfor @>";
     for (name, toml) in [("every", ""), ("some", "gpu-targets = [\"gfx1151\", \"gfx942\"]\n")] {
         let file = workspace.path(format!("{name}.targets"));
-        let build =
-            format!("{exports}echo %first_list %second_list $PYTORCH_ROCM_ARCH > '{}'", file.display());
+        let build = format!(
+            "{exports}echo %first_list %second_list $PYTORCH_ROCM_ARCH > '{}'",
+            file.display()
+        );
         workspace.component(name, &Parts { toml, build: &build, ..Parts::default() });
     }
     workspace.build().exits(0);
@@ -298,7 +313,7 @@ fn start_and_wait(workspace: &Workspace) -> Running {
     running
 }
 
-fn an_edit_while_another_component_builds_is_refused(file: &str, from: &str, to: &str, what: &str) {
+fn check_edit_during_build_is_rejected(file: &str, from: &str, to: &str, what: &str) {
     let workspace = Workspace::new();
     let running = start_and_wait(&workspace);
     workspace.replace(file, from, to);
@@ -316,15 +331,15 @@ fn an_edit_while_another_component_builds_is_refused(file: &str, from: &str, to:
 }
 
 #[test]
-fn a_source_that_changes_while_another_component_builds_is_refused() {
+fn rejects_a_source_changed_during_the_run() {
     let file = "src/second/hello";
-    an_edit_while_another_component_builds_is_refused(file, "hello\n", "hello\nthere\n", "source");
+    check_edit_during_build_is_rejected(file, "hello\n", "hello\nthere\n", "source");
 }
 
 #[test]
-fn a_patch_that_changes_while_another_component_builds_is_refused() {
+fn rejects_a_patch_changed_during_the_run() {
     let file = "specs-templates/second/0001-words.patch";
-    an_edit_while_another_component_builds_is_refused(file, "good day", "good bye", "patch 0001-words.patch");
+    check_edit_during_build_is_rejected(file, "good day", "good bye", "patch 0001-words.patch");
 }
 
 /// If the test runs as root, changes the owner of a workspace to `nobody` because root may write
@@ -347,10 +362,11 @@ fn as_an_ordinary_user(workspace: &Workspace, args: &[&str]) -> Command {
 }
 
 #[test]
-fn what_a_failed_build_made_read_only_is_removed_by_the_next_run() {
+fn removes_read_only_leftovers_of_a_failed_build() {
     let workspace = Workspace::new();
     std::fs::create_dir_all(workspace.cache()).unwrap();
-    let build = "mkdir -p locked/deeper\ntouch locked/deeper/file\nchmod 555 locked/deeper locked\nexit 1";
+    let build =
+        "mkdir -p locked/deeper\ntouch locked/deeper/file\nchmod 555 locked/deeper locked\nexit 1";
     workspace.component("demo", &Parts { build, ..Parts::default() });
     let mut command = as_an_ordinary_user(&workspace, &["build"]);
     ran(&mut command).exits(10).says(["`demo` failed in %build"]);
@@ -358,7 +374,9 @@ fn what_a_failed_build_made_read_only_is_removed_by_the_next_run() {
     let locked = found.filter(|entry| entry.file_name() == "locked").map(|e| e.metadata().unwrap());
     assert_eq!(locked.map(|m| m.permissions().mode() & 0o777).collect::<Vec<_>>(), [0o555]);
     // Build again, while it fails and after the fix.
-    ran(&mut as_an_ordinary_user(&workspace, &["build"])).exits(10).says(["`demo` failed in %build"]);
+    ran(&mut as_an_ordinary_user(&workspace, &["build"]))
+        .exits(10)
+        .says(["`demo` failed in %build"]);
     workspace.replace(&template("demo"), build, "true");
     ran(&mut as_an_ordinary_user(&workspace, &["build"])).exits(0).says(["1 built, 0 fresh"]);
     workspace.assert_whole("demo");
@@ -374,7 +392,7 @@ fn component_requiring(workspace: &Workspace, preamble: &str, generated: &[&str]
 }
 
 #[test]
-fn build_requires_that_nobody_checked_are_recorded() {
+fn records_unchecked_build_requires() {
     let workspace = Workspace::new();
     let generated = ["python3dist(no-such-module)", "git-core >= 98", "python3"];
     component_requiring(&workspace, "BuildRequires: python3 >= 99", &generated);
@@ -390,13 +408,13 @@ fn build_requires_that_nobody_checked_are_recorded() {
 }
 
 #[test]
-fn a_generated_build_requirement_that_is_missing_is_named_before_the_build() {
+fn reports_missing_generated_build_requires_before_the_build() {
     let workspace = Workspace::new();
     component_requiring(&workspace, "", &["ninja-build"]);
     if Path::new("/var/lib/dpkg/status").exists() {
         ran(&mut workspace.build_without_ninja()).exits(40).says([
-            "`demo` requires what this machine lacks: ninja-build",
-            "help: `apt-get install ninja-build`",
+            "BuildRequires of `demo` are not installed: ninja-build",
+            "help: run `apt-get install ninja-build`",
         ]);
         assert!(!workspace.built("work/demo/logs/build.log").exists());
     } else {
@@ -411,8 +429,10 @@ fn a_generated_build_requirement_that_is_missing_is_named_before_the_build() {
 fn remove_component(workspace: &Workspace, name: &str) {
     std::fs::remove_dir_all(workspace.path("specs-templates").join(name)).unwrap();
     let pins = workspace.read("pins/stable.toml");
-    let kept: String =
-        pins.split_inclusive("\n\n").filter(|table| !table.starts_with(&format!("[{name}]"))).collect();
+    let kept: String = pins
+        .split_inclusive("\n\n")
+        .filter(|table| !table.starts_with(&format!("[{name}]")))
+        .collect();
     workspace.write("pins/stable.toml", kept);
 }
 
@@ -433,13 +453,15 @@ fn repository_wheels_and_index_follow_the_workspace() {
     };
     let of = |part: &str| published().iter().filter(|name| name.contains(part)).count();
     workspace.build().exits(0).says(["2 built, 0 fresh"]);
-    let metadata = std::fs::read_to_string(workspace.built("repository/repodata/repomd.xml")).unwrap();
+    let metadata =
+        std::fs::read_to_string(workspace.built("repository/repodata/repomd.xml")).unwrap();
     assert_eq!((of("kept"), of("other")), (5, 5), "{:?}", published());
 
     remove_component(&workspace, "other");
     workspace.build().exits(0).says(["0 built, 1 fresh", "(1 wheel)"]);
     assert_eq!((of("kept"), of("other")), (5, 0), "{:?}", published());
-    let changed = std::fs::read_to_string(workspace.built("repository/repodata/repomd.xml")).unwrap();
+    let changed =
+        std::fs::read_to_string(workspace.built("repository/repodata/repomd.xml")).unwrap();
     assert_ne!(changed, metadata);
     let page = std::fs::read_to_string(workspace.built("index/simple/index.html")).unwrap();
     assert!(page.contains("kept") && !page.contains("other"), "{page}");
@@ -453,7 +475,7 @@ fn repository_wheels_and_index_follow_the_workspace() {
 }
 
 #[test]
-fn the_command_that_tries_again_repeats_what_was_asked_for() {
+fn retry_command_repeats_the_options() {
     let workspace = with_rocm();
     let chroot = "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\n\
                   base-config = \"fedora-43-x86_64.cfg\"\nrocm-provider = \"host\"\n";
@@ -464,7 +486,7 @@ fn the_command_that_tries_again_repeats_what_was_asked_for() {
     workspace.write("pins/stable.toml", "");
     let args = ["--chroot", "other", "--pins", "edge", "--pin", "demo=2.0", "--builder", "host"];
     let failed = workspace.run(&[&["build", "--until", "rpm"], &args[..]].concat());
-    let retry = failed.exits(10).help("to try again");
+    let retry = failed.exits(10).help("retry");
     for pair in args.chunks(2) {
         assert!(retry.contains(&pair.join(" ")), "{pair:?}: {retry}");
     }
@@ -480,12 +502,13 @@ fn the_command_that_tries_again_repeats_what_was_asked_for() {
     );
     assert!(!built.join("wheels").exists() && !built.join("index").exists());
     let record: Value =
-        serde_json::from_slice(&std::fs::read(built.join("results/demo/build.json")).unwrap()).unwrap();
+        serde_json::from_slice(&std::fs::read(built.join("results/demo/build.json")).unwrap())
+            .unwrap();
     assert_eq!(["version", "builder"].map(|key| text_of(&record[key])), ["2.0", "host"]);
 }
 
 #[test]
-fn mistakes_in_templates_and_pins_are_told_in_one_go() {
+fn reports_all_errors_in_templates_and_pins_together() {
     let workspace = Workspace::new();
     for (name, word) in [("one", "no_such_one"), ("two", "no_such_two")] {
         let build = format!("<{{ {word} }}>");
@@ -504,36 +527,42 @@ fn mistakes_in_templates_and_pins_are_told_in_one_go() {
     ];
     let pins = ["the pin of `four` 1.0 has no sha256", "the pin of `three` 1.0 has no sha256"];
     for command in ["plan", "build"] {
-        workspace.run(&[command]).exits(3).says(templates.iter().chain(&pins)).says(["`rocmrpm lock`"]);
+        workspace
+            .run(&[command])
+            .exits(3)
+            .says(templates.iter().chain(&pins))
+            .says(["`rocmrpm lock`"]);
     }
     workspace.replace(&template("one"), "<{ no_such_one }>", "true");
     workspace.replace(&template("two"), "<{ no_such_two }>", "true");
-    workspace.build().exits(3).says(pins).says(["help: `rocmrpm lock`"]);
+    workspace.build().exits(3).says(pins).says(["help: run `rocmrpm lock`"]);
     let digest = Sha256::of_bytes("x");
     for name in ["three", "four"] {
-        let url = format!("file://{}", workspace.path(format!("files/{name}-1.0.tar.gz")).display());
+        let url =
+            format!("file://{}", workspace.path(format!("files/{name}-1.0.tar.gz")).display());
         workspace.pin(name, &format!("url = \"{url}\"\nsha256 = \"{digest}\""));
     }
     workspace.run(&["plan"]).exits(0);
 }
 
 #[test]
-fn refuses_two_components_with_one_package_until_one_is_fixed() {
+fn rejects_two_components_with_the_same_package() {
     let workspace = with_rocm();
     workspace.component("demo", &Parts::default());
     workspace.component("other", &Parts::default());
     workspace.build().exits(0);
     let spec = workspace.read(template("other"));
-    workspace.write(template("other"), spec.replace("Name:           other", "Name:           demo"));
-    let clash = "`other` makes the package `demo-1.0-1.noarch.rpm`, as `demo` does";
-    workspace.build().exits(3).says([clash, "take it out of one of the two templates"]);
+    workspace
+        .write(template("other"), spec.replace("Name:           other", "Name:           demo"));
+    let clash = "`other` and `demo` both provide the package `demo-1.0-1.noarch.rpm`";
+    workspace.build().exits(3).says([clash, "remove it from one of the two templates"]);
     workspace.assert_whole("other");
     workspace.write(template("other"), spec);
     workspace.build().exits(0);
 }
 
 #[test]
-fn a_damaged_result_does_not_stop_the_build_that_replaces_it() {
+fn damaged_result_does_not_prevent_its_rebuild() {
     let workspace = with_rocm();
     workspace.component("demo", &Parts::default());
     workspace.build().exits(0);
@@ -545,7 +574,7 @@ fn a_damaged_result_does_not_stop_the_build_that_replaces_it() {
     workspace
         .build()
         .exits(2)
-        .says(["demo-1.0-1.noarch.rpm: not a readable RPM", "made again when its folder"]);
+        .says(["demo-1.0-1.noarch.rpm: not a readable RPM", "remove its folder"]);
     workspace.write("src/demo/hello", "changed\n");
     workspace.build().exits(0).says(["1 built, 0 fresh"]);
 }
@@ -557,16 +586,22 @@ fn verified(workspace: &Workspace, code: i32) -> Value {
 }
 
 #[test]
-fn wheels_are_proved_to_be_made_of_the_rpms_of_their_build() {
+fn verifies_wheels_against_the_rpms_of_their_build() {
     let workspace = with_rocm();
     add_python(&workspace, "demo", "");
-    workspace.run(&["wheel", "--verify"]).exits(0).says(["no component has been built"]);
+    workspace
+        .run(&["wheel", "--verify"])
+        .exits(0)
+        .says(["no component with a Python distribution has been built"]);
     workspace.build().exits(0);
     let proof = workspace.run(&["wheel", "--verify"]);
     proof.exits(0).says(["Verified 1 wheel: 1 file", "no differences"]);
-    for part in
-        ["= 1 file (1 B) is the RPM's", "-Version: 1.0", "+Version: 1.0+rocm7.1", "sboms/rocmrpm.cdx.json"]
-    {
+    for part in [
+        "= 1 file (1 B) is identical to the RPM's",
+        "-Version: 1.0",
+        "+Version: 1.0+rocm7.1",
+        "sboms/rocmrpm.cdx.json",
+    ] {
         assert!(proof.stdout.contains(part), "{part}: {proof}");
     }
     let document = verified(&workspace, 0);
@@ -578,7 +613,8 @@ fn wheels_are_proved_to_be_made_of_the_rpms_of_their_build() {
     // The wheel contains its build key and stays unchanged when the packages are inspected again.
     let name = wheel(&workspace, "demo");
     let path = workspace.built("wheels/demo").join(&name);
-    let (bytes, build) = (std::fs::read(&path).unwrap(), workspace.built("results/demo/build.json"));
+    let (bytes, build) =
+        (std::fs::read(&path).unwrap(), workspace.built("results/demo/build.json"));
     let digest = Sha256::of_file(&build).unwrap().0.to_string();
     let mut archive = zip::ZipArchive::new(std::fs::File::open(&path).unwrap()).unwrap();
     let info = format!("{}.dist-info", name.split("-py3").next().unwrap());
@@ -587,7 +623,7 @@ fn wheels_are_proved_to_be_made_of_the_rpms_of_their_build() {
     let record: Value = serde_json::from_slice(&std::fs::read(&build).unwrap()).unwrap();
     assert_eq!(provenance["build_key"], record["key"]);
     workspace.write("specs-templates/demo/component.toml", "[inspect]\ndevice-code = false\n");
-    workspace.build().exits(0).says(["1 RPM, inspected anew"]);
+    workspace.build().exits(0).says(["1 RPM, reinspected"]);
     assert_eq!(Sha256::of_file(&build).unwrap().0.to_string(), digest);
     assert!(std::fs::read(&path).unwrap() == bytes, "the wheel changed");
     assert_eq!(verified(&workspace, 0)["identical"], json!(true));
@@ -595,8 +631,12 @@ fn wheels_are_proved_to_be_made_of_the_rpms_of_their_build() {
     std::fs::write(&path, [&bytes[..], b"more"].concat()).unwrap();
     let document = verified(&workspace, 1);
     let difference = &document["components"][0]["wheels"][0]["differences"][0];
-    assert!(text_of(&difference["what"]).contains("behind its central directory"), "{document}");
-    workspace.run(&["wheel", "--verify"]).exits(1).says(["Differs 1 wheel", "1 difference", "help: "]);
+    assert!(text_of(&difference["what"]).contains("after its central directory"), "{document}");
+    workspace.run(&["wheel", "--verify"]).exits(1).says([
+        "Differs 1 wheel",
+        "1 difference",
+        "help: ",
+    ]);
     std::fs::write(&path, bytes).unwrap();
 
     // Another RPM of the same size.
@@ -612,11 +652,11 @@ fn wheels_are_proved_to_be_made_of_the_rpms_of_their_build() {
 }
 
 #[test]
-fn what_a_wheel_leaves_out_is_written_in_the_component() {
+fn leave_out_must_match_and_removes_files_from_wheels() {
     let workspace = with_rocm();
     add_python(&workspace, "demo", "[wheel]\nleave-out = [\"/usr/lib64/cmake/*\"]\n");
     workspace.build().exits(3).says([
-        "`leave-out` of `demo` has `/usr/lib64/cmake/*`, which matches no file of its packages",
+        "`leave-out` of `demo` lists `/usr/lib64/cmake/*`, which matches no file in its packages",
         "help: ",
     ]);
     let wheels = workspace.built("wheels/demo");
@@ -630,21 +670,27 @@ fn what_a_wheel_leaves_out_is_written_in_the_component() {
 }
 
 #[test]
-fn an_srpm_needs_nothing_of_what_its_component_requires() {
+fn srpm_does_not_need_required_components() {
     let workspace = Workspace::new();
     workspace.component("base", &Parts::default());
     let requires = Parts { toml: "requires = [\"base\"]\n", ..Parts::default() };
     workspace.component("above", &requires);
     workspace.component("aside", &requires);
     let digest = Sha256::of_bytes("not in the cache");
-    workspace.pin("base", &format!("url = \"https://example.invalid/base.tar.gz\"\nsha256 = \"{digest}\""));
+    workspace.pin(
+        "base",
+        &format!("url = \"https://example.invalid/base.tar.gz\"\nsha256 = \"{digest}\""),
+    );
 
     let srpm = ["build", "--until", "srpm", "--offline"];
     workspace.run(&[&srpm[..], &["above"]].concat()).exits(0).says(["1 built, 0 fresh"]);
     // The SRPM that was built alone is not packed again with others.
     let all = workspace.run(&[&srpm[..], &["--keep-going"]].concat());
-    all.exits(30).says(["base.tar.gz", "Incomplete 1 not built, 0 not tried, 2 there"]);
+    all.exits(30).says(["base.tar.gz", "Incomplete 1 failed, 0 skipped, 2 up to date"]);
     all.says([" aside.spec"]).never_says("Skipped").never_says(" above.spec");
     // RPMs need it.
-    workspace.run(&["build", "--until", "rpm", "--offline", "above"]).exits(30).says(["Skipped above"]);
+    workspace
+        .run(&["build", "--until", "rpm", "--offline", "above"])
+        .exits(30)
+        .says(["Skipped above"]);
 }

@@ -31,7 +31,8 @@ const F44: &str = "mock-configs/fedora-44.toml";
 /// Returns a workspace with two components for two releases; the second has a Python closure.
 fn workspace() -> Workspace {
     let workspace = Workspace::init();
-    workspace.write(F44, workspace.read(F43).replace("43", "44").replace("2026-12-02", "2999-05-11"));
+    workspace
+        .write(F44, workspace.read(F43).replace("43", "44").replace("2026-12-02", "2999-05-11"));
     workspace.replace(F43, "2026-12-02", "2999-01-01");
     workspace.write(
         "pins/stable.toml",
@@ -51,7 +52,8 @@ fn write_closure(workspace: &Workspace, stem: &str, members: &[(&str, &str)]) {
     let pin = |(name, version): &(&str, &str)| {
         format!("[{name}]\nversion = \"{version}\"\nsdist = \"{name}\"\nsha256 = \"{digest}\"\n")
     };
-    workspace.write(format!("pins/{stem}.generated.toml"), members.iter().map(pin).collect::<String>());
+    workspace
+        .write(format!("pins/{stem}.generated.toml"), members.iter().map(pin).collect::<String>());
     workspace.write(format!("pins/{stem}.requirements.lock"), "");
     workspace.write(format!("specs-templates/generated/{stem}/closure.toml"), "private = []\n");
     for (name, _) in members {
@@ -64,11 +66,14 @@ fn write_closure(workspace: &Workspace, stem: &str, members: &[(&str, &str)]) {
 /// Returns `VERSION-RELEASE` of each component for a chroot.
 #[track_caller]
 fn releases(workspace: &Workspace, chroot: &str) -> BTreeMap<String, String> {
-    let plan = workspace.run(&["plan", "--chroot", chroot, "--json"]).exits(0).document("rocmrpm/plan/2");
+    let plan =
+        workspace.run(&["plan", "--chroot", chroot, "--json"]).exits(0).document("rocmrpm/plan/2");
     let text = |value: &serde_json::Value| value.as_str().unwrap().replace("%{?dist}", "");
     let steps = plan["steps"].as_array().unwrap().iter();
     steps
-        .map(|s| (text(&s["component"]), format!("{}-{}", text(&s["version"]), text(&s["release"]))))
+        .map(|s| {
+            (text(&s["component"]), format!("{}-{}", text(&s["version"]), text(&s["release"])))
+        })
         .collect()
 }
 
@@ -78,7 +83,7 @@ fn release(workspace: &Workspace, chroot: &str, component: &str) -> String {
 }
 
 #[test]
-fn one_commit_gives_one_release_for_all_chroots() {
+fn commit_gives_the_same_release_for_all_chroots() {
     let workspace = workspace();
     workspace.commit("Begin");
     for chroot in ["fedora-43", "fedora-44", "host"] {
@@ -86,17 +91,25 @@ fn one_commit_gives_one_release_for_all_chroots() {
     }
     workspace.replace(F43, "[macros]\n", "[macros]\nof_43 = \"1\"\n");
     assert_eq!(release(&workspace, "fedora-43", "one"), "1.0-2~dirty");
-    assert_eq!(release(&workspace, "fedora-44", "one"), "1.0-1", "what it is built from is committed");
+    assert_eq!(release(&workspace, "fedora-44", "one"), "1.0-1", "its inputs are committed");
     workspace.commit("Change Fedora 43");
     workspace.replace(F44, "rocm-provider = \"amdrocm\"", "rocm-provider = \"fedora\"");
     workspace.commit("Take Fedora 44's ROCm");
-    workspace.replace("mock-configs/rocm/fedora.toml", "prefix = ", "brings = [\"two\"]\nprefix = ");
+    workspace.replace(
+        "mock-configs/rocm/fedora.toml",
+        "prefix = ",
+        "brings = [\"two\"]\nprefix = ",
+    );
     workspace.commit("Take `two` of Fedora 44");
     for chroot in ["fedora-43", "fedora-44"] {
         assert_eq!(release(&workspace, chroot, "one"), "1.0-4", "{chroot}");
     }
     // This machine is not a release.
-    workspace.replace("mock-configs/host.toml", "rocm-provider", "python = \"3.11\"\nrocm-provider");
+    workspace.replace(
+        "mock-configs/host.toml",
+        "rocm-provider",
+        "python = \"3.11\"\nrocm-provider",
+    );
     workspace.commit("Change this machine");
     assert_eq!(release(&workspace, "fedora-43", "one"), "1.0-4");
     assert_eq!(release(&workspace, "host", "one"), "1.0-5");
@@ -107,7 +120,7 @@ fn one_commit_gives_one_release_for_all_chroots() {
 }
 
 #[test]
-fn when_support_ends_changes_no_package() {
+fn end_of_life_date_does_not_change_packages() {
     let workspace = workspace();
     workspace.commit("Begin");
     workspace.replace(F44, "2999-05-11", "2999-06-01");
@@ -118,12 +131,16 @@ fn when_support_ends_changes_no_package() {
 }
 
 #[test]
-fn members_have_releases_below_those_of_fedora_that_rise_for_all_chroots() {
+fn member_releases_are_below_fedora_and_rise_for_all_chroots() {
     let workspace = workspace();
     write_closure(&workspace, "stable", &[("m", "1.0"), ("two-runtime", "7")]);
     workspace.commit("Begin");
     assert_eq!(release(&workspace, "fedora-43", "m"), "1.0-0.1");
-    assert_eq!(release(&workspace, "fedora-43", "two-runtime"), "7-1", "no release has such a package");
+    assert_eq!(
+        release(&workspace, "fedora-43", "two-runtime"),
+        "7-1",
+        "no release has such a package"
+    );
     write_closure(&workspace, "stable.fedora-44", &[("m", "1.0")]);
     assert_eq!(release(&workspace, "fedora-44", "m"), "1.0-0.2~dirty");
     assert_eq!(release(&workspace, "fedora-43", "m"), "1.0-0.1");
@@ -154,8 +171,12 @@ fn members_have_releases_below_those_of_fedora_that_rise_for_all_chroots() {
     let spec = workspace.path("build/fedora-43/specs/m.spec");
     let changelog = support::rpmspec(&spec, &["-q", "--qf", format]);
     let changelog = changelog.replace("Ada Lovelace <ada@example.org> - ", "");
-    let begins =
-        ["0.2.fc43", "1.1-0.2 | - Take 1.1 everywhere", "1.1-0.1 | - Take 1.1", "1.0-0.3 | - Write it again"];
+    let begins = [
+        "0.2.fc43",
+        "1.1-0.2 | - Take 1.1 everywhere",
+        "1.1-0.1 | - Take 1.1",
+        "1.0-0.3 | - Write it again",
+    ];
     assert_eq!(changelog.lines().take(4).collect::<Vec<_>>(), begins);
 }
 
@@ -168,13 +189,14 @@ const PUBLIC: [&[&str]; 4] = [
 ];
 
 #[test]
-fn a_chroot_without_its_closure_is_refused_with_the_command_that_writes_it() {
+fn rejects_a_chroot_without_its_closure() {
     let workspace = workspace();
     write_closure(&workspace, "stable", &[]);
-    let project = "owner = \"a\"\nproject = \"b\"\nchroots = [\"fedora-43-x86_64\", \"fedora-44-x86_64\"]\n";
+    let project =
+        "owner = \"a\"\nproject = \"b\"\nchroots = [\"fedora-43-x86_64\", \"fedora-44-x86_64\"]\n";
     workspace.write("copr/project.toml", project);
-    let missing = "the Python closure of `two` is not written for the pins of stable on fedora-44";
-    let help = "`rocmrpm closure --pins stable --chroot fedora-44 --write` writes it";
+    let missing = "the Python closure of `two` is not written for pin set `stable` on fedora-44";
+    let help = "write it: rocmrpm closure --pins stable --chroot fedora-44 --write";
     let place = "specs-templates/two/component.toml:1:1";
     for command in PUBLIC.iter().copied().chain([&["build"][..], &["build", "two"]]) {
         let ran = workspace.run(&[command, &["--chroot", "fedora-44"]].concat());
@@ -187,35 +209,52 @@ fn a_chroot_without_its_closure_is_refused_with_the_command_that_writes_it() {
     // Components that were not selected and earlier stages are not rejected.
     let on = ["--chroot", "fedora-44"];
     workspace.run(&[&["plan"], &on[..]].concat()).exits(0).says(["warning: ", missing, help]);
-    workspace.run(&[&["build", "two", "--until", "spec"], &on[..]].concat()).exits(0).says([missing]);
+    workspace
+        .run(&[&["build", "two", "--until", "spec"], &on[..]].concat())
+        .exits(0)
+        .says([missing]);
     workspace.run(&[&["lint", "one"], &on[..]].concat()).exits(0);
-    let warning = "is not written for the pins of stable on host";
-    workspace.run(&["build", "two", "--until", "spec", "--chroot", "host"]).exits(0).says([warning]);
+    let warning = "is not written for pin set `stable` on host";
+    workspace
+        .run(&["build", "two", "--until", "spec", "--chroot", "host"])
+        .exits(0)
+        .says([warning]);
 
     // One of the two files is not enough.
-    for part in ["pins/stable.fedora-44.requirements.lock", "pins/stable.fedora-44.generated.toml"] {
+    for part in ["pins/stable.fedora-44.requirements.lock", "pins/stable.fedora-44.generated.toml"]
+    {
         write_closure(&workspace, "stable.fedora-44", &[]);
         workspace.run(&[&["lint"], &on[..]].concat()).exits(0);
         fs_err::remove_file(workspace.path(part)).unwrap();
         workspace.run(&[&["lint"], &on[..]].concat()).exits(3).says([missing]);
     }
     // Components that the chroot omits need none.
-    workspace.replace("pins/stable.toml", "path = \"src/two\"", "path = \"src/two\"\npython = \"<3\"");
+    workspace.replace(
+        "pins/stable.toml",
+        "path = \"src/two\"",
+        "path = \"src/two\"\npython = \"<3\"",
+    );
     workspace.run(&[&["lint"], &on[..]].concat()).exits(0);
 }
 
 #[test]
-fn a_member_that_would_go_down_is_refused() {
+fn rejects_a_member_downgrade() {
     let workspace = workspace();
-    workspace
-        .write("copr/project.toml", "owner = \"a\"\nproject = \"b\"\nchroots = [\"fedora-44-x86_64\"]\n");
+    workspace.write(
+        "copr/project.toml",
+        "owner = \"a\"\nproject = \"b\"\nchroots = [\"fedora-44-x86_64\"]\n",
+    );
     write_closure(&workspace, "stable", &[("m", "1.10"), ("same", "2.0rc1"), ("two-runtime", "7")]);
-    write_closure(&workspace, "stable.fedora-44", &[("m", "1.9"), ("same", "2.0"), ("two-runtime", "6")]);
+    write_closure(
+        &workspace,
+        "stable.fedora-44",
+        &[("m", "1.9"), ("same", "2.0"), ("two-runtime", "6")],
+    );
     for command in PUBLIC {
         workspace.run(&[command, &["--chroot", "fedora-44"]].concat()).exits(3).says([
             "`m` 1.9 for fedora-44 is lower than 1.10 for fedora-43",
             "pins/stable.fedora-44.generated.toml:1:2",
-            "`rocmrpm closure --pins stable --chroot fedora-44 --upgrade --write` resolves it again",
+            "`rocmrpm closure --pins stable --chroot fedora-44 --upgrade --write` to resolve it again",
             "1 mistake in",
         ]);
     }
@@ -229,14 +268,16 @@ fn a_member_that_would_go_down_is_refused() {
 }
 
 #[test]
-fn a_release_that_ends_names_the_next_one_that_does_not() {
+fn end_of_life_warning_suggests_the_next_release() {
     let workspace = workspace();
     let f45 = "mock-configs/fedora-45.toml";
     workspace.write(f45, workspace.read(F44).replace("44", "45"));
     workspace.replace(F43, "2999-01-01", "2020-01-01");
-    let says = |next: &str| format!("warning: fedora-43 reached its end of life on 2020-01-01; {next}");
+    let says =
+        |next: &str| format!("warning: fedora-43 reached its end of life on 2020-01-01; {next}");
     let switch = |to: &str| says(&format!("switch to {to}: `rocmrpm plan --chroot {to}`"));
-    let commands: [&[&str]; 3] = [&["plan", "one"], &["build", "one", "--until", "spec"], &["doctor"]];
+    let commands: [&[&str]; 3] =
+        [&["plan", "one"], &["build", "one", "--until", "spec"], &["doctor"]];
     for command in commands {
         workspace.run(command).says([&switch("fedora-44")]);
     }
@@ -248,11 +289,15 @@ fn a_release_that_ends_names_the_next_one_that_does_not() {
     workspace.run(&["plan", "one"]).exits(0).says([&says("the workspace has no later release")]);
     let later = workspace.run(&["plan", "one", "--chroot", "fedora-45", "--json"]);
     later.exits(0);
-    assert!(later.stderr.contains("fedora-45 reached its end of life on 2022-01-01"), "{}", later.stderr);
+    assert!(
+        later.stderr.contains("fedora-45 reached its end of life on 2022-01-01"),
+        "{}",
+        later.stderr
+    );
 }
 
 #[test]
-fn container_files_of_several_chroots_are_rendered_and_checked() {
+fn renders_and_checks_container_files_of_several_chroots() {
     let workspace = workspace();
     workspace.write(
         "rocmrpm.toml",
@@ -263,9 +308,11 @@ fn container_files_of_several_chroots_are_rendered_and_checked() {
         .exits(0)
         .says(["Rendered Containerfile.fedora43", "Rendered Containerfile.fedora44"]);
     let file = workspace.read("Containerfile.fedora44");
-    for part in
-        ["registry.fedoraproject.org/fedora:44", "build/fedora-44/repository", "-f Containerfile.fedora44 ."]
-    {
+    for part in [
+        "registry.fedoraproject.org/fedora:44",
+        "build/fedora-44/repository",
+        "-f Containerfile.fedora44 .",
+    ] {
         assert!(file.contains(part), "{part}: {file}");
     }
     workspace.run(&["render", "--check"]).exits(0).says(["2 committed files"]);
@@ -275,13 +322,19 @@ fn container_files_of_several_chroots_are_rendered_and_checked() {
     assert_eq!(workspace.read("Containerfile.fedora44"), file);
 
     workspace.replace("rocmrpm.toml", "chroots = [\"fedora-44\"]", "chroots = [\"fedora-4\"]");
-    workspace.run(&["render"]).exits(3).says(["unknown chroot `fedora-4`", "did you mean `fedora-4"]);
+    workspace
+        .run(&["render"])
+        .exits(3)
+        .says(["unknown chroot `fedora-4`", "did you mean `fedora-4"]);
     workspace.replace(
         "rocmrpm.toml",
         "[container.fedora]\nchroots = [\"fedora-4\"]",
         "[container.ollama]\nchroots = [\"host\"]",
     );
-    workspace.run(&["render"]).exits(3).says(["a container file of the flavour `ollama` is for no chroot"]);
+    workspace
+        .run(&["render"])
+        .exits(3)
+        .says(["a container file of the flavor `ollama` does not depend on a chroot"]);
     // A listed chroot without a container image is an error instead of being omitted.
     workspace.replace("rocmrpm.toml", "[container.ollama]", "[container.fedora]");
     workspace.run(&["render"]).exits(3).says(["`host`", "container-image"]);
@@ -291,7 +344,8 @@ fn container_files_of_several_chroots_are_rendered_and_checked() {
 fn names(folder: &str) -> Vec<String> {
     let entries = fs_err::read_dir(Path::new(REPOSITORY).join(folder)).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
-    let mut names: Vec<_> = names.filter_map(|name| name.strip_suffix(".toml").map(str::to_owned)).collect();
+    let mut names: Vec<_> =
+        names.filter_map(|name| name.strip_suffix(".toml").map(str::to_owned)).collect();
     names.sort();
     names
 }
@@ -299,7 +353,8 @@ fn names(folder: &str) -> Vec<String> {
 /// Returns the epoch, version and release of all packages in the specs for a release.
 fn packages(workspace: &Workspace, set: &str, chroot: &str) -> BTreeMap<String, [String; 3]> {
     workspace.run(&["render", "--pins", set, "--chroot", chroot]).exits(0);
-    let config: toml::Table = workspace.read(format!("mock-configs/{chroot}.toml")).parse().unwrap();
+    let config: toml::Table =
+        workspace.read(format!("mock-configs/{chroot}.toml")).parse().unwrap();
     let define = |name: &str, key: &str| format!("{name} {}", config[key].as_str().unwrap());
     let (dist, fedora) = (define("dist", "dist"), define("fedora", "release"));
     let specs = fs_err::read_dir(workspace.path(format!("build/{chroot}/specs"))).unwrap();
@@ -357,23 +412,29 @@ fn rpm_finds_lower_versions() {
 /// Checks every package of every pin set, of components and written closures, from each release to
 /// the next.
 #[test]
-fn no_package_of_the_stack_goes_down_with_an_upgrade() {
+fn upgrade_never_downgrades_a_package_of_the_stack() {
     let workspace = Workspace::copy_of("");
     workspace.commit("Begin");
     // Commits that affect only one of the releases.
     for subject in ["One", "Two"] {
-        workspace.replace(F43, "[macros]\n", &format!("[macros]\n\"only_for_43_{subject}\" = \"1\"\n"));
+        workspace.replace(
+            F43,
+            "[macros]\n",
+            &format!("[macros]\n\"only_for_43_{subject}\" = \"1\"\n"),
+        );
         workspace.commit(subject);
     }
     let chroots: Vec<_> = names("mock-configs").into_iter().filter(|name| name != "host").collect();
     assert!(chroots.len() > 1, "{chroots:?}");
-    let sets: Vec<_> = names("pins").into_iter().filter(|name| !name.ends_with(".generated")).collect();
+    let sets: Vec<_> =
+        names("pins").into_iter().filter(|name| !name.ends_with(".generated")).collect();
     for set in sets {
         let all: Vec<_> = chroots.iter().map(|chroot| packages(&workspace, &set, chroot)).collect();
         for (at, old) in all.iter().enumerate() {
             assert!(old.contains_key("python3-triton-rocm"), "{set} for {}: {old:?}", chroots[at]);
             for (later, new) in all.iter().enumerate().skip(at + 1) {
-                let both = old.iter().filter_map(|(name, old)| Some((name.as_str(), old, new.get(name)?)));
+                let both =
+                    old.iter().filter_map(|(name, old)| Some((name.as_str(), old, new.get(name)?)));
                 let both: Vec<_> = both.collect();
                 assert!(both.len() > 5, "{set}: {both:?}");
                 let down = going_down(&both);

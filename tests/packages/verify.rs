@@ -16,7 +16,10 @@ fn workspace() -> Workspace {
     let workspace = Workspace::new();
     let toml = |name: &str| format!("[container]\npackages = [\"{name}\"]\n");
     let (good, bad) = (toml("good"), toml("bad"));
-    workspace.component("good", &Parts { toml: &good, install: MODULE, files: FILES, ..Parts::default() });
+    workspace.component(
+        "good",
+        &Parts { toml: &good, install: MODULE, files: FILES, ..Parts::default() },
+    );
     workspace.component(
         "bad",
         &Parts { toml: &bad, preamble: "Requires: no-such-thing >= 3", ..Parts::default() },
@@ -53,7 +56,7 @@ fn check<'a>(json: &'a serde_json::Value, id: &str) -> (&'a str, &'a str) {
 }
 
 #[test]
-fn an_empty_root_tells_what_can_be_installed() {
+fn empty_root_shows_what_can_be_installed() {
     let workspace = workspace();
     let root = tempfile::tempdir().unwrap();
     let path = root.path().to_str().unwrap();
@@ -62,30 +65,38 @@ fn an_empty_root_tells_what_can_be_installed() {
     assert_eq!(json["schema"], "rocmrpm/verify/1");
     assert_eq!(check(&json, "install good"), ("pass", ""));
     let (outcome, detail) = check(&json, "install bad");
-    assert!(outcome == "fail" && detail.contains("nothing provides no-such-thing >= 3"), "{detail}");
+    assert!(
+        outcome == "fail" && detail.contains("nothing provides no-such-thing >= 3"),
+        "{detail}"
+    );
     assert_eq!(check(&json, "file-conflicts"), ("pass", ""));
-    assert_eq!(check(&json, "import good"), ("not-run", "good is not installed there"));
+    assert_eq!(check(&json, "import good"), ("not-run", "good is not installed"));
     // Missing GPUs and components are reported as such.
     assert_eq!(check(&json, "vllm"), ("not-run", "the stack has no component `vllm`"));
     if !Path::new("/dev/kfd").exists() {
         let (outcome, detail) = check(&json, "rocminfo");
         assert!(outcome == "not-run" && detail.contains("no GPU"), "{detail}");
     }
-    let number =
-        |outcome: &str| json["checks"].as_array().unwrap().iter().filter(|c| c["outcome"] == outcome).count();
+    let number = |outcome: &str| {
+        json["checks"].as_array().unwrap().iter().filter(|c| c["outcome"] == outcome).count()
+    };
     assert_eq!(json["failed"], number("fail"));
     assert_eq!(json["passed"], number("pass"));
     assert_eq!(json["not_run"], number("not-run"));
     assert_eq!(std::fs::read_dir(root.path()).unwrap().count(), 0);
     let text = workspace.run(&["verify", "--root", path]);
-    let tally =
-        format!("{} passed, {} failed, {} not run in ", number("pass"), number("fail"), number("not-run"));
+    let tally = format!(
+        "{} passed, {} failed, {} not run in ",
+        number("pass"),
+        number("fail"),
+        number("not-run")
+    );
     assert!(text.exits(1).stdout.contains(&tally), "{text}");
     assert!(text.stdout.contains("FAIL     install bad"), "{text}");
 }
 
 #[test]
-fn a_root_with_a_system_is_entered_and_not_changed() {
+fn verifies_a_system_root_without_changing_it() {
     let workspace = good();
     let holder = tempfile::tempdir().unwrap();
     let root = holder.path().join("root");
@@ -101,8 +112,11 @@ fn a_root_with_a_system_is_entered_and_not_changed() {
     let python = "#!/bin/sh\ntouch /written 2>/dev/null && exit 9\n\
                   case \"$*\" in *good*) exit 0;; esac\necho 'ModuleNotFoundError: no' >&2\nexit 1\n";
     std::fs::write(bin.join("python3"), python).unwrap();
-    std::fs::set_permissions(bin.join("python3"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
-        .unwrap();
+    std::fs::set_permissions(
+        bin.join("python3"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
     let rpm = support::names_in(&workspace.built("results/good"))
         .into_iter()
         .find(|name| name.ends_with("noarch.rpm"))
@@ -135,16 +149,22 @@ fn a_root_with_a_system_is_entered_and_not_changed() {
         .into_iter()
         .find(|name| name.ends_with("noarch.rpm"))
         .unwrap();
-    ran(Command::new("rpm").arg("--dbpath").arg(root.join("var/lib/rpm")).args(["-e", "--justdb", "good"]))
-        .exits(0);
+    ran(Command::new("rpm")
+        .arg("--dbpath")
+        .arg(root.join("var/lib/rpm"))
+        .args(["-e", "--justdb", "good"]))
+    .exits(0);
     install(&root.join("var/lib/rpm"), &other.built("results/rival").join(rpm));
     let json = verify().exits(1).json();
     let (outcome, detail) = check(&json, "file-conflicts");
-    assert!(outcome == "fail" && detail.contains("good/__init__.py") && detail.contains("rival"), "{detail}");
+    assert!(
+        outcome == "fail" && detail.contains("good/__init__.py") && detail.contains("rival"),
+        "{detail}"
+    );
 }
 
 #[test]
-fn a_place_must_be_one() {
+fn rejects_a_missing_root() {
     let workspace = Workspace::new();
     workspace.run(&["verify"]).exits(2);
     workspace.run(&["verify", "--root", "/no/such/folder"]).exits(20).says(["/no/such/folder"]);
@@ -153,7 +173,8 @@ fn a_place_must_be_one() {
 /// Creates a user site-packages folder with code that Python loads at startup.
 fn planted(home: &Path, mark: &Path) {
     let version =
-        ran(Command::new("python3").args(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"]));
+        ran(Command::new("python3")
+            .args(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"]));
     let site = home.join(format!(".local/lib/python{}/site-packages", version.stdout.trim()));
     std::fs::create_dir_all(&site).unwrap();
     let code = format!("open({:?}, 'w').close()\n", mark.display().to_string());
@@ -161,7 +182,7 @@ fn planted(home: &Path, mark: &Path) {
 }
 
 #[test]
-fn this_machine_is_verified_without_code_from_a_home_or_the_current_folder() {
+fn verifies_this_machine_without_code_from_home_or_current_folder() {
     let workspace = good();
     let (home, mark) = (workspace.path("home"), workspace.path("pwned"));
     planted(&home, &mark);
@@ -180,7 +201,7 @@ fn this_machine_is_verified_without_code_from_a_home_or_the_current_folder() {
 }
 
 #[test]
-fn a_root_gets_no_credentials_and_an_empty_home() {
+fn root_gets_no_credentials_and_an_empty_home() {
     let workspace = good();
     let holder = tempfile::tempdir().unwrap();
     let root = holder.path().join("root");
@@ -194,10 +215,16 @@ fn a_root_gets_no_credentials_and_an_empty_home() {
     // The checklist shows the last output line of a failed program.
     let python = "#!/bin/sh\necho $(env) home: $(ls -A \"$HOME\")\nexit 1\n";
     std::fs::write(root.join("bin/python3"), python).unwrap();
-    std::fs::set_permissions(root.join("bin/python3"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
-        .unwrap();
+    std::fs::set_permissions(
+        root.join("bin/python3"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
     let mut command = workspace.command(&["verify", "--root", root.to_str().unwrap(), "--json"]);
-    command.env("AWS_SECRET_ACCESS_KEY", "s3cret").env("PYTHONPATH", "/tmp").env("ROCM_PATH", "/no/rocm");
+    command
+        .env("AWS_SECRET_ACCESS_KEY", "s3cret")
+        .env("PYTHONPATH", "/tmp")
+        .env("ROCM_PATH", "/no/rocm");
     let json = ran(&mut command).json();
     let (outcome, seen) = check(&json, "no-pip-cmake");
     assert_eq!(outcome, "fail");

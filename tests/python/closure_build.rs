@@ -22,7 +22,7 @@ use rocmrpm::events::Silent;
 use rocmrpm::machine::PYTHON;
 use rocmrpm::names::ComponentName;
 use rocmrpm::sources::{Cache, Fetcher};
-use rocmrpm::workspace::{Place, Selection};
+use rocmrpm::workspace::{MemberPlace, Selection};
 
 /// Creates an index of wheels and source distributions: NAME VERSION TAG LIBRARY REQUIREMENT...
 const INDEX: &str = r#"
@@ -46,7 +46,7 @@ def wheel(name, version, tag, lines, members):
     members = dict(members)
     members[f"{info}/METADATA"] = metadata(name, version, lines + ["License-File: LICENSE"]).encode()
     members[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nRoot-Is-Purelib: {pure}\nTag: {tag}\n".encode()
-    members[f"{info}/LICENSE"] = f"licence of {name}\n".encode()
+    members[f"{info}/LICENSE"] = f"license of {name}\n".encode()
     record = ""
     for path, data in members.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
@@ -106,7 +106,7 @@ optional-dependencies.fast = ["native-one>=1"]
 [tool.setuptools]
 py-modules = ["pure_one"]
 """
-sources = {"pyproject.toml": pyproject, "pure_one.py": "name = 'pure'\n", "LICENSE": "licence of pure-one\n"}
+sources = {"pyproject.toml": pyproject, "pure_one.py": "name = 'pure'\n", "LICENSE": "license of pure-one\n"}
 page("pure-one", [sdist("pure-one", "1.2", sources),
     wheel("pure-one", "1.2", "py3-none-any", ["Requires-Dist: dropped-one"], {"pure_one.py": b"name = 'pure'\n"})])
 rust = {"pyproject.toml": "", "Cargo.toml": "", "Cargo.lock": ""}
@@ -124,7 +124,7 @@ runtime = "demo-runtime"
 name = "dropped-one"
 place = "dropped"
 without = "flying to 100% of the moons"
-reason = "nobody imports it"
+reason = "nothing imports it"
 
 [[closure.member]]
 name = "native-one"
@@ -253,7 +253,8 @@ impl Lab {
             output(gcc.args(["-shared", "-fPIC", "-O2", "-s", "-o"]).arg(to).arg(from).args(more));
         };
         compile(&deep, &library, &["-Wl,-soname,libdeep-0123abcd.so.1"]);
-        let (include, link) = (format!("-I{}", include.trim()), library.to_string_lossy().into_owned());
+        let (include, link) =
+            (format!("-I{}", include.trim()), library.to_string_lossy().into_owned());
         // Both packages contain the library in an adjacent folder that is named after the package.
         let paths = "-Wl,-rpath,$ORIGIN/../native.libs:$ORIGIN/../hidden.libs";
         compile(&fast, &module, &[&include, &link, paths]);
@@ -268,7 +269,8 @@ impl Lab {
         compile(&fast, &odd, &[&include, &gomp.to_string_lossy()]);
         let suffix = "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'))";
         let suffix = output(Command::new(PYTHON).args(["-c", suffix]));
-        let tag = "import sys; v = 'cp%d%d' % sys.version_info[:2]; print(v + '-' + v + '-linux_x86_64')";
+        let tag =
+            "import sys; v = 'cp%d%d' % sys.version_info[:2]; print(v + '-' + v + '-linux_x86_64')";
         let tag = output(Command::new(PYTHON).args(["-c", tag]));
         let mut make = Command::new(PYTHON);
         make.args(["-c", INDEX])
@@ -295,7 +297,8 @@ impl Lab {
     }
 
     fn node(&self, name: &str, version: &str) -> Node {
-        let origin = Origin::Index { wheel: self.file(name, ".whl"), sdist: self.file(name, ".tar.gz") };
+        let origin =
+            Origin::Index { wheel: self.file(name, ".whl"), sdist: self.file(name, ".tar.gz") };
         let version = Version::from_str(version).unwrap();
         let locked = Locked { name: name.into(), version, origin };
         let summary = format!("does what {name} does, 100% of it.");
@@ -311,14 +314,14 @@ impl Lab {
             requires: Requires::default(),
         };
         for (name, version, place, has) in [
-            ("private-one", "2.0", Place::Private, Some("1.0")),
-            ("private-native", "3.0", Place::Private, Some("1.0")),
-            ("native-one", "1.5", Place::Rpm, None),
-            ("pure-one", "1.2", Place::Rpm, None),
-            ("packaging", "23.0", Place::System, Some("23.0")),
-            ("dropped-one", "", Place::Dropped, None),
+            ("private-one", "2.0", MemberPlace::Private, Some("1.0")),
+            ("private-native", "3.0", MemberPlace::Private, Some("1.0")),
+            ("native-one", "1.5", MemberPlace::Rpm, None),
+            ("pure-one", "1.2", MemberPlace::Rpm, None),
+            ("packaging", "23.0", MemberPlace::System, Some("23.0")),
+            ("dropped-one", "", MemberPlace::Dropped, None),
         ] {
-            let node = (place != Place::Dropped).then(|| self.node(name, version));
+            let node = (place != MemberPlace::Dropped).then(|| self.node(name, version));
             let (name, reason) = (name.to_owned(), String::new());
             let member = Member {
                 name: name.clone(),
@@ -326,7 +329,7 @@ impl Lab {
                 offer: has.map(offer),
                 place,
                 reason,
-                decided: place == Place::Dropped,
+                decided: place == MemberPlace::Dropped,
                 without: None,
             };
             members.insert(name, member);
@@ -350,7 +353,8 @@ impl Lab {
             ("pure-one", "dropped-one"),
             ("pure-one", "native-one>=1"),
         ];
-        let nodes = members.values().filter_map(|m| m.node.clone().map(|node| (m.name.clone(), node)));
+        let nodes =
+            members.values().filter_map(|m| m.node.clone().map(|node| (m.name.clone(), node)));
         let graph = Graph {
             component: name("demo"),
             root: "demo".into(),
@@ -379,7 +383,8 @@ impl Lab {
             requires: Requires::default(),
         };
         let offers = Offers::from_list([("setuptools".to_owned(), offer)]);
-        let fetcher = Fetcher::new(Cache::at(self.workspace.cache()), &root, &Silent).index(self.index_url());
+        let fetcher =
+            Fetcher::new(Cache::at(self.workspace.cache()), &root, &Silent).index(self.index_url());
         files(&workspace, closure, component, &offers, &fetcher)
     }
 
@@ -404,8 +409,12 @@ impl Lab {
         let uninteresting = |line: &&str| {
             ["rpmlib(", "rtld(", "libc.so", "config("].iter().any(|begin| line.starts_with(begin))
         };
-        let mut lines: Vec<String> =
-            text.lines().map(str::trim).filter(|line| !uninteresting(line)).map(str::to_owned).collect();
+        let mut lines: Vec<String> = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !uninteresting(line))
+            .map(str::to_owned)
+            .collect();
         lines.sort();
         lines.dedup();
         lines
@@ -419,7 +428,7 @@ fn python() -> String {
 }
 
 #[test]
-fn a_closure_is_built_and_runs() {
+fn builds_and_runs_a_closure() {
     let lab = Lab::new();
     let closure = lab.closure();
     let generated = lab.generate(&closure).unwrap();
@@ -464,7 +473,8 @@ fn a_closure_is_built_and_runs() {
     );
     let provides = |component: &str| lab.asked(component, "--provides");
     let evr = |component: &str, version: &str| {
-        let release = output(Command::new("rpm").args(["-qp", "--qf", "%{RELEASE}"]).arg(lab.rpm(component)));
+        let release =
+            output(Command::new("rpm").args(["-qp", "--qf", "%{RELEASE}"]).arg(lab.rpm(component)));
         format!("{version}-{release}")
     };
     let own = evr("native-one", "1.5");
@@ -505,14 +515,19 @@ fn a_closure_is_built_and_runs() {
         .collect();
     let import = |interpreter: &Path, code: &str| {
         let mut command = Command::new(interpreter);
-        command.args(["-B", "-c", code]).env("PYTHONPATH", sites.join(":")).env_remove("PYTHONHOME");
+        command
+            .args(["-B", "-c", code])
+            .env("PYTHONPATH", sites.join(":"))
+            .env_remove("PYTHONHOME");
         support::ran(&mut command)
     };
     let interpreter = prefix.join("bin/python3");
     assert_eq!(std::fs::read_link(&interpreter).unwrap(), Path::new("/usr/bin/python3"));
     let ran = import(
         &interpreter,
-        "import demo; demo.main(); print(private_one.__cached__)".replace("print(p", "print(demo.p").as_str(),
+        "import demo; demo.main(); print(private_one.__cached__)"
+            .replace("print(p", "print(demo.p")
+            .as_str(),
     );
     ran.exits(0);
     assert!(ran.stdout.starts_with("private pure "), "{ran}");
@@ -523,7 +538,8 @@ fn a_closure_is_built_and_runs() {
     let script = std::fs::read_to_string(root.join("usr/bin/demo")).unwrap();
     assert!(script.starts_with(&format!("#!{libdir}/demo/bin/python3 -s\n")), "{script}");
     // The system Python on a machine with the private prefix.
-    let plain = "import os; os.path.exists = lambda path: path.endswith('/demo/bin/python3'); import demo";
+    let plain =
+        "import os; os.path.exists = lambda path: path.endswith('/demo/bin/python3'); import demo";
     let ran = import(Path::new("/usr/bin/python3"), plain);
     let sentence = format!(
         "ImportError: demo runs in {libdir}/demo/bin/python3: this Python has other versions of what it requires"
@@ -545,7 +561,8 @@ fn a_closure_is_built_and_runs() {
     assert!(!prefix.join("bin/private-one").exists());
     // With or without the version, depending on rpm's macro.
     let folders = root.join("usr/share/licenses");
-    let folder = names_in(&folders).into_iter().find(|name| name.starts_with("demo-runtime")).unwrap();
+    let folder =
+        names_in(&folders).into_iter().find(|name| name.starts_with("demo-runtime")).unwrap();
     let licenses = folders.join(folder).join("licenses");
     assert_eq!(names_in(&licenses), ["private_native-3.0", "private_one-2.0"]);
     let modes = output(
@@ -555,25 +572,30 @@ fn a_closure_is_built_and_runs() {
     );
     let below = modes.lines().filter(|line| line.contains("/demo/") && !line.starts_with('l'));
     let strange: Vec<&str> = below
-        .filter(|line| !["drwxr-xr-x", "-rw-r--r--", "-rwxr-xr-x"].contains(&line.split(' ').next().unwrap()))
+        .filter(|line| {
+            !["drwxr-xr-x", "-rw-r--r--", "-rwxr-xr-x"].contains(&line.split(' ').next().unwrap())
+        })
         .collect();
     assert_eq!(strange, [""; 0]);
 }
 
 #[test]
-fn a_wheel_that_needs_cuda_enters_no_repository() {
+fn rejects_a_wheel_that_needs_cuda() {
     let lab = Lab::new();
     let mut closure = lab.closure();
     lab.replace(&mut closure, "native-one", "cuda-one");
     let error = lab.generate(&closure).unwrap_err();
     let (text, help) = (error.to_string(), error.help().join("\n"));
-    assert!(text.contains("links to libcudart.so.12, which neither host nor a member"), "{text}");
+    assert!(
+        text.contains("links to libcudart.so.12, which is in neither host nor a member"),
+        "{text}"
+    );
     assert!(text.contains("`cuda-one`") && text.contains("cuda_one.cpython-"), "{text}");
-    assert!(help.contains("`[libraries]` of mock-configs/"), "{help}");
+    assert!(help.contains("`[libraries]` in mock-configs/"), "{help}");
 }
 
 #[test]
-fn requires_what_packages_provide_and_nothing_else() {
+fn requires_only_what_packages_provide() {
     let lab = Lab::new();
     let mut closure = lab.closure();
     lab.replace(&mut closure, "private-one", "odd-one");
@@ -585,8 +607,11 @@ fn requires_what_packages_provide_and_nothing_else() {
     closure.members.insert("asking".into(), asking);
     let error = lab.generate(&closure).unwrap_err();
     let help = error.help().join("\n");
-    assert!(error.to_string().contains("links to libdeep-0123abcd.so.1, which neither"), "{error}");
-    assert!(help.contains("`native-one` has it"), "{help}");
+    assert!(
+        error.to_string().contains("links to libdeep-0123abcd.so.1, which is in neither"),
+        "{error}"
+    );
+    assert!(help.contains("`native-one`, which has it"), "{help}");
     let edge = |from: &str, to: &str| Edge {
         from: from.into(),
         to: to.into(),
@@ -609,21 +634,21 @@ fn requires_what_packages_provide_and_nothing_else() {
 }
 
 #[test]
-fn an_sbom_that_is_not_the_wheels_is_an_error() {
+fn rejects_sbom_of_another_wheel() {
     let lab = Lab::new();
     let mut closure = lab.closure();
     lab.replace(&mut closure, "private-native", "damaged");
     let error = lab.generate(&closure).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`damaged` cannot become a package: its SBOM damaged-1.0.dist-info/sboms/private-native.cdx.json: \
-         it is of private-native 3.0, the wheel is damaged 1.0"
+        "cannot package `damaged`: its SBOM damaged-1.0.dist-info/sboms/private-native.cdx.json: \
+         it is for private-native 3.0, but the wheel is damaged 1.0"
     );
     assert!(error.help()[0].contains("`bundled = ["), "{:?}", error.help());
 }
 
 #[test]
-fn what_is_private_no_longer_shrinks_the_runtime_until_it_is_gone() {
+fn removes_runtime_after_the_last_private_member() {
     let lab = Lab::new();
     let mut closure = lab.closure();
     lab.write(&lab.generate(&closure).unwrap());
@@ -632,7 +657,7 @@ fn what_is_private_no_longer_shrinks_the_runtime_until_it_is_gone() {
     let version = |text: &str| text.matches("wheel = ").count();
     assert_eq!(version(&lab.workspace.read("pins/stable.generated.toml")), 3);
     for private in ["private-one", "private-native"] {
-        closure.members.get_mut(private).unwrap().place = Place::System;
+        closure.members.get_mut(private).unwrap().place = MemberPlace::System;
     }
     let generated = lab.generate(&closure).unwrap();
     assert_eq!(
@@ -653,7 +678,7 @@ fn what_is_private_no_longer_shrinks_the_runtime_until_it_is_gone() {
 }
 
 #[test]
-fn members_that_cannot_be_packages_are_named_with_what_to_write() {
+fn names_unpackageable_members_with_help() {
     let lab = Lab::new();
     let mut closure = lab.closure();
     let license = |closure: &mut Closure, member: &str, license: Option<&str>| {
@@ -662,19 +687,27 @@ fn members_that_cannot_be_packages_are_named_with_what_to_write() {
     };
     license(&mut closure, "pure-one", None);
     let error = lab.generate(&closure).unwrap_err();
-    assert_eq!(error.to_string(), "`pure-one` cannot become a package: its metadata do not say its licence");
+    assert_eq!(
+        error.to_string(),
+        "cannot package `pure-one`: its metadata does not state its license"
+    );
     assert!(error.help()[0].contains("`license = \"SPDX\"`"), "{:?}", error.help());
     license(&mut closure, "private-one", Some("SSPL-1.0"));
     let error = lab.generate(&closure).unwrap_err();
-    assert_eq!(error.to_string(), "2 members of the closure cannot become packages");
-    assert!(error.details()[0].starts_with("private-one: `SSPL-1.0` is not among"), "{:?}", error.details());
+    assert_eq!(error.to_string(), "cannot package 2 members of the closure");
+    assert!(
+        error.details()[0].starts_with("private-one: `SSPL-1.0` is not a license"),
+        "{:?}",
+        error.details()
+    );
     // The packager's values take precedence.
     let more = "\n[[closure.member]]\nname = \"pure-one\"\nlicense = \"BSD-3-Clause\"\n\
                 from = \"sdist\"\nbuild-requires = [\"make >= 3\"]\nreason = \"its LICENSE\"\n";
     lab.workspace.write("specs-templates/demo/component.toml", format!("{COMPONENT}{more}"));
     license(&mut closure, "private-one", Some("MIT"));
     let generated = lab.generate(&closure).unwrap();
-    let spec = &generated.files["specs-templates/generated/stable/pure-one/python-pure-one.spec.tera"];
+    let spec =
+        &generated.files["specs-templates/generated/stable/pure-one/python-pure-one.spec.tera"];
     assert!(spec.contains("License:        BSD-3-Clause\n"), "{spec}");
     assert!(spec.contains("BuildRequires:  make >= 3\n"), "{spec}");
     // No source for the private package.
@@ -683,24 +716,25 @@ fn members_that_cannot_be_packages_are_named_with_what_to_write() {
     let error = lab.generate(&with_rust).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`rust-one` cannot become a package: its source is written in Rust, whose crates the private \
-         package cannot take"
+        "cannot package `rust-one`: its source is written in Rust, and the private package cannot \
+         vendor its crates"
     );
     // A wheel with the name of another one.
     let wheel = closure.members.get_mut("native-one").unwrap();
-    let Origin::Index { wheel: Some(file), .. } = &mut wheel.node.as_mut().unwrap().locked.origin else {
+    let Origin::Index { wheel: Some(file), .. } = &mut wheel.node.as_mut().unwrap().locked.origin
+    else {
         panic!()
     };
     *file = lab.file("liar", ".whl").unwrap();
     let error = lab.generate(&closure).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`native-one`: the wheel liar-1.0-py3-none-any.whl cannot be taken: its METADATA are of private-one 2.0"
+        "`native-one`: cannot use the wheel liar-1.0-py3-none-any.whl: its METADATA is for private-one 2.0"
     );
 }
 
 #[test]
-fn the_first_source_of_the_private_package_is_a_wheel() {
+fn first_source_of_the_private_package_is_a_wheel() {
     let lab = Lab::new();
     let mut closure = lab.closure();
     let mut member = closure.members["private-one"].clone();
@@ -708,23 +742,28 @@ fn the_first_source_of_the_private_package_is_a_wheel() {
     closure.members.insert(member.name.clone(), member);
     let pins = &lab.generate(&closure).unwrap().files["pins/stable.generated.toml"];
     let pin = &pins[pins.find("[demo-runtime]").unwrap()..];
-    assert!(pin.starts_with("[demo-runtime]\nversion = \"1.0\"\nwheel = \"private_native-3.0-"), "{pins}");
-    assert!(pin.contains("[demo-runtime.sources.alone]\nversion = \"0.5\"\nsdist = \"alone\"\n"), "{pins}");
+    assert!(
+        pin.starts_with("[demo-runtime]\nversion = \"1.0\"\nwheel = \"private_native-3.0-"),
+        "{pins}"
+    );
+    assert!(
+        pin.contains("[demo-runtime.sources.alone]\nversion = \"0.5\"\nsdist = \"alone\"\n"),
+        "{pins}"
+    );
     // Its package has the version of another distribution, which would be used to find the source
     // distribution.
     closure.members.retain(|name, _| !name.starts_with("private-"));
     let error = lab.generate(&closure).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "`alone` cannot become a package: no private member has a wheel, and the private package needs one"
+        "cannot package `alone`: no private member has a wheel, but the private package needs one"
     );
 }
 
 #[test]
-fn a_private_member_in_rust_comes_as_its_wheel_whatever_is_decided() {
+fn uses_wheels_of_private_rust_members() {
     let lab = Lab::new();
-    let decided =
-        "\n[[closure.member]]\nname = \"rust-two\"\nfrom = \"sdist\"\nreason = \"where it is an RPM\"\n";
+    let decided = "\n[[closure.member]]\nname = \"rust-two\"\nfrom = \"sdist\"\nreason = \"where it is an RPM\"\n";
     lab.workspace.write("specs-templates/demo/component.toml", format!("{COMPONENT}{decided}"));
     let mut closure = lab.closure();
     lab.replace(&mut closure, "private-one", "rust-two");
@@ -735,10 +774,10 @@ fn a_private_member_in_rust_comes_as_its_wheel_whatever_is_decided() {
 }
 
 #[test]
-fn a_build_without_the_closure_of_its_pins_and_chroot_warns() {
+fn warns_about_a_build_without_its_closure() {
     let lab = Lab::new();
     lab.write(&lab.generate(&lab.closure()).unwrap());
-    let warning = "the Python closure of `demo` is not written for the pins of stable on host";
+    let warning = "the Python closure of `demo` is not written for pin set `stable` on host";
     lab.workspace.run(&["plan"]).exits(0).says([warning]);
     lab.workspace.run(&["plan", "pure-one"]).exits(0).never_says(warning);
     lab.workspace.write("pins/stable.requirements.lock", "");
@@ -746,15 +785,19 @@ fn a_build_without_the_closure_of_its_pins_and_chroot_warns() {
 }
 
 #[test]
-fn mistakes_in_generated_files_are_shown_at_their_place() {
+fn shows_mistakes_in_generated_files() {
     let lab = Lab::new();
     lab.write(&lab.generate(&lab.closure()).unwrap());
     let toml = "specs-templates/generated/stable/pure-one/component.toml";
     lab.workspace.replace(toml, "generated = \"demo\"", "generated = \"dome\"");
-    lab.workspace.run(&["plan"]).exits(3).says(["`dome` has no table `[closure]`", toml]);
+    lab.workspace.run(&["plan"]).exits(3).says(["`dome` has no `[closure]` table", toml]);
     lab.workspace.replace(toml, "generated = \"dome\"", "");
-    lab.workspace.run(&["plan"]).exits(3).says(["a generated component says `generated = \"COMPONENT\"`"]);
-    std::fs::remove_dir_all(lab.workspace.path("specs-templates/generated/stable/pure-one")).unwrap();
+    lab.workspace
+        .run(&["plan"])
+        .exits(3)
+        .says(["a generated component needs `generated = \"COMPONENT\"`"]);
+    std::fs::remove_dir_all(lab.workspace.path("specs-templates/generated/stable/pure-one"))
+        .unwrap();
     lab.workspace
         .run(&["plan"])
         .exits(3)

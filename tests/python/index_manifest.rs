@@ -44,7 +44,11 @@ impl Lab {
         workspace.component("demo", &Parts { install: INSTALL, files, ..Parts::default() });
         let manifest = workspace.read("rocmrpm.toml");
         workspace.write("rocmrpm.toml", format!("{manifest}[signing]\nkey = \"{USER}\"\n"));
-        let lab = Self { workspace, keyring: Keyring::with_key(USER), holder: tempfile::tempdir().unwrap() };
+        let lab = Self {
+            workspace,
+            keyring: Keyring::with_key(USER),
+            holder: tempfile::tempdir().unwrap(),
+        };
         lab.run(&["build"]).exits(0);
         lab
     }
@@ -74,7 +78,8 @@ impl Lab {
 
     fn check(&self, args: &[&str]) -> Ran {
         let index = self.index();
-        let check = ["index", "check", index.to_str().unwrap(), "--channel", "testing", "--offline"];
+        let check =
+            ["index", "check", index.to_str().unwrap(), "--channel", "testing", "--offline"];
         self.run(&[&check, args].concat())
     }
 
@@ -90,7 +95,8 @@ impl Lab {
 
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let entries = walkdir::WalkDir::new(self.index()).into_iter().map(Result::unwrap);
-        let files = entries.filter(|entry| entry.file_type().is_file()).map(walkdir::DirEntry::into_path);
+        let files =
+            entries.filter(|entry| entry.file_type().is_file()).map(walkdir::DirEntry::into_path);
         files.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
     }
 }
@@ -102,7 +108,7 @@ fn put_back(files: &BTreeMap<PathBuf, Vec<u8>>) {
 }
 
 #[test]
-fn a_rollback_and_changed_pages_are_detected() {
+fn detects_rollbacks_and_changed_pages() {
     let lab = Lab::new();
     lab.publish(&[]).exits(0);
     lab.publish(&[]).exits(0).says(["Unchanged"]);
@@ -116,7 +122,9 @@ fn a_rollback_and_changed_pages_are_detected() {
     put_back(&first);
     let rolled_back = lab.check(&[]);
     assert!(rolled_back.exits(1).stdout.contains("error[rollback]"), "{rolled_back}");
-    lab.publish(&[]).exits(20).says(["was rolled back: its serial number is 2, this machine has seen 4"]);
+    lab.publish(&[])
+        .exits(20)
+        .says(["was rolled back: its serial number is 2, but this machine has seen 4"]);
     assert_eq!(
         lab.files().get(&lab.index().join("manifest.json")),
         first.get(&lab.index().join("manifest.json"))
@@ -136,19 +144,20 @@ fn a_rollback_and_changed_pages_are_detected() {
         let changed = lab.check(&[]);
         assert!(changed.exits(1).stdout.contains("error[manifest-differs]"), "{changed}");
         assert!(changed.stdout.contains(page), "{changed}");
-        lab.publish(&[]).exits(20).says([page, "was changed by something that did not sign it"]);
+        lab.publish(&[]).exits(20).says([page, "was changed without a signature"]);
     }
     put_back(&second);
 
     let other = Keyring::with_key("Other <other@example.org>");
-    let armor = ran(Command::new("gpg").args(["--armor", "--export"]).env("GNUPGHOME", other.path()));
+    let armor =
+        ran(Command::new("gpg").args(["--armor", "--export"]).env("GNUPGHOME", other.path()));
     let wrong = lab.workspace.write("wrong-key", armor.stdout);
     let refused = lab.check(&["--key", wrong.to_str().unwrap()]);
     assert!(refused.exits(1).stdout.contains("error[manifest-invalid]"), "{refused}");
 }
 
 #[test]
-fn users_check_an_index_by_its_address_with_the_public_key() {
+fn checks_an_index_by_url_and_public_key() {
     let lab = Lab::new();
     lab.publish(&[]).exits(0);
     let index = lab.index();
@@ -165,7 +174,8 @@ fn users_check_an_index_by_its_address_with_the_public_key() {
     check().exits(0);
     let wheels = lab.index().join("packages/demo");
     let wheel = std::fs::read_dir(wheels).unwrap().map(|entry| entry.unwrap().path());
-    let wheel = wheel.into_iter().find(|path| path.extension().is_some_and(|end| end == "whl")).unwrap();
+    let wheel =
+        wheel.into_iter().find(|path| path.extension().is_some_and(|end| end == "whl")).unwrap();
     std::fs::write(wheel, "another").unwrap();
     let changed = check();
     assert!(changed.exits(1).stdout.contains("error[manifest-differs]"), "{changed}");
@@ -175,24 +185,27 @@ fn users_check_an_index_by_its_address_with_the_public_key() {
 }
 
 #[test]
-fn a_signed_index_changes_only_with_the_key() {
+fn changes_a_signed_index_only_with_the_key() {
     let lab = Lab::new();
     lab.publish(&[]).exits(0);
     let before = lab.files();
     let index = lab.index();
     let promote = ["publish", "promote", index.to_str().unwrap()];
     let mut outside = lab.command(&promote);
-    ran(outside.current_dir(lab.holder.path())).exits(3).says(["is signed, and no key is configured"]);
+    ran(outside.current_dir(lab.holder.path()))
+        .exits(3)
+        .says(["is signed, but no key is configured"]);
     assert_eq!(lab.files(), before);
     lab.run(&promote).exits(0);
     assert_ne!(lab.files(), before);
     lab.check(&[]).exits(0);
-    lab.run(&["index", "check", index.to_str().unwrap(), "--channel", "stable", "--offline"]).exits(0);
+    lab.run(&["index", "check", index.to_str().unwrap(), "--channel", "stable", "--offline"])
+        .exits(0);
 }
 
 /// Kills the publication at every system call that renames a file.
 #[test]
-fn an_interrupted_publishing_leaves_a_valid_manifest() {
+fn interrupted_publishing_leaves_a_valid_manifest() {
     let lab = Lab::new();
     lab.publish(&[]).exits(0);
     lab.update("1.0", "1.1");
@@ -209,7 +222,10 @@ fn an_interrupted_publishing_leaves_a_valid_manifest() {
         let done = ran(&mut strace);
         // The two forms of a page may temporarily differ, but both are signed.
         let checked = lab.check(&[]);
-        assert!(matches!(checked.code, Some(0 | 1)) && !checked.stdout.contains("manifest-"), "{checked}");
+        assert!(
+            matches!(checked.code, Some(0 | 1)) && !checked.stdout.contains("manifest-"),
+            "{checked}"
+        );
         assert!(checked.stdout.contains("1 distribution"), "{checked}");
         if done.code == Some(0) {
             break;

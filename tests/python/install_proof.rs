@@ -37,7 +37,8 @@ const RUNTIME: &str = "Requires:       python3dist(near) >= 1\n\n%description\nM
 fn gcc(from: &str, to: &Path, more: &[&str]) {
     let source = to.with_extension("c");
     std::fs::write(&source, from).unwrap();
-    ran(Command::new("gcc").args(["-shared", "-fPIC", "-o"]).arg(to).arg(&source).args(more)).exits(0);
+    ran(Command::new("gcc").args(["-shared", "-fPIC", "-o"]).arg(to).arg(&source).args(more))
+        .exits(0);
 }
 
 /// Adds a wheel with one library to the index and returns its pin.
@@ -61,8 +62,11 @@ fn wheel(index: &Path, name: &str, inside: &str, library: &Path) -> String {
     }
     archive.finish().unwrap();
     let digest = Sha256::of_file(&folder.join(&file)).unwrap().0;
-    std::fs::write(folder.join("index.html"), format!("<a href=\"{file}#sha256={digest}\">{file}</a>"))
-        .unwrap();
+    std::fs::write(
+        folder.join("index.html"),
+        format!("<a href=\"{file}#sha256={digest}\">{file}</a>"),
+    )
+    .unwrap();
     format!("version = \"1.0\"\nwheel = \"{file}\"\nsha256 = \"{digest}\"\n")
 }
 
@@ -78,9 +82,14 @@ impl Lab {
         let index = workspace.holder().join("index");
         let library = |name: &str| workspace.holder().join(name);
         gcc("int near(void) { return 7; }\n", &library("libnear.so"), &["-Wl,-soname,libnear.so"]);
-        gcc("int gomp(void) { return 7; }\n", &library("libgomp.so"), &["-Wl,-soname,libgomp.so.1.0.0"]);
+        gcc(
+            "int gomp(void) { return 7; }\n",
+            &library("libgomp.so"),
+            &["-Wl,-soname,libgomp.so.1.0.0"],
+        );
         let user = "int near(void);\nint gomp(void);\nint user(void) { return near() + gomp(); }\n";
-        let link = [library("libnear.so"), library("libgomp.so")].map(|path| path.display().to_string());
+        let link =
+            [library("libnear.so"), library("libgomp.so")].map(|path| path.display().to_string());
         gcc(user, &library("libuser.so"), &[&link[0], &link[1]]);
         let near = wheel(&index, "near", "near/libnear.so", &library("libnear.so"));
         let user = wheel(&index, "user", "user/libuser.so", &library("libuser.so"));
@@ -88,7 +97,10 @@ impl Lab {
         workspace.write("specs-templates/demo/component.toml", "[closure]\n");
         workspace.write("mock-configs/f.toml", CHROOT);
         workspace.write("mock-configs/packages/t.tsv", "glibc\t2.42\npython3\t3.14.0\n");
-        workspace.write("pins/stable.f.generated.toml", format!("[near]\n{near}\n[demo-runtime]\n{user}"));
+        workspace.write(
+            "pins/stable.f.generated.toml",
+            format!("[near]\n{near}\n[demo-runtime]\n{user}"),
+        );
         let generated = |name: &str, spec: String| {
             let folder = format!("specs-templates/generated/stable.f/{name}");
             workspace.write(format!("{folder}/component.toml"), "generated = \"demo\"\n");
@@ -101,7 +113,8 @@ impl Lab {
                     %global __provides_exclude_from ^%{prefix}/.*$\n\
                     %global __requires_exclude_from ^%{site}/[^/]+\\\\.dist-info.*$\n";
         generated("demo-runtime", format!("{site}Name:           demo-runtime\n{HEAD}{RUNTIME}"));
-        workspace.write("specs-templates/generated/stable.f/closure.toml", "private = [\"user\"]\n");
+        workspace
+            .write("specs-templates/generated/stable.f/closure.toml", "private = [\"user\"]\n");
         Self { workspace, index }
     }
 
@@ -118,7 +131,7 @@ impl Lab {
 }
 
 #[test]
-fn names_package_file_and_library_of_what_nothing_provides() {
+fn names_package_file_and_missing_library() {
     let lab = Lab::new();
     let proof = lab.prove().unwrap();
     let bases: Vec<(&str, Basis, bool)> = proof
@@ -126,8 +139,11 @@ fn names_package_file_and_library_of_what_nothing_provides() {
         .iter()
         .map(|packed| (packed.component.as_str(), packed.basis, packed.fresh))
         .collect();
-    let expected =
-        [("demo-runtime", Basis::Wheels, true), ("near", Basis::Wheels, true), ("demo", Basis::Spec, true)];
+    let expected = [
+        ("demo-runtime", Basis::Wheels, true),
+        ("near", Basis::Wheels, true),
+        ("demo", Basis::Spec, true),
+    ];
     assert_eq!(bases, expected);
     let found = "found in /usr/lib64/demo/lib/python3.14/site-packages/user/libuser.so";
     let unmet: Vec<String> = proof.findings.unmet.iter().map(ToString::to_string).collect();
@@ -140,7 +156,7 @@ fn names_package_file_and_library_of_what_nothing_provides() {
             ),
             format!(
                 "demo-runtime requires libnear.so()(64bit), {found}: python3-near has \
-                 /usr/lib64/python3.14/site-packages/near/libnear.so, and does not provide it"
+                 /usr/lib64/python3.14/site-packages/near/libnear.so, but does not provide it"
             ),
         ]
     );
@@ -155,9 +171,15 @@ fn names_package_file_and_library_of_what_nothing_provides() {
 
     // Fix one filter and add the other library to the release: one package is packed again.
     let spec = "specs-templates/generated/stable.f/demo-runtime/demo-runtime.spec.tera";
-    lab.workspace.replace(spec, "%global prefix", "%global __requires_exclude ^libnear\n%global prefix");
-    lab.workspace
-        .write("mock-configs/f.toml", format!("{CHROOT}[libraries]\n\"libgomp.so.1.0.0\" = \"gomp\"\n"));
+    lab.workspace.replace(
+        spec,
+        "%global prefix",
+        "%global __requires_exclude ^libnear\n%global prefix",
+    );
+    lab.workspace.write(
+        "mock-configs/f.toml",
+        format!("{CHROOT}[libraries]\n\"libgomp.so.1.0.0\" = \"gomp\"\n"),
+    );
     let fixed = lab.prove().unwrap();
     assert_eq!(fixed.findings.unmet, []);
     let fresh: Vec<&str> = fixed
@@ -174,14 +196,17 @@ fn names_package_file_and_library_of_what_nothing_provides() {
     let unmet: Vec<String> = unmet.iter().map(ToString::to_string).collect();
     assert_eq!(
         unmet,
-        ["demo-runtime requires python3dist(near) >= 2: python3-near provides python3dist(near) = 1"]
+        [
+            "demo-runtime requires python3dist(near) >= 2: python3-near provides python3dist(near) = 1"
+        ]
     );
 }
 
 #[test]
-fn reports_a_file_that_two_packages_have() {
+fn reports_file_conflicts() {
     let lab = Lab::new();
-    let far = wheel(&lab.index, "far", "near/libnear.so", &lab.workspace.holder().join("libgomp.so"));
+    let far =
+        wheel(&lab.index, "far", "near/libnear.so", &lab.workspace.holder().join("libgomp.so"));
     let pins = lab.workspace.read("pins/stable.f.generated.toml");
     lab.workspace.write("pins/stable.f.generated.toml", format!("{pins}\n[far]\n{far}"));
     let generated = "specs-templates/generated/stable.f";
@@ -198,7 +223,7 @@ fn reports_a_file_that_two_packages_have() {
 }
 
 #[test]
-fn a_damaged_wheel_and_a_spec_that_rpm_refuses_are_errors_and_leave_nothing() {
+fn rejects_damaged_wheels_and_specs_without_leftovers() {
     let lab = Lab::new();
     let spec = "specs-templates/generated/stable.f/near/near.spec.tera";
     lab.workspace.replace(spec, "License:        MIT\n", "");
@@ -212,13 +237,15 @@ fn a_damaged_wheel_and_a_spec_that_rpm_refuses_are_errors_and_leave_nothing() {
         "Summary:        A member\n",
         "Summary:        A member\nLicense:        MIT\n",
     );
-    for file in names_in(&lab.index.join("simple/near")).iter().filter(|file| file.ends_with(".whl")) {
+    for file in
+        names_in(&lab.index.join("simple/near")).iter().filter(|file| file.ends_with(".whl"))
+    {
         let path = lab.index.join("simple/near").join(file);
         std::fs::write(&path, "damaged").unwrap();
     }
     let _ = std::fs::remove_dir_all(lab.workspace.cache().join("sha256"));
     assert!(lab.prove().is_err());
-    assert!(packed.len() <= 2, "what failed is not kept: {packed:?}");
+    assert!(packed.len() <= 2, "failed packages must not be kept: {packed:?}");
 }
 
 /// A package whose only library needs an adjacent library, which the package does not provide.
@@ -237,13 +264,13 @@ const HIDDEN: Parts<'_> = Parts {
 };
 
 #[test]
-fn a_build_that_could_not_be_installed_is_not_accepted() {
+fn rejects_uninstallable_builds() {
     let workspace = Workspace::new();
     workspace.component("one", &HIDDEN);
     workspace.build().exits(1).says([
         "1 requirement of `one` is not provided on `host`",
         "one requires libnear.so()(64bit), found in /usr/lib64/one/libuser.so: one has \
-         /usr/lib64/one/libnear.so, and does not provide it",
+         /usr/lib64/one/libnear.so, but does not provide it",
         "__requires_exclude",
     ]);
     workspace.assert_nothing_of("one");
@@ -258,9 +285,13 @@ fn a_build_that_could_not_be_installed_is_not_accepted() {
 }
 
 #[test]
-fn what_is_published_is_complete_and_what_is_built_may_wait_for_others() {
+fn requires_complete_sets_only_for_publishing() {
     let workspace = Workspace::new();
-    workspace.replace("mock-configs/host.toml", "rocm-provider", "packages = [\"t\"]\nrocm-provider");
+    workspace.replace(
+        "mock-configs/host.toml",
+        "rocm-provider",
+        "packages = [\"t\"]\nrocm-provider",
+    );
     workspace.write("mock-configs/packages/t.tsv", "glibc\t2.42\n");
     let one = Parts { preamble: "Requires: two = 1.0\n", ..Parts::default() };
     workspace.component("one", &one);

@@ -24,13 +24,16 @@ use rocmrpm::error::Diagnose;
 use rocmrpm::process::Command;
 
 #[test]
-fn a_pure_wheel_has_what_belongs_in_it() {
+fn pure_wheel_has_the_expected_members() {
     let dir = tempfile::tempdir().unwrap();
     let rpm = rich(dir.path());
     let wheel = one(std::slice::from_ref(&rpm), &dir.path().join("out"));
     let version = "1.0+rocm7.14.gfx1151";
     let stem = format!("demo_tool-{version}");
-    assert_eq!(wheel.path.file_name().unwrap().to_str().unwrap(), format!("{stem}-py2.py3-none-any.whl"));
+    assert_eq!(
+        wheel.path.file_name().unwrap().to_str().unwrap(),
+        format!("{stem}-py2.py3-none-any.whl")
+    );
     assert_eq!((wheel.distribution.as_str(), wheel.version.as_str()), ("Demo.Tool", version));
     let record = text(&wheel.path, &format!("{stem}.dist-info/RECORD"));
     let expected = [
@@ -53,7 +56,9 @@ fn a_pure_wheel_has_what_belongs_in_it() {
     assert!(record.ends_with(&format!("{stem}.dist-info/RECORD,,\n")), "{record}");
     assert_eq!(
         text(&wheel.path, &format!("{stem}.dist-info/METADATA")),
-        format!("Metadata-Version: 2.1\r\nName: Demo.Tool\r\nVersion: {version}\r\n\r\nVersion: 1.0\r\n")
+        format!(
+            "Metadata-Version: 2.1\r\nName: Demo.Tool\r\nVersion: {version}\r\n\r\nVersion: 1.0\r\n"
+        )
     );
     assert_eq!(
         text(&wheel.path, &format!("{stem}.dist-info/WHEEL")),
@@ -62,22 +67,34 @@ fn a_pure_wheel_has_what_belongs_in_it() {
             env!("CARGO_PKG_VERSION")
         )
     );
-    assert!(text(&wheel.path, &format!("{stem}.data/scripts/demo-extra")).starts_with("#!python\nimport"));
-    assert!(text(&wheel.path, &format!("{stem}.data/scripts/demo-shell")).starts_with("#!/bin/sh\n"));
+    assert!(
+        text(&wheel.path, &format!("{stem}.data/scripts/demo-extra"))
+            .starts_with("#!python\nimport")
+    );
+    assert!(
+        text(&wheel.path, &format!("{stem}.data/scripts/demo-shell")).starts_with("#!/bin/sh\n")
+    );
 
     let again = one(&[rpm], &dir.path().join("again"));
     assert_eq!(std::fs::read(&wheel.path).unwrap(), std::fs::read(&again.path).unwrap());
-    let listing =
-        Command::new("/usr/bin/python3").args(["-m", "zipfile", "-l"]).arg(&wheel.path).text().unwrap();
+    let listing = Command::new("/usr/bin/python3")
+        .args(["-m", "zipfile", "-l"])
+        .arg(&wheel.path)
+        .text()
+        .unwrap();
     assert!(
         listing.contains("demo_tool/__init__.py") && listing.contains("2023-11-14 22:13:20"),
         "{listing}"
     );
-    assert_eq!(std::fs::read_dir(dir.path().join("out")).unwrap().count(), 1, "something else was left");
+    assert_eq!(
+        std::fs::read_dir(dir.path().join("out")).unwrap().count(),
+        1,
+        "unexpected files were left"
+    );
 }
 
 #[test]
-fn a_split_distribution_becomes_one_wheel_with_true_tags() {
+fn merges_split_distributions_into_one_wheel() {
     let dir = tempfile::tempdir().unwrap();
     let info = format!("{LIB64}/ext-1.0.dist-info");
     let main = Package::new("python3-ext", "x86_64")
@@ -99,7 +116,9 @@ fn a_split_distribution_becomes_one_wheel_with_true_tags() {
     let wheel = one(&[main, devel, debug], &dir.path().join("out"));
     assert_eq!(wheel.tags, ["cp314-cp314-linux_x86_64"]);
     let stem = "ext-1.0+rocm7.14.gfx1151";
-    assert!(text(&wheel.path, &format!("{stem}.dist-info/WHEEL")).contains("Root-Is-Purelib: false\n"));
+    assert!(
+        text(&wheel.path, &format!("{stem}.dist-info/WHEEL")).contains("Root-Is-Purelib: false\n")
+    );
     let names = names(&wheel.path);
     for name in ["ext/pure.py", "ext/kernel.hsaco"] {
         assert!(names.contains(&name.to_owned()), "{names:?}");
@@ -109,7 +128,7 @@ fn a_split_distribution_becomes_one_wheel_with_true_tags() {
 }
 
 #[test]
-fn a_stable_abi_and_plain_libraries_have_their_tags() {
+fn tags_stable_abi_and_plain_libraries() {
     let dir = tempfile::tempdir().unwrap();
     for (name, file, backend, expected) in [
         ("stable", "m.abi3.so", "cp39-abi3-linux_x86_64", "cp39-abi3-linux_x86_64"),
@@ -128,7 +147,7 @@ fn a_stable_abi_and_plain_libraries_have_their_tags() {
 }
 
 #[test]
-fn rpms_with_a_distribution_each_give_a_wheel_each_and_others_none() {
+fn builds_one_wheel_per_distribution() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");
     let (a, b) = (
@@ -158,7 +177,10 @@ fn refused() -> Vec<(&'static str, Package)> {
         ("`.` or `..`", pure().file(&format!("{LIB}/bad/../../evil.py"), "x")),
         ("control character", pure().file(&format!("{LIB}/bad/a\nb.py"), "x")),
         ("backslash", pure().file(&format!("{LIB}/bad/..\\..\\evil.py"), "x")),
-        ("leaves the package: /etc/passwd", pure().link(&format!("{LIB}/bad/passwd"), "/etc/passwd")),
+        (
+            "leaves the package: /etc/passwd",
+            pure().link(&format!("{LIB}/bad/passwd"), "/etc/passwd"),
+        ),
         (
             "leaves the package: ../../../../../../x",
             pure().link(&format!("{LIB}/bad/x"), "../../../../../../x"),
@@ -170,8 +192,11 @@ fn refused() -> Vec<(&'static str, Package)> {
         ("leaves the package: loop", pure().link(&format!("{LIB}/bad/loop"), "loop")),
         ("a folder above it", pure().link(&format!("{LIB}/bad/up"), "../bad")),
         ("both as a file and as a folder", pure().file(&format!("{LIB64}/bad"), "x")),
-        ("another file than /usr/lib/", pure().file(&format!("{LIB64}/bad/__init__.py"), "other")),
-        ("shared library outside site-packages", pure().file("/usr/lib64/libbad.so.1", elf(X86_64))),
+        ("it differs from /usr/lib/", pure().file(&format!("{LIB64}/bad/__init__.py"), "other")),
+        (
+            "shared library outside site-packages",
+            pure().file("/usr/lib64/libbad.so.1", elf(X86_64)),
+        ),
         ("no counterpart", pure().file("/usr/libexec/bad", "x")),
         ("the wheel's own data", pure().file(&format!("{LIB}/bad-1.0.data/scripts/evil"), "x")),
         (
@@ -189,21 +214,29 @@ fn refused() -> Vec<(&'static str, Package)> {
         ),
         (
             "two architectures",
-            pure().file(&format!("{LIB}/bad/a.so"), elf(X86_64)).file(&format!("{LIB}/bad/b.so"), elf(183)),
+            pure()
+                .file(&format!("{LIB}/bad/a.so"), elf(X86_64))
+                .file(&format!("{LIB}/bad/b.so"), elf(183)),
         ),
         (
             "not UTF-8",
-            bare().file(&format!("{info}/METADATA"), b"Name: bad\nVersion: 1.0\nAuthor: \xff\n".to_vec()),
+            bare().file(
+                &format!("{info}/METADATA"),
+                b"Name: bad\nVersion: 1.0\nAuthor: \xff\n".to_vec(),
+            ),
         ),
-        ("it says other 1.0", bare().file(&format!("{info}/METADATA"), metadata("other", "1.0"))),
-        ("it says bad 2.0", bare().file(&format!("{info}/METADATA"), metadata("bad", "2.0"))),
+        ("it names other 1.0", bare().file(&format!("{info}/METADATA"), metadata("other", "1.0"))),
+        ("it names bad 2.0", bare().file(&format!("{info}/METADATA"), metadata("bad", "2.0"))),
         ("no Version", bare().file(&format!("{info}/METADATA"), "Name: bad\n")),
-        ("`../bad` is not a valid name", bare().file(&format!("{info}/METADATA"), metadata("../bad", "1.0"))),
+        (
+            "`../bad` is not a valid name",
+            bare().file(&format!("{info}/METADATA"), metadata("../bad", "1.0")),
+        ),
     ]
 }
 
 #[test]
-fn packages_that_cannot_be_a_wheel_are_refused_and_nothing_is_written() {
+fn rejects_unsuitable_packages_without_writing() {
     for (expected, package) in refused() {
         let dir = tempfile::tempdir().unwrap();
         let out = dir.path().join("out");
@@ -213,33 +246,43 @@ fn packages_that_cannot_be_a_wheel_are_refused_and_nothing_is_written() {
             let error = build(&rpms, &out).unwrap_err();
             let text = error.to_string();
             assert!(text.contains(expected), "expected {expected:?}, got {text:?}");
-            assert!(text.contains("python3-bad-1.0-1.fc43.noarch.rpm") && !text.contains('\n'), "{text:?}");
+            assert!(
+                text.contains("python3-bad-1.0-1.fc43.noarch.rpm") && !text.contains('\n'),
+                "{text:?}"
+            );
             assert_eq!(error.kind().exit_code(), 10, "{text}");
-            assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0, "{expected}: something was written");
+            assert_eq!(
+                std::fs::read_dir(&out).unwrap().count(),
+                0,
+                "{expected}: something was written"
+            );
         }
     }
 }
 
 #[test]
-fn links_that_multiply_end_in_an_error() {
+fn rejects_links_that_multiply() {
     let dir = tempfile::tempdir().unwrap();
     let mut package = Package::pure("python3-bad", "bad").file(&format!("{LIB}/bad/d30/x"), "x");
     for level in 0..30 {
         for side in ["a", "b"] {
-            package = package.link(&format!("{LIB}/bad/d{level}/{side}"), &format!("../d{}", level + 1));
+            package =
+                package.link(&format!("{LIB}/bad/d{level}/{side}"), &format!("../d{}", level + 1));
         }
     }
     let error = build(&[package.write(dir.path())], &dir.path().join("out")).unwrap_err();
-    assert!(error.to_string().contains("itself linked"), "{error}");
+    assert!(error.to_string().contains("itself a link target"), "{error}");
 }
 
 #[test]
-fn a_file_that_the_header_has_twice_is_refused() {
+fn rejects_duplicate_files_in_the_header() {
     let dir = tempfile::tempdir().unwrap();
     let mut builder = rpm::PackageBuilder::new("bad", "1.0", "MIT", "noarch", "a demo");
     builder.using_config(rpm::BuildConfig::default().compression(rpm::CompressionType::None));
     for name in ["module_1.py", "module_2.py"] {
-        builder.with_file_contents("x", rpm::FileOptions::new(format!("{LIB}/bad/{name}"))).unwrap();
+        builder
+            .with_file_contents("x", rpm::FileOptions::new(format!("{LIB}/bad/{name}")))
+            .unwrap();
     }
     let path = dir.path().join("bad.rpm");
     builder.build().unwrap().write_file(&path).unwrap();
@@ -247,6 +290,7 @@ fn a_file_that_the_header_has_twice_is_refused() {
     replace(&mut bytes, b"module_2.py", b"module_1.py");
     std::fs::write(&path, bytes).unwrap();
     let error = build(&[path], &dir.path().join("out")).unwrap_err();
-    let chain = format!("{error}: {:?}", std::error::Error::source(&error).map(ToString::to_string));
+    let chain =
+        format!("{error}: {:?}", std::error::Error::source(&error).map(ToString::to_string));
     assert!(chain.contains("duplicate") || chain.contains("twice"), "{chain}");
 }

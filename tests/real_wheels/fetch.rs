@@ -40,7 +40,9 @@ pub fn wheel(distribution: &str) -> PathBuf {
         .args(args.split_whitespace())
         .cwd(dir.path())
         .output()
-        .unwrap_or_else(|error| panic!("{pin} cannot be had from the pip index of this machine: {error:?}"));
+        .unwrap_or_else(|error| {
+            panic!("cannot fetch {pin} from this machine's pip index: {error:?}")
+        });
     let fetched = starting_with(dir.path(), &file).unwrap();
     let wheel = wheels.join(fetched.file_name().unwrap());
     fs_err::rename(fetched, &wheel).unwrap();
@@ -48,13 +50,16 @@ pub fn wheel(distribution: &str) -> PathBuf {
 }
 
 fn starting_with(dir: &Path, start: &str) -> Option<PathBuf> {
-    let names = fs_err::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let names = fs_err::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut names = names.filter(|name| name.starts_with(start) && name.ends_with(".whl"));
     names.next().map(|name| dir.join(name))
 }
 
 /// Unpacks a wheel into a folder, by Python, whose reader is not ours.
 pub fn unpack(wheel: &Path, into: &Path) {
-    let command = Command::new("/usr/bin/python3").args(["-m", "zipfile", "-e"]).arg(wheel).arg(into);
+    let command =
+        Command::new("/usr/bin/python3").args(["-m", "zipfile", "-e"]).arg(wheel).arg(into);
     command.output().unwrap_or_else(|error| panic!("{}: {error}", wheel.display()));
 }

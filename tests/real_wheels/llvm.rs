@@ -14,7 +14,8 @@ pub fn llvm(tool: &str) -> String {
     }
     let plain = format!("llvm-{tool}");
     let said = Command::new(&plain).arg("--version").text().unwrap_or_default();
-    let version = said.split("LLVM version ").nth(1).and_then(|rest| rest.split('.').next()?.parse().ok());
+    let version =
+        said.split("LLVM version ").nth(1).and_then(|rest| rest.split('.').next()?.parse().ok());
     assert!(
         version.is_some_and(|version: u32| version >= VERSION),
         "neither {versioned} nor {plain} of version {VERSION} or newer is on PATH (Debian 12: llvm-{VERSION} \

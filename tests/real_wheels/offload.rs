@@ -85,7 +85,10 @@ impl Listed {
             let Some(name) = line.strip_prefix("Extracting offload bundle: ") else { continue };
             let (bundle, id) = name.strip_prefix("elf.").unwrap().split_once('.').unwrap();
             let size = fs_err::metadata(dir.join(name)).unwrap().len();
-            assert!(sizes.insert((bundle.parse().unwrap(), id.to_owned()), size).is_none(), "{name}");
+            assert!(
+                sizes.insert((bundle.parse().unwrap(), id.to_owned()), size).is_none(),
+                "{name}"
+            );
         }
         Self { dir: dir.to_owned(), sizes }
     }
@@ -99,7 +102,13 @@ impl Drop for Listed {
 }
 
 /// Reads the entries of one bundle and has LLVM read the code objects.
-fn read(bundle: &[u8], index: usize, compression: &str, listed: &Listed, scratch: &Path) -> Vec<Object> {
+fn read(
+    bundle: &[u8],
+    index: usize,
+    compression: &str,
+    listed: &Listed,
+    scratch: &Path,
+) -> Vec<Object> {
     let dir = scratch.join("objects");
     fs_err::create_dir_all(&dir).unwrap();
     let mut objects = Vec::new();
@@ -114,7 +123,10 @@ fn read(bundle: &[u8], index: usize, compression: &str, listed: &Listed, scratch
         }
         let extracted = listed.dir.join(format!("elf.{index}.{id}"));
         if compression.is_empty() {
-            assert!(fs_err::read(extracted).unwrap() == code, "bundle {index}, {id}: LLVM extracts others");
+            assert!(
+                fs_err::read(extracted).unwrap() == code,
+                "bundle {index}, {id}: LLVM extracts others"
+            );
         }
         names.push(objects.len().to_string());
         fs_err::write(dir.join(names.last().unwrap()), code).unwrap();
@@ -128,7 +140,8 @@ fn read(bundle: &[u8], index: usize, compression: &str, listed: &Listed, scratch
     }
     let command = Command::new(llvm("readelf")).args(["-hW", "--dyn-syms"]).args(&names).cwd(&dir);
     let text = command.text().unwrap();
-    let files: Vec<&str> = text.split("\nFile: ").filter(|part| part.contains("ELF Header:")).collect();
+    let files: Vec<&str> =
+        text.split("\nFile: ").filter(|part| part.contains("ELF Header:")).collect();
     assert_eq!(files.len(), objects.len());
     for (object, said) in objects.iter_mut().zip(files) {
         let field = |name: &str| {
@@ -142,12 +155,18 @@ fn read(bundle: &[u8], index: usize, compression: &str, listed: &Listed, scratch
         (object.version, object.kernels) = (version, descriptors(said));
     }
     // Where it is cheap: as many kernels in the metadata as descriptors.
-    let small: Vec<_> = objects.iter().zip(&names).filter(|(object, _)| object.size < 64 << 10).collect();
+    let small: Vec<_> =
+        objects.iter().zip(&names).filter(|(object, _)| object.size < 64 << 10).collect();
     if !small.is_empty() {
         let names = small.iter().map(|(_, name)| name);
-        let notes = Command::new(llvm("readelf")).arg("--notes").args(names).cwd(&dir).text().unwrap();
+        let notes =
+            Command::new(llvm("readelf")).arg("--notes").args(names).cwd(&dir).text().unwrap();
         let kernels = notes.lines().filter(|line| line.starts_with("    .symbol: ")).count() as u64;
-        assert_eq!(kernels, small.iter().map(|(object, _)| object.kernels).sum::<u64>(), "bundle {index}");
+        assert_eq!(
+            kernels,
+            small.iter().map(|(object, _)| object.kernels).sum::<u64>(),
+            "bundle {index}"
+        );
     }
     fs_err::remove_dir_all(&dir).unwrap();
     objects

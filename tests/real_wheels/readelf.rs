@@ -36,10 +36,12 @@ pub struct Readelf {
 impl Readelf {
     /// Has readelf read a file.
     pub fn of(path: &Path) -> Self {
-        let command = Command::new("readelf").args(["-hldnVSW", "--dyn-syms"]).arg(path).env("LC_ALL", "C");
+        let command =
+            Command::new("readelf").args(["-hldnVSW", "--dyn-syms"]).arg(path).env("LC_ALL", "C");
         let text = command.text().unwrap_or_else(|error| panic!("{error} (packages: binutils)"));
         let mut found = Self::default();
-        let (mut part, mut library, mut relro, mut now) = (Part::Header, String::new(), false, false);
+        let (mut part, mut library, mut relro, mut now) =
+            (Part::Header, String::new(), false, false);
         for line in text.lines() {
             if !line.starts_with(' ') {
                 part = Part::starting(line).unwrap_or(part);
@@ -59,7 +61,8 @@ impl Readelf {
                 }
                 Part::Dynamic => {
                     now |= line.contains("(BIND_NOW)")
-                        || (line.contains("(FLAGS") && words.iter().any(|w| ["NOW", "BIND_NOW"].contains(w)));
+                        || (line.contains("(FLAGS")
+                            && words.iter().any(|w| ["NOW", "BIND_NOW"].contains(w)));
                     found.dynamic(line, &words);
                 }
                 Part::Symbols => found.symbol(&words),
@@ -93,7 +96,7 @@ impl Readelf {
         found
     }
 
-    /// Returns where a section's content lies in the file.
+    /// Returns where a section's content is in the file.
     pub fn section_named(&self, name: &str) -> Option<Range<usize>> {
         self.sections.iter().find(|(other, _)| other == name).map(|(_, range)| range.clone())
     }
@@ -127,8 +130,13 @@ impl Readelf {
         let Some(tag) = words.get(1) else { return };
         let value = || bracketed(line, "[").unwrap_or_default();
         // The loader ignores a path that is empty as a whole.
-        let entries =
-            || value().split(':').filter(|_| !value().is_empty()).map(str::to_owned).collect::<Vec<_>>();
+        let entries = || {
+            value()
+                .split(':')
+                .filter(|_| !value().is_empty())
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
         match *tag {
             "(NEEDED)" => self.needed.push(value()),
             "(SONAME)" => self.soname = Some(value()),

@@ -1,4 +1,4 @@
-//! JSON documents against their schemas in `docs/schemas/`.
+//! Validates JSON documents against their schemas in `docs/schemas/`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,15 +10,16 @@ type Validators = BTreeMap<String, &'static jsonschema::Validator>;
 
 static VALIDATORS: LazyLock<Mutex<Validators>> = LazyLock::new(Mutex::default);
 
-/// Fails if a text is a JSON document of rocmrpm and not what its schema says.
+/// Fails if a text is a JSON document of rocmrpm that does not match its schema.
 #[track_caller]
 pub fn check_text(text: &str) {
-    if let Some(document) = text.starts_with('{').then(|| serde_json::from_str(text).ok()).flatten() {
+    if let Some(document) = text.starts_with('{').then(|| serde_json::from_str(text).ok()).flatten()
+    {
         check(&document);
     }
 }
 
-/// Checks a JSON document if it names a schema of rocmrpm; returns that name.
+/// Validates a JSON document if it names a schema of rocmrpm; returns that name.
 #[track_caller]
 pub fn check(document: &Value) -> Option<&str> {
     let name = document["schema"].as_str().filter(|name| name.starts_with("rocmrpm/"))?;
@@ -38,7 +39,8 @@ fn validator(name: &str) -> &'static jsonschema::Validator {
         let text = std::fs::read_to_string(&path)
             .unwrap_or_else(|error| panic!("`{name}` has no schema: {}: {error}", path.display()));
         let schema: Value = serde_json::from_str(&text).unwrap();
-        let validator = jsonschema::draft202012::new(&schema).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let validator =
+            jsonschema::draft202012::new(&schema).unwrap_or_else(|e| panic!("{name}: {e}"));
         Box::leak(Box::new(validator))
     })
 }

@@ -1,8 +1,8 @@
-//! A package index in a folder, and the small project on it.
+//! A package index in a folder, and its small project.
 
 use super::archive::tar_gz;
 
-/// A package index in a folder: pages of the Simple API as a server would send them.
+/// A package index in a folder, with pages of the Simple API as a server would send them.
 pub struct Index(tempfile::TempDir);
 
 impl Index {
@@ -18,7 +18,7 @@ impl Index {
         index
     }
 
-    /// Adds a project with one sdist, with its digest in the page.
+    /// Adds a project with one sdist and its digest on the page.
     pub fn add(&self, project: &str, version: &str, bytes: &[u8]) {
         let dir = self.0.path().join("simple").join(project);
         std::fs::create_dir_all(&dir).unwrap();
@@ -27,7 +27,8 @@ impl Index {
         let digest = rocmrpm::digest::Sha256::of_bytes(bytes);
         let page = dir.join("index.html");
         let old = std::fs::read_to_string(&page).unwrap_or_else(|_| "<!DOCTYPE html>\n".into());
-        std::fs::write(&page, format!("{old}<a href=\"{file}#sha256={digest}\">{file}</a>\n")).unwrap();
+        std::fs::write(&page, format!("{old}<a href=\"{file}#sha256={digest}\">{file}</a>\n"))
+            .unwrap();
     }
 
     /// Returns the index's URL.

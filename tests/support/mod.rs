@@ -1,8 +1,8 @@
-//! What the integration tests share: temporary workspaces, and rocmrpm and other programs run in
-//! them. Nothing outside of the temporary folder is touched.
+//! Helpers that the integration tests share: temporary workspaces, in which they run rocmrpm and
+//! other programs. They change nothing outside of the temporary folder.
 
-#![allow(dead_code, reason = "each test binary uses another part")]
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test's helpers may fail as the test may")]
+#![allow(dead_code, reason = "each test binary uses a different part")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests may panic and print")]
 
 use std::borrow::BorrowMut;
 use std::collections::BTreeMap;
@@ -20,9 +20,9 @@ mod ran;
 #[path = "../../crates/rocmrpm-core/src/sources/testserver.rs"]
 pub mod server;
 
-#[allow(unused_imports, reason = "each test binary uses another part")]
+#[allow(unused_imports, reason = "each test binary uses a different part")]
 pub use index::{Index, project, sdist};
-#[allow(unused_imports, reason = "each test binary uses another part")]
+#[allow(unused_imports, reason = "each test binary uses a different part")]
 pub use ran::{Ran, Running, processes_with, ran, wait_until};
 
 /// The folder of this repository.
@@ -46,27 +46,36 @@ A test.
 <{ changelog }>
 ";
 
-/// Definitions that the host builder brings for machines whose rpm lacks Fedora's.
-const FALLBACK_MACROS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/crates/rocmrpm-core/src/fallback.macros");
+/// The host builder's definitions for machines whose rpm lacks Fedora's macros.
+const FALLBACK_MACROS: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/crates/rocmrpm-core/src/fallback.macros");
 
 /// The first commit's date, in seconds since 1970: 2026-01-05 12:00 UTC.
 const FIRST_COMMIT: i64 = 1_767_614_400;
 
-/// A workspace in a temporary folder, and beside it a cache, a home folder, and a state folder.
-/// Removed when dropped.
+/// Returns the files and folders of this repository that are the source of its own package.
+pub fn own_sources() -> Vec<String> {
+    let pins = std::fs::read_to_string(Path::new(REPOSITORY).join("pins/stable.toml")).unwrap();
+    let pins: toml::Table = pins.parse().unwrap();
+    let paths = pins["rocmrpm"]["paths"].as_array().unwrap();
+    paths.iter().map(|path| path.as_str().unwrap().to_owned()).collect()
+}
+
+/// A workspace in a temporary folder, next to a cache, a home folder, and a state folder. Removed
+/// when dropped.
 pub struct Workspace {
     holder: tempfile::TempDir,
     environment: Environment,
     commits: AtomicI64,
 }
 
-/// What programs see of this machine.
+/// The parts of this machine that programs see.
 enum Environment {
-    /// Only PATH: no index, no git configuration, no home folder. Output names the temporary
-    /// folder `[HOLDER]`.
+    /// Only PATH: no index, no git configuration, no home folder. `[HOLDER]` replaces the temporary
+    /// folder in output.
     Isolated,
-    /// Everything, since builds need the machine's tools and its pip index; with the cache in
-    /// this folder, or in the temporary one.
+    /// Everything, because builds need the machine's tools and its pip index. The cache is in this
+    /// folder, or in the temporary one.
     Machine { cache: Option<PathBuf> },
 }
 
@@ -87,19 +96,19 @@ impl Workspace {
         Self::in_environment(Environment::Machine { cache: None }, temporary())
     }
 
-    /// Makes an empty folder, isolated.
+    /// Creates an empty folder, isolated.
     pub fn empty() -> Self {
         Self::isolated()
     }
 
-    /// Makes a workspace with `rocmrpm init`, isolated.
+    /// Creates a workspace with `rocmrpm init`, isolated.
     pub fn init() -> Self {
         let workspace = Self::isolated();
         workspace.run(&["init", "--name", "test"]).exits(0);
         workspace
     }
 
-    /// Makes a workspace of these files, isolated.
+    /// Creates a workspace from these files, isolated.
     pub fn with(files: &[(&str, &str)]) -> Self {
         let workspace = Self::isolated();
         for (path, text) in files {
@@ -108,8 +117,8 @@ impl Workspace {
         workspace
     }
 
-    /// Copies a committed workspace, such as `examples/quickstart`, or this repository's own for
-    /// an empty path; isolated. Its builds and its git history are not copied.
+    /// Copies a committed workspace, such as `examples/quickstart`, or this repository's own if the
+    /// path is empty; isolated. Does not copy its builds or its git history.
     pub fn copy_of(workspace: &str) -> Self {
         let copied = Self::isolated();
         copied.copy_from(&Path::new(REPOSITORY).join(workspace));
@@ -117,17 +126,30 @@ impl Workspace {
     }
 
     fn copy_from(&self, from: &Path) {
-        for name in
-            ["rocmrpm.toml", "upstreams.toml", "pins", "specs-templates", "mock-configs", "copr", "src"]
-        {
+        let workspace = [
+            "rocmrpm.toml",
+            "upstreams.toml",
+            "pins",
+            "specs-templates",
+            "mock-configs",
+            "copr",
+            "src",
+        ];
+        let own = from == Path::new(REPOSITORY);
+        for name in workspace {
             // The `src` of the repository is this program.
-            if from.join(name).exists() && (name != "src" || from != Path::new(REPOSITORY)) {
+            if from.join(name).exists() && !(own && name == "src") {
                 copy(&from.join(name), &self.path(name));
             }
         }
+        for name in own_sources().iter().filter(|_| own) {
+            copy_unless(&from.join(name), &self.path(name), |entry| {
+                entry.depth() == 1 && entry.file_name() == "build"
+            });
+        }
     }
 
-    /// Makes a workspace for the host without components.
+    /// Creates a workspace for the host without components.
     pub fn new() -> Self {
         let workspace = Self::on_machine();
         let rocm = "rocm-provider = \"host\"\n";
@@ -144,7 +166,7 @@ impl Workspace {
         workspace
     }
 
-    /// Makes a copy of `examples/quickstart` with these components alone.
+    /// Copies `examples/quickstart` with only these components.
     pub fn quickstart(components: &[&str]) -> Self {
         let workspace = Self::on_machine();
         copy(&quickstart_source(), &workspace.root());
@@ -169,27 +191,29 @@ impl Workspace {
         workspace
     }
 
-    /// Makes a copy of the small workspace of the laboratory, with what every workspace
-    /// has beside its components from the quickstart. It lies below the target folder, and
-    /// stays until the next run: a value that lives as long as a test program is not dropped.
+    /// Copies the laboratory's small workspace, and the shared files of every workspace from the
+    /// quickstart. The copy is below the target folder and stays until the next run, because a value
+    /// that lives as long as a test program is not dropped.
     pub fn small(name: &str) -> Self {
         let store = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let old = store.join(name);
         if old.exists() {
-            std::fs::remove_dir_all(&old).unwrap_or_else(|error| panic!("{}: {error}", old.display()));
+            std::fs::remove_dir_all(&old)
+                .unwrap_or_else(|error| panic!("{}: {error}", old.display()));
         }
         let holder = tempfile::Builder::new().prefix(name).rand_bytes(0).tempdir_in(store).unwrap();
         let workspace = Self::in_environment(Environment::Machine { cache: None }, holder);
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/laboratory/workspace");
         copy(&own, &workspace.root());
-        for shared in ["mock-configs/mock.cfg.tera", "mock-configs/rocm", "specs-templates/_shared"] {
+        for shared in ["mock-configs/mock.cfg.tera", "mock-configs/rocm", "specs-templates/_shared"]
+        {
             copy(&quickstart_source().join(shared), &workspace.root().join(shared));
         }
         workspace
     }
 
-    /// Uses a cache that such workspaces share, now and in later runs, so that large files are
-    /// downloaded once.
+    /// Uses a cache that these workspaces share across runs, so that large files are downloaded only
+    /// once.
     pub fn with_shared_cache(self) -> Self {
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rocmrpm-cache");
         Self { environment: Environment::Machine { cache: Some(cache) }, ..self }
@@ -200,7 +224,7 @@ impl Workspace {
         self.holder().join("workspace")
     }
 
-    /// Returns the temporary folder, which holds the workspace, the home folder, and the cache.
+    /// Returns the temporary folder, which contains the workspace, the home folder, and the cache.
     pub fn holder(&self) -> &Path {
         self.holder.path()
     }
@@ -234,7 +258,7 @@ impl Workspace {
         path
     }
 
-    /// Replaces a text that must be there in a file.
+    /// Replaces a text in a file, which must contain it.
     #[track_caller]
     pub fn replace(&self, path: &str, from: &str, to: &str) {
         let text = self.read(path);
@@ -242,8 +266,7 @@ impl Workspace {
         self.write(path, text.replace(from, to));
     }
 
-    /// Adds a component whose source is a folder with one file, with a template
-    /// made of these parts.
+    /// Adds a component with a template made of these parts. Its source is a folder with one file.
     pub fn component(&self, name: &str, parts: &Parts<'_>) {
         self.write(format!("src/{name}/hello"), "hello\n");
         self.pin(name, &format!("path = \"src/{name}\""));
@@ -286,7 +309,7 @@ impl Workspace {
         command
             .current_dir(self.root())
             .env("ROCMRPM_CACHE", self.cache())
-            // Some belong to the laboratory's user by then.
+            // By then, some workspaces belong to the laboratory's user.
             .env("ROCMRPM_TRUST", self.root())
             .env("XDG_STATE_HOME", self.holder().join("state"))
             .env_remove("SOURCE_DATE_EPOCH")
@@ -298,12 +321,12 @@ impl Workspace {
         self.outcome(self.command(args))
     }
 
-    /// Runs rocmrpm in the workspace, with the package index in this folder.
+    /// Runs rocmrpm in the workspace with this package index.
     pub fn run_with_index(&self, index: &Index, args: &[&str]) -> Ran {
         self.outcome(self.command(args).env("PIP_INDEX_URL", index.url()))
     }
 
-    /// Runs a command; the output of an isolated workspace names the temporary folder `[HOLDER]`.
+    /// Runs a command. In the output of an isolated workspace, `[HOLDER]` replaces the temporary folder.
     pub fn outcome(&self, mut command: impl BorrowMut<Command>) -> Ran {
         let ran = ran(command.borrow_mut());
         match self.environment {
@@ -316,7 +339,7 @@ impl Workspace {
         }
     }
 
-    /// Runs a line that the user is told to type, in the workspace.
+    /// Runs a command line from a help text in the workspace.
     pub fn shell(&self, line: &str) -> Ran {
         let mut command = Command::new("sh");
         command.args(["-c", line]);
@@ -324,20 +347,20 @@ impl Workspace {
         ran(&mut command)
     }
 
-    /// Runs `rocmrpm build` to its end.
+    /// Runs `rocmrpm build`.
     pub fn build(&self) -> Ran {
         self.run(&["build"])
     }
 
-    /// Returns `rocmrpm build` where ninja is hidden: builds look for programs in the
-    /// distribution's folders, whatever `PATH` says.
+    /// Returns `rocmrpm build` with ninja hidden: builds search the distribution's folders for
+    /// programs, regardless of `PATH`.
     pub fn build_without_ninja(&self) -> Command {
         let script = format!(
             "set -e\n[ ! -e /usr/bin/ninja ] || mount --bind /dev/null /usr/bin/ninja\n'{}' build",
             env!("CARGO_BIN_EXE_rocmrpm")
         );
         let mut command = Command::new("unshare");
-        // The mapping makes it work for ordinary users; root needs none.
+        // Ordinary users need the mapping; root does not.
         if !rustix::process::geteuid().is_root() {
             command.args(["--user", "--map-root-user"]);
         }
@@ -346,12 +369,12 @@ impl Workspace {
         command
     }
 
-    /// Starts `rocmrpm` with these arguments and leaves it running.
+    /// Starts `rocmrpm` with these arguments without waiting for it.
     pub fn start(&self, args: &[&str]) -> Running {
         self.start_with(args, |_| ())
     }
 
-    /// Starts `rocmrpm` with these arguments, settled further, and leaves it running.
+    /// Starts `rocmrpm` with these arguments and further settings without waiting for it.
     pub fn start_with(&self, args: &[&str], settle: impl FnOnce(&mut Command)) -> Running {
         let mut command = self.command(args);
         settle(&mut command);
@@ -359,8 +382,8 @@ impl Workspace {
         Running { child: Some(child) }
     }
 
-    /// Fails if there is anything of a component in the results or the repository,
-    /// or if anything lies about that was on its way there.
+    /// Fails if the results or the repository contain files of a component, or leftovers of an
+    /// unfinished replacement.
     #[track_caller]
     pub fn assert_nothing_of(&self, component: &str) {
         let mut stray = Vec::new();
@@ -369,7 +392,10 @@ impl Workspace {
                 let relative = entry.path().strip_prefix(self.built("")).unwrap();
                 let text = relative.to_string_lossy().into_owned();
                 let last = entry.file_name().to_string_lossy().into_owned();
-                if text.contains(component) || last.starts_with(".old-") || last.starts_with(".rocmrpm-0") {
+                if text.contains(component)
+                    || last.starts_with(".old-")
+                    || last.starts_with(".rocmrpm-0")
+                {
                     stray.push(text);
                 }
             }
@@ -377,8 +403,8 @@ impl Workspace {
         assert!(stray.is_empty(), "{stray:?}");
     }
 
-    /// Fails unless a component's results are whole: every file is there with the
-    /// digest that the record says, and nothing besides.
+    /// Fails unless a component's results are complete: every file has the digest in the record, and
+    /// there are no other files.
     #[track_caller]
     pub fn assert_whole(&self, component: &str) -> serde_json::Value {
         let dir = self.built("results").join(component);
@@ -391,9 +417,10 @@ impl Workspace {
             let schema = documents::check(&document).unwrap_or_default();
             assert!(schema.starts_with(&format!("rocmrpm/{name}/")), "{name}.json: `{schema}`");
         }
-        let mut expected = ["build.json", "inspection.json", "judgement.json", "logs", "times.json"]
-            .map(str::to_owned)
-            .to_vec();
+        let mut expected =
+            ["build.json", "inspection.json", "judgement.json", "logs", "times.json"]
+                .map(str::to_owned)
+                .to_vec();
         for output in record["outputs"].as_array().unwrap() {
             let file = output["file"].as_str().unwrap();
             let (digest, size) = Sha256::of_file(&dir.join(file)).unwrap();
@@ -412,16 +439,18 @@ impl Workspace {
     /// Returns every file of the workspace with its content, by path, without `.git`.
     pub fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let mut files = BTreeMap::new();
-        let entries =
-            walkdir::WalkDir::new(self.root()).into_iter().filter_entry(|e| e.file_name() != ".git");
+        let entries = walkdir::WalkDir::new(self.root())
+            .into_iter()
+            .filter_entry(|e| e.file_name() != ".git");
         for entry in entries.map(Result::unwrap).filter(|entry| entry.file_type().is_file()) {
-            let name = entry.path().strip_prefix(self.root()).unwrap().to_string_lossy().into_owned();
+            let name =
+                entry.path().strip_prefix(self.root()).unwrap().to_string_lossy().into_owned();
             files.insert(name, std::fs::read(entry.path()).unwrap());
         }
         files
     }
 
-    /// Returns every file outside of `build/`: only few commands may change them.
+    /// Returns every file outside of `build/`, which only a few commands may change.
     pub fn sources(&self) -> BTreeMap<String, Vec<u8>> {
         let mut files = self.files();
         files.retain(|name, _| !name.starts_with("build/"));
@@ -469,22 +498,26 @@ impl Workspace {
             self.git(&["init", "--quiet", "--initial-branch=main"]);
         }
         self.git(&["add", "--all"]);
-        self.git_at(&self.root(), FIRST_COMMIT + day * 86_400, &["commit", "--quiet", "--message", subject]);
+        self.git_at(
+            &self.root(),
+            FIRST_COMMIT + day * 86_400,
+            &["commit", "--quiet", "--message", subject],
+        );
     }
 }
 
-/// Makes a folder that is named as build roots and messages name it, without links.
+/// Creates a folder whose path contains no links, so that messages show the same path.
 fn temporary() -> tempfile::TempDir {
     let above = std::env::temp_dir().canonicalize().unwrap();
     tempfile::Builder::new().prefix("rocmrpm-test-").tempdir_in(above).unwrap()
 }
 
-/// Sections of a small template; what is empty is left out.
+/// Sections of a small template; empty sections have defaults.
 #[derive(Default, Clone, Copy)]
 pub struct Parts<'a> {
     /// `component.toml`.
     pub toml: &'a str,
-    /// Further lines of the preamble.
+    /// Additional lines of the preamble.
     pub preamble: &'a str,
     pub prep: &'a str,
     pub build: &'a str,
@@ -496,12 +529,20 @@ pub struct Parts<'a> {
 
 impl Parts<'_> {
     fn spec(&self, name: &str) -> String {
-        let or = |part: &str, usual: &str| if part.is_empty() { usual.to_owned() } else { part.to_owned() };
+        let or = |part: &str, usual: &str| {
+            if part.is_empty() { usual.to_owned() } else { part.to_owned() }
+        };
         let prep = or(self.prep, "%autosetup -p1 -n <{ source_dir }>");
-        let install =
-            or(self.install, &format!("install -Dpm 644 hello %{{buildroot}}%{{_datadir}}/{name}/hello"));
+        let install = or(
+            self.install,
+            &format!("install -Dpm 644 hello %{{buildroot}}%{{_datadir}}/{name}/hello"),
+        );
         let files = or(self.files, &format!("%{{_datadir}}/{name}"));
-        let clean = if self.clean.is_empty() { String::new() } else { format!("%clean\n{}\n\n", self.clean) };
+        let clean = if self.clean.is_empty() {
+            String::new()
+        } else {
+            format!("%clean\n{}\n\n", self.clean)
+        };
         let arch = if self.preamble.contains("# arch") { "" } else { "BuildArch:      noarch\n" };
         format!(
             "%global debug_package %{{nil}}\n\
@@ -516,7 +557,7 @@ impl Parts<'_> {
     }
 }
 
-/// Returns where a component's template lies.
+/// Returns the path of a component's template.
 pub fn template(name: &str) -> String {
     format!("specs-templates/{name}/{name}.spec.tera")
 }
@@ -526,9 +567,15 @@ fn quickstart_source() -> PathBuf {
 }
 
 pub fn copy(from: &Path, to: &Path) {
-    let unwanted =
-        |entry: &walkdir::DirEntry| entry.file_name() == "build" || entry.file_name() == "__pycache__";
-    for entry in walkdir::WalkDir::new(from).into_iter().filter_entry(|e| !unwanted(e)).map(Result::unwrap) {
+    copy_unless(from, to, |entry| {
+        entry.file_name() == "build" || entry.file_name() == "__pycache__"
+    });
+}
+
+fn copy_unless(from: &Path, to: &Path, unwanted: impl Fn(&walkdir::DirEntry) -> bool) {
+    for entry in
+        walkdir::WalkDir::new(from).into_iter().filter_entry(|e| !unwanted(e)).map(Result::unwrap)
+    {
         let below = entry.path().strip_prefix(from).unwrap();
         let target = if below.as_os_str().is_empty() { to.to_owned() } else { to.join(below) };
         if entry.file_type().is_dir() {
@@ -541,7 +588,8 @@ pub fn copy(from: &Path, to: &Path) {
 
 /// Returns the names of a folder's entries, sorted.
 pub fn names_in(dir: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
+    let entries =
+        std::fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
     let mut names: Vec<String> =
         entries.map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
     names.sort();
@@ -552,7 +600,7 @@ pub fn text_of(value: &serde_json::Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Returns what `rpmspec` prints for a spec, with the macros that the host builder adds.
+/// Returns the output of `rpmspec` for a spec with the host builder's macros.
 #[track_caller]
 pub fn rpmspec(spec: &Path, args: &[&str]) -> String {
     static MACROS: OnceLock<String> = OnceLock::new();
@@ -569,13 +617,13 @@ pub fn rpmspec(spec: &Path, args: &[&str]) -> String {
     command.arg("--macros").arg(macros).args(["--define", "dist .fc43"]);
     let ran = ran(command.args(args).arg(spec).env("LC_ALL", "C.UTF-8"));
     ran.exits(0);
-    // rpmspec reports some mistakes, such as a bad changelog, without failing.
+    // rpmspec reports some errors, such as a bad changelog, without failing.
     assert_eq!(ran.stderr, "", "rpmspec {}", spec.display());
     ran.stdout
 }
 
-/// Compares a text with the file of this name in `tests/golden/`; writes that file
-/// where `UPDATE_GOLDEN` is set.
+/// Compares a text with the file of this name in `tests/golden/`; writes that file if
+/// `UPDATE_GOLDEN` is set.
 #[track_caller]
 pub fn golden(name: &str, actual: &str) {
     let path = Path::new(REPOSITORY).join("tests/golden").join(name);
@@ -583,7 +631,12 @@ pub fn golden(name: &str, actual: &str) {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, actual).unwrap();
     }
-    let wanted = std::fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("{error}\nUPDATE_GOLDEN=1 cargo test writes it"));
-    similar_asserts::assert_eq!(wanted, actual, "{name}: UPDATE_GOLDEN=1 cargo test accepts the change");
+    let wanted = std::fs::read_to_string(&path).unwrap_or_else(|error| {
+        panic!("{error}\nhelp: run `UPDATE_GOLDEN=1 cargo test` to write it")
+    });
+    similar_asserts::assert_eq!(
+        wanted,
+        actual,
+        "{name}: run `UPDATE_GOLDEN=1 cargo test` to accept the change"
+    );
 }

@@ -1,11 +1,11 @@
-//! What a command printed and how it ended, and a command that is still running.
+//! The output and exit of a finished command, and commands that are still running.
 
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use super::documents;
 
-/// How a command ended and what it wrote.
+/// The exit and output of a command.
 #[derive(Debug)]
 pub struct Ran {
     /// `None` if a signal ended it.
@@ -22,29 +22,29 @@ impl Ran {
         self
     }
 
-    /// Fails unless stderr holds each of these.
+    /// Fails unless stderr contains each of these.
     #[track_caller]
     pub fn says<S: AsRef<str>>(&self, parts: impl IntoIterator<Item = S>) -> &Self {
         for part in parts {
             let part = part.as_ref();
-            assert!(self.stderr.contains(part), "stderr lacks: {part}\n{self}");
+            assert!(self.stderr.contains(part), "not in stderr: {part}\n{self}");
         }
         self
     }
 
-    /// Fails if stderr holds this.
+    /// Fails if stderr contains this.
     #[track_caller]
     pub fn never_says(&self, part: &str) -> &Self {
-        assert!(!self.stderr.contains(part), "stderr has: {part}\n{self}");
+        assert!(!self.stderr.contains(part), "unexpected in stderr: {part}\n{self}");
         self
     }
 
-    /// Fails unless stdout holds each of these.
+    /// Fails unless stdout contains each of these.
     #[track_caller]
     pub fn prints<S: AsRef<str>>(&self, parts: impl IntoIterator<Item = S>) -> &Self {
         for part in parts {
             let part = part.as_ref();
-            assert!(self.stdout.contains(part), "stdout lacks: {part}\n{self}");
+            assert!(self.stdout.contains(part), "not in stdout: {part}\n{self}");
         }
         self
     }
@@ -54,7 +54,7 @@ impl Ran {
     pub fn help(&self, what: &str) -> String {
         let start = format!("help: {what}: ");
         let line = self.stderr.lines().find_map(|line| line.strip_prefix(&start));
-        line.unwrap_or_else(|| panic!("no help {what}\n{self}")).to_owned()
+        line.unwrap_or_else(|| panic!("no `help: {what}: ` in stderr\n{self}")).to_owned()
     }
 
     /// Reads stdout as JSON.
@@ -75,7 +75,11 @@ impl Ran {
 impl Ran {
     fn of(output: std::process::Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        Self { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+        Self {
+            code: output.status.code(),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        }
     }
 }
 
@@ -85,13 +89,13 @@ impl std::fmt::Display for Ran {
     }
 }
 
-/// Runs a command to its end; its output is shown if the test fails. A JSON document on stdout is
-/// checked against its schema.
+/// Runs a command, and prints its output, which is shown if the test fails. Validates a JSON document
+/// on stdout against its schema.
 pub fn ran(command: &mut Command) -> Ran {
     let program = command.get_program().to_string_lossy().into_owned();
-    let output = command
-        .output()
-        .unwrap_or_else(|error| panic!("{program}: {error}; {}", rocmrpm::process::install_help(&program)));
+    let output = command.output().unwrap_or_else(|error| {
+        panic!("{program}: {error}; {}", rocmrpm::process::install_help(&program))
+    });
     let ran = Ran::of(output);
     println!("$ {program} {:?}\n{ran}\n", command.get_args().collect::<Vec<_>>());
     documents::check_text(&ran.stdout);
@@ -110,7 +114,7 @@ impl Running {
         assert!(sent.success());
     }
 
-    /// Waits for its end.
+    /// Waits until it exits.
     pub fn finish(mut self) -> Ran {
         let output = self.child.take().unwrap().wait_with_output().unwrap();
         let ran = Ran::of(output);
@@ -129,17 +133,17 @@ impl Drop for Running {
     }
 }
 
-/// Waits until something is so; fails after half a minute.
+/// Waits until a condition holds; fails after half a minute.
 #[track_caller]
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {
-        assert!(started.elapsed() < Duration::from_secs(30), "waited in vain until {what}");
+        assert!(started.elapsed() < Duration::from_secs(30), "timed out waiting until {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// Returns the ids of processes that have this among their arguments.
+/// Returns the IDs of processes with this argument.
 pub fn processes_with(argument: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {

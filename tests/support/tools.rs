@@ -1,16 +1,15 @@
-//! Python tools in virtual environments that tests share and that stay between runs.
-//! They come from the index that this machine's pip is configured with, once. Not what
-//! they are asked.
+//! Installs Python tools into virtual environments that tests share and that remain between runs.
+//! They come from the index configured for this machine's pip.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
-#![allow(clippy::unwrap_used, reason = "a test's helpers may fail as the test may")]
+#![allow(dead_code, reason = "each test file uses a different part")]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use rocmrpm::process::Command;
 
-/// The Python of the distribution, whose `venv` has the distribution's own pip.
+/// The distribution's Python, whose `venv` installs the distribution's own pip.
 pub(crate) const PYTHON: &str = "/usr/bin/python3";
 
 /// Returns one of the programs of tools.txt: pip (the newest), uv, twine, auditwheel,
@@ -19,13 +18,13 @@ pub(crate) fn tool(name: &str) -> Command {
     static TOOLS: OnceLock<PathBuf> = OnceLock::new();
     let environment = TOOLS.get_or_init(|| environment("python-tools", include_str!("tools.txt")));
     let program = environment.join("bin").join(name);
-    assert!(program.exists(), "tools.txt brings no program {name}");
+    assert!(program.exists(), "tools.txt installs no program {name}");
     alone(Command::new(program.to_str().unwrap())).runs_code_of_tests()
 }
 
-/// Returns a virtual environment with these requirements, all with exact versions, below
-/// the target folder. It is made once: whoever comes while that goes on waits, and what
-/// was not finished, or has other versions, is made again.
+/// Returns a virtual environment below the target folder with these requirements, all with exact
+/// versions. Creates it once, while other callers wait; replaces one that is incomplete or has
+/// other versions.
 pub(crate) fn environment(name: &str, requirements: &str) -> PathBuf {
     let store = Path::new(env!("CARGO_TARGET_TMPDIR"));
     fs_err::create_dir_all(store).unwrap();
@@ -42,18 +41,20 @@ pub(crate) fn environment(name: &str, requirements: &str) -> PathBuf {
     new_environment(&dir);
     let list = dir.join("requirements.txt");
     fs_err::write(&list, requirements).unwrap();
-    // Which index it is, pip's own configuration says.
+    // pip's own configuration selects the index.
     Command::new(dir.join("bin/python").to_str().unwrap())
         .args(["-m", "pip", "--disable-pip-version-check", "install", "--quiet", "-r"])
         .arg(&list)
         .cwd("/")
         .output()
-        .unwrap_or_else(|error| panic!("{name} cannot be had from the pip index of this machine: {error}"));
+        .unwrap_or_else(|error| {
+            panic!("cannot install {name} from this machine's pip index: {error}")
+        });
     fs_err::write(&complete, requirements).unwrap();
     dir
 }
 
-/// Makes an empty virtual environment, which has the distribution's pip.
+/// Creates an empty virtual environment with the distribution's pip.
 pub(crate) fn new_environment(dir: &Path) {
     Command::new(PYTHON)
         .args(["-m", "venv"])
@@ -63,12 +64,12 @@ pub(crate) fn new_environment(dir: &Path) {
         .expect("a virtual environment needs Debian's package python3-venv, or Fedora's python3");
 }
 
-/// Takes away what a user's settings tell pip, uv and Python.
+/// Removes the user's settings for pip, uv and Python.
 pub(crate) fn alone(mut command: Command) -> Command {
     let theirs = ["PIP_", "UV_", "PYTHON", "VIRTUAL_ENV", "TWINE_"];
-    // Where uv looks for settings besides a project's own; there are none.
+    // A folder without settings for uv.
     let nowhere = env!("CARGO_TARGET_TMPDIR");
-    // Servers of the tests are on this machine.
+    // The tests' servers are on this machine.
     let ours = [
         ("PIP_CONFIG_FILE", "/dev/null"),
         ("PIP_DISABLE_PIP_VERSION_CHECK", "1"),
@@ -90,7 +91,7 @@ pub(crate) fn alone(mut command: Command) -> Command {
     ours.into_iter().fold(command, |command, (name, value)| command.env(name, value))
 }
 
-/// Fails unless all tools that judge wheels take this one: twine, auditwheel, wheel,
+/// Fails unless all tools that check wheels accept this one: twine, auditwheel, wheel,
 /// check-wheel-contents. Returns the platform tag that auditwheel would give it.
 #[track_caller]
 pub(crate) fn assert_accepted(wheel: &Path) -> Option<String> {
@@ -99,17 +100,21 @@ pub(crate) fn assert_accepted(wheel: &Path) -> Option<String> {
         command.output().unwrap_or_else(|error| panic!("{line}: {error}"))
     };
     let dir = tempfile::tempdir().unwrap();
-    let said = run(tool("twine").args(["check", "--strict"]).arg(wheel));
-    assert!(String::from_utf8_lossy(&said).contains("PASSED"), "{}", String::from_utf8_lossy(&said));
+    let stdout = run(tool("twine").args(["check", "--strict"]).arg(wheel));
+    assert!(
+        String::from_utf8_lossy(&stdout).contains("PASSED"),
+        "{}",
+        String::from_utf8_lossy(&stdout)
+    );
     run(tool("wheel").args(["unpack", "--dest"]).arg(dir.path()).arg(wheel));
     run(tool("check-wheel-contents").arg("--no-config").arg(wheel));
-    // It shows wheels for a platform alone.
+    // auditwheel only supports platform wheels.
     if wheel.to_string_lossy().ends_with("-any.whl") {
         return None;
     }
-    let said = run(tool("auditwheel").arg("show").arg(wheel));
-    let said = String::from_utf8_lossy(&said).split_whitespace().collect::<Vec<_>>().join(" ");
-    let tag = said.split_once("is consistent with the following platform tag: \"");
+    let stdout = run(tool("auditwheel").arg("show").arg(wheel));
+    let text = String::from_utf8_lossy(&stdout).split_whitespace().collect::<Vec<_>>().join(" ");
+    let tag = text.split_once("is consistent with the following platform tag: \"");
     let tag = tag.and_then(|(_, rest)| rest.split_once('"'));
-    Some(tag.unwrap_or_else(|| panic!("{said}")).0.to_owned())
+    Some(tag.unwrap_or_else(|| panic!("{text}")).0.to_owned())
 }

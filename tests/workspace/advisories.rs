@@ -16,7 +16,8 @@ fn root() -> &'static Path {
 }
 
 fn database() -> Database {
-    let dir = std::env::var_os("ROCMRPM_ADVISORY_DB").map_or(root().join("tools/advisories"), PathBuf::from);
+    let dir = std::env::var_os("ROCMRPM_ADVISORY_DB")
+        .map_or(root().join("tools/advisories"), PathBuf::from);
     Database::open(&dir).unwrap_or_else(|error| panic!("cannot read {}: {error}", dir.display()))
 }
 
@@ -32,11 +33,14 @@ fn affected(database: &Database, lock: &Lockfile) -> Vec<String> {
         ..report::Settings::default()
     };
     let report = Report::generate(database, lock, &settings);
-    let vulnerabilities =
-        report.vulnerabilities.list.iter().map(|found| (found.advisory.id.to_string(), &found.package));
+    let vulnerabilities = report
+        .vulnerabilities
+        .list
+        .iter()
+        .map(|found| (found.advisory.id.to_string(), &found.package));
     let warnings = report.warnings.values().flatten();
-    let warnings =
-        warnings.filter_map(|found| Some((found.advisory.as_ref()?.id.to_string(), &found.package)));
+    let warnings = warnings
+        .filter_map(|found| Some((found.advisory.as_ref()?.id.to_string(), &found.package)));
     vulnerabilities
         .chain(warnings)
         .filter(|(id, _)| ACCEPTED.iter().all(|(accepted, _)| accepted != id))

@@ -1,6 +1,5 @@
-//! What bad input gets: each mistake's exit code and message, that nothing half-made
-//! is left, and that the next run goes on once it is fixed. Offline; needs rpmbuild,
-//! createrepo_c, curl and unshare.
+//! Bad input: the exit code and message of each mistake, that no partial output is left, and that
+//! the next run succeeds once it is fixed. Offline; needs rpmbuild, createrepo_c, curl and unshare.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +9,7 @@ use crate::support::server::{Reply, Seen, TestServer};
 use crate::support::{Parts, Ran, Workspace, names_in, ran, template};
 use rocmrpm::digest::Sha256;
 
-/// Returns a gzipped archive with `demo-1.0/hello` and so many incompressible bytes.
+/// Returns a gzipped archive with `demo-1.0/hello` and this number of incompressible bytes.
 fn archive(bytes: usize) -> Vec<u8> {
     let mut state = 1_u64;
     let noise = std::iter::repeat_with(|| {
@@ -36,7 +35,7 @@ fn with(parts: &Parts<'_>) -> Workspace {
     workspace
 }
 
-/// Pins `demo` to a file that the workspace holds, with this digest.
+/// Pins `demo` to a new file in the workspace, with this digest.
 fn pin_file(workspace: &Workspace, name: &str, content: &[u8], digest: Sha256) -> String {
     let file = workspace.write(format!("files/{name}"), content);
     let url = format!("file://{}", file.display());
@@ -44,7 +43,7 @@ fn pin_file(workspace: &Workspace, name: &str, content: &[u8], digest: Sha256) -
     url
 }
 
-/// Fails unless a build changed nothing but `build/`, and there only logs.
+/// Fails unless a build changed only `build/`, and there only logs.
 #[track_caller]
 fn build_fails(workspace: &Workspace, code: i32) -> Ran {
     let before = workspace.sources();
@@ -63,7 +62,7 @@ fn build_succeeds(workspace: &Workspace) {
 }
 
 #[test]
-fn a_wrong_digest_is_refused_with_both_values() {
+fn rejects_wrong_digest_with_both_values() {
     let workspace = with(&Parts::default());
     let content = archive(10);
     let (wrong, right) = (Sha256::of_bytes("another file"), Sha256::of_bytes(&content));
@@ -79,7 +78,7 @@ fn a_wrong_digest_is_refused_with_both_values() {
 }
 
 #[test]
-fn a_download_that_breaks_off_is_gone_on_with() {
+fn resumes_an_interrupted_download() {
     let workspace = with(&Parts::default());
     let content = archive(200_000);
     let half = content.len() / 2;
@@ -91,18 +90,20 @@ fn a_download_that_breaks_off_is_gone_on_with() {
     let (url, digest) = (server.url("/demo-1.0.tar.gz"), Sha256::of_bytes(&content));
     workspace.pin("demo", &format!("url = \"{url}\"\nsha256 = \"{digest}\""));
     build_fails(&workspace, 30).says([
-        format!("the download of {url} broke off after {half} bytes"),
+        format!("the download of {url} was interrupted after {half} bytes"),
         "help: run the same command again to resume".into(),
     ]);
     build_succeeds(&workspace);
-    let offset =
-        |asked: &Seen| asked.header("range")?.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok();
-    let offsets: Vec<usize> = server.seen().iter().map(|asked| offset(asked).unwrap_or(0)).collect();
+    let offset = |asked: &Seen| {
+        asked.header("range")?.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok()
+    };
+    let offsets: Vec<usize> =
+        server.seen().iter().map(|asked| offset(asked).unwrap_or(0)).collect();
     assert_eq!(offsets, [0, half]);
 }
 
 #[test]
-fn a_web_page_in_place_of_an_archive_is_refused() {
+fn rejects_a_web_page_instead_of_an_archive() {
     let workspace = with(&Parts::default());
     let page = b"<!DOCTYPE html><title>Log in</title>";
     let url = pin_file(&workspace, "demo-1.0.tar.gz", page, Sha256::of_bytes(page));
@@ -120,18 +121,19 @@ fn a_web_page_in_place_of_an_archive_is_refused() {
 }
 
 #[test]
-fn a_pin_without_digest_is_refused_with_the_command_that_records_it() {
+fn rejects_a_pin_without_digest() {
     let workspace = with(&Parts::default());
     let content = archive(10);
     let url = pin_file(&workspace, "demo-1.0.tar.gz", &content, Sha256::of_bytes(&content));
     workspace.pin("demo", &format!("url = \"{url}\""));
-    build_fails(&workspace, 3).says(["the pin of `demo` 1.0 has no sha256", "help: `rocmrpm lock`"]);
+    build_fails(&workspace, 3)
+        .says(["the pin of `demo` 1.0 has no sha256", "help: run `rocmrpm lock`"]);
     workspace.run(&["lock"]).exits(0);
     build_succeeds(&workspace);
 }
 
 #[test]
-fn an_undefined_variable_shows_its_place() {
+fn undefined_variable_shows_its_location() {
     let workspace = with(&Parts { build: "make <{ no_such_thing }>", ..Parts::default() });
     build_fails(&workspace, 3).says([
         "no_such_thing",
@@ -143,7 +145,7 @@ fn an_undefined_variable_shows_its_place() {
 }
 
 #[test]
-fn a_spec_that_rpm_rejects_shows_the_line() {
+fn rejected_spec_shows_the_line() {
     let workspace = with(&Parts { preamble: "Nmae: demo", ..Parts::default() });
     let ran = build_fails(&workspace, 3);
     ran.says([
@@ -151,7 +153,7 @@ fn a_spec_that_rpm_rejects_shows_the_line() {
         "demo.spec:10:1",
         "Nmae: demo",
         "Unknown tag",
-        "this file is rendered; edit its template",
+        "edit the template; this file is generated",
     ])
     .never_says("to look around");
     workspace.replace(&template("demo"), "Nmae: demo", "");
@@ -159,21 +161,21 @@ fn a_spec_that_rpm_rejects_shows_the_line() {
 }
 
 #[test]
-fn a_failed_build_names_phase_lines_cause_log_and_runnable_commands() {
+fn failed_build_shows_phase_lines_cause_log_and_commands() {
     let build = "echo before; echo 'x.hip:1:10: fatal error: hip/hip_runtime.h: No such file or directory' >&2\nexit 1";
     let workspace = with(&Parts { build, ..Parts::default() });
     let failed = build_fails(&workspace, 10);
     failed.says([
         "`demo` failed in %build: HIP's headers are not installed",
         "    x.hip:1:10: fatal error: hip/hip_runtime.h",
-        "help: BuildRequires: rocm-hip-devel (Fedora); `apt-get install libamdhip64-dev` (Debian)",
+        "help: add `BuildRequires: rocm-hip-devel` (Fedora); run `apt-get install libamdhip64-dev` (Debian)",
     ]);
     failed.never_says("Executing(%prep)");
-    let log = std::fs::read_to_string(failed.help("the whole log")).unwrap();
+    let log = std::fs::read_to_string(failed.help("full log")).unwrap();
     assert!(log.contains("hip/hip_runtime.h"), "{log}");
-    let enter = failed.help("to look around in the build root");
+    let enter = failed.help("open a shell in the build root");
     workspace.shell(&format!("{enter} -- ls demo-1.0/hello")).exits(0);
-    let retry = failed.help("to try again");
+    let retry = failed.help("retry");
     workspace.shell(&retry).exits(10).says(["HIP's headers are not installed"]);
     workspace.replace(&template("demo"), "exit 1", "exit 0");
     workspace.shell(&retry).exits(0).says(["Built demo"]);
@@ -181,7 +183,7 @@ fn a_failed_build_names_phase_lines_cause_log_and_runnable_commands() {
 }
 
 #[test]
-fn each_phase_of_a_failed_build_is_named() {
+fn failed_build_names_its_phase() {
     let prep = Parts { prep: "%autosetup -n elsewhere", ..Parts::default() };
     let check = Parts { check: "echo 'test_a failed: 1 != 2'\nfalse", ..Parts::default() };
     let more = "install -Dpm 644 hello %{buildroot}%{_datadir}/demo/hello\n\
@@ -194,21 +196,24 @@ fn each_phase_of_a_failed_build_is_named() {
             &[
                 "`demo` failed in %prep: the source unpacks to another folder than the spec expects",
                 "elsewhere",
-                "help: name the folder with `-n`",
+                "help: set the folder with `-n`",
             ],
         ),
         (check, &["`demo` failed in %check", "    test_a failed: 1 != 2"]),
         (
             unpackaged,
             &[
-                "`demo` failed in %files: files were installed that no %files section lists",
+                "`demo` failed in %files: no %files section lists these installed files",
                 "/usr/share/forgotten",
                 "help: list them in %files, or remove them in %install",
             ],
         ),
         (
             absent,
-            &["`demo` failed in %files: %files lists a file that was not installed", "/usr/share/absent"],
+            &[
+                "`demo` failed in %files: %files lists files that were not installed",
+                "/usr/share/absent",
+            ],
         ),
     ];
     let workspace = with(&Parts::default());
@@ -221,31 +226,33 @@ fn each_phase_of_a_failed_build_is_named() {
 }
 
 #[test]
-fn a_patch_that_does_not_apply_is_named() {
+fn names_a_patch_that_does_not_apply() {
     let workspace = with(&Parts::default());
     let patch = "--- a/hello\n+++ b/hello\n@@ -1 +1 @@\n-good bye\n+farewell\n";
     let path = workspace.write("specs-templates/demo/0001-farewell.patch", patch);
     build_fails(&workspace, 10).says([
         "`demo` failed in %prep: a patch does not apply to this version",
         "0001-farewell.patch",
-        "help: `rocmrpm patch status` tells which hunk",
+        "help: run `rocmrpm patch status` to see the hunk",
     ]);
     std::fs::write(path, patch.replace("good bye", "hello")).unwrap();
     build_succeeds(&workspace);
 }
 
-/// Returns a folder with links to every program of /usr/bin but these.
+/// Returns a folder with links to every program of /usr/bin except these.
 fn programs_without(workspace: &Workspace, absent: &[&str]) -> std::path::PathBuf {
     let dir = workspace.cache().join("../bin");
     std::fs::create_dir_all(&dir).unwrap();
-    for name in names_in(Path::new("/usr/bin")).iter().filter(|name| !absent.contains(&name.as_str())) {
+    for name in
+        names_in(Path::new("/usr/bin")).iter().filter(|name| !absent.contains(&name.as_str()))
+    {
         std::os::unix::fs::symlink(Path::new("/usr/bin").join(name), dir.join(name)).unwrap();
     }
     dir
 }
 
 #[test]
-fn a_missing_tool_is_named_with_its_packages() {
+fn names_a_missing_tool_with_its_packages() {
     let cases = [
         ("createrepo_c", "`dnf install createrepo_c`", "`apt-get install createrepo-c`"),
         ("rpmbuild", "`dnf install rpm-build`", "`apt-get install rpm`"),
@@ -268,16 +275,17 @@ fn a_missing_tool_is_named_with_its_packages() {
 }
 
 #[test]
-fn a_missing_build_requirement_is_named() {
-    // Where the machine's packages are RPMs, rpm itself knows what is missing.
+fn names_a_missing_build_requirement() {
+    // On machines with RPMs, rpm itself reports what is missing.
     let debian = Path::new("/var/lib/dpkg/status").exists();
     let requirement = if debian { "ninja-build" } else { "no-such-package" };
-    let workspace = with(&Parts { preamble: &format!("BuildRequires: {requirement}"), ..Parts::default() });
+    let workspace =
+        with(&Parts { preamble: &format!("BuildRequires: {requirement}"), ..Parts::default() });
     let ran = ran(&mut workspace.build_without_ninja());
     if debian {
         ran.exits(40).says([
-            "`demo` requires what this machine lacks: ninja-build",
-            "help: `apt-get install ninja-build`",
+            "BuildRequires of `demo` are not installed: ninja-build",
+            "help: run `apt-get install ninja-build`",
         ]);
     } else {
         ran.exits(10).says(["`demo` failed in BuildRequires", "no-such-package is needed by"]);
@@ -288,8 +296,8 @@ fn a_missing_build_requirement_is_named() {
 }
 
 #[test]
-fn a_component_that_cannot_be_read_is_named() {
-    // Permissions do not stop root, so the file is something else here.
+fn names_an_unreadable_component() {
+    // Permissions do not stop root, so the file is replaced by a folder.
     let workspace = with(&Parts::default());
     let file = workspace.path("specs-templates/demo/component.toml");
     std::fs::remove_file(&file).unwrap();
@@ -304,7 +312,7 @@ fn a_component_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn a_build_folder_that_cannot_be_made_is_named() {
+fn names_a_build_folder_that_cannot_be_created() {
     let workspace = with(&Parts::default());
     let file = workspace.write("build", "not a folder");
     let ran = workspace.build();
@@ -314,22 +322,24 @@ fn a_build_folder_that_cannot_be_made_is_named() {
 }
 
 #[test]
-fn a_path_that_rpm_cannot_work_in_is_refused() {
+fn rejects_a_path_that_rpm_cannot_use() {
     let workspace = with(&Parts::default());
     let moved = workspace.cache().join("../with space");
     std::fs::create_dir_all(moved.parent().unwrap()).unwrap();
     std::fs::create_dir_all(workspace.cache()).unwrap();
     std::fs::rename(workspace.root(), &moved).unwrap();
     std::fs::create_dir(workspace.root()).unwrap();
-    let ran = ran(workspace.command(&["-C", &moved.to_string_lossy(), "build"]).env("ROCMRPM_TRUST", &moved));
-    ran.exits(20).says(["the path has a space", "help: move the workspace to a folder"]);
+    let ran = ran(workspace
+        .command(&["-C", &moved.to_string_lossy(), "build"])
+        .env("ROCMRPM_TRUST", &moved));
+    ran.exits(20).says(["the path contains a space", "help: move the workspace to a folder"]);
     std::fs::remove_dir(workspace.root()).unwrap();
     std::fs::rename(&moved, workspace.root()).unwrap();
     build_succeeds(&workspace);
 }
 
-/// Builds twice in a mount namespace where `build/host` is a file system with so many
-/// kilobytes of space, the second time with more.
+/// Builds twice in a mount namespace where `build/host` is a file system with this many free
+/// kilobytes, the second time with more.
 fn on_a_full_disk(workspace: &Workspace, kilobytes: u64, expected: &[&str]) {
     std::fs::create_dir_all(workspace.built("")).unwrap();
     let rocmrpm = env!("CARGO_BIN_EXE_rocmrpm");
@@ -344,7 +354,7 @@ fn on_a_full_disk(workspace: &Workspace, kilobytes: u64, expected: &[&str]) {
          ls build/host/results/demo/build.json\n"
     );
     let mut command = Command::new("unshare");
-    // The mapping makes it work for ordinary users; root needs none.
+    // The mapping makes it work for ordinary users; root does not need it.
     if !rustix::process::geteuid().is_root() {
         command.args(["--user", "--map-root-user"]);
     }
@@ -358,7 +368,7 @@ fn on_a_full_disk(workspace: &Workspace, kilobytes: u64, expected: &[&str]) {
 const NO_SPACE: &str = "free some space and run the same command again to resume";
 
 #[test]
-fn a_full_disk_while_the_source_is_copied() {
+fn reports_a_full_disk_while_copying_the_source() {
     let workspace = with(&Parts::default());
     let content = archive(1_000_000);
     pin_file(&workspace, "demo-1.0.tar.gz", &content, Sha256::of_bytes(&content));
@@ -366,13 +376,13 @@ fn a_full_disk_while_the_source_is_copied() {
 }
 
 #[test]
-fn a_full_disk_during_the_build() {
+fn reports_a_full_disk_during_the_build() {
     let workspace = with(&Parts { build: "head -c 20000000 /dev/zero > big", ..Parts::default() });
     on_a_full_disk(&workspace, 4000, &["`demo` failed in %build: the disk is full", NO_SPACE]);
 }
 
 #[test]
-fn a_full_disk_while_the_results_are_stored() {
+fn reports_a_full_disk_while_storing_results() {
     // %clean runs when the packages are written.
     let clean = "rm -rf %{_sourcedir}/* %{_specdir}/* %{_builddir}/*\n\
                  head -c 20000000 /dev/zero > %{_tmppath}/big 2>/dev/null || :";
@@ -381,7 +391,7 @@ fn a_full_disk_while_the_results_are_stored() {
 }
 
 #[test]
-fn a_source_folder_that_leads_out_of_the_workspace_is_refused() {
+fn rejects_a_source_folder_outside_the_workspace() {
     let workspace = with(&Parts::default());
     let outside = tempfile::tempdir().unwrap();
     std::fs::write(outside.path().join("hello"), "hello\n").unwrap();

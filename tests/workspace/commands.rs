@@ -1,5 +1,5 @@
-//! Every command as a user meets it: what it writes to which stream, its exit code,
-//! what it leaves behind when it refuses.
+//! Every command as users see it: its output on each stream, its exit code, and what it leaves
+//! behind when it fails.
 
 use crate::support::{Index, Workspace, golden, project, rpmspec, sdist};
 
@@ -48,7 +48,7 @@ fn with_source() -> Workspace {
     workspace
 }
 
-/// Returns the same workspace with the component `hello` added.
+/// Returns the same workspace with the component `hello`.
 fn with_hello() -> Workspace {
     let workspace = with_source();
     workspace.run(&["add", "hello", "--path", "src/hello", "--version", "1.0"]).exits(0);
@@ -56,12 +56,15 @@ fn with_hello() -> Workspace {
 }
 
 #[test]
-fn help_is_data_and_as_it_was() {
+fn help_goes_to_stdout_and_matches_the_golden_file() {
     let workspace = Workspace::empty();
     let mut all = workspace.run(&["--help"]).exits(0).stdout.clone();
     for command in COMMANDS {
         let words: Vec<&str> = command.split(' ').chain(["--help"]).collect();
-        assert!(all.contains(&format!("\n  {} ", words[words.len() - 2])), "{command} is not in the list");
+        assert!(
+            all.contains(&format!("\n  {} ", words[words.len() - 2])),
+            "{command} is not in the list"
+        );
         let ran = workspace.run(&words);
         ran.exits(0);
         assert_eq!(ran.stderr, "", "{command}");
@@ -71,16 +74,16 @@ fn help_is_data_and_as_it_was() {
 }
 
 #[test]
-fn the_version_is_told() {
+fn prints_the_version() {
     let ran = Workspace::empty().run(&["--version"]);
     ran.exits(0);
     assert_eq!(ran.stdout, concat!("rocmrpm ", env!("CARGO_PKG_VERSION"), "\n"));
 }
 
 #[test]
-fn misuse_exits_with_2_and_leaves_stdout_alone() {
+fn misuse_exits_with_2_and_prints_nothing_to_stdout() {
     let workspace = Workspace::init();
-    for (args, said) in [
+    for (args, message) in [
         (&[][..], "Usage: rocmrpm"),
         (&["plna"], "'plan'"),
         (&["plan", "--jsno"], "'--json'"),
@@ -96,30 +99,13 @@ fn misuse_exits_with_2_and_leaves_stdout_alone() {
         (&["build", "--color", "blue"], "always"),
     ] {
         let ran = workspace.run(args);
-        ran.exits(2).says([said]);
+        ran.exits(2).says([message]);
         assert_eq!(ran.stdout, "", "{args:?}");
     }
 }
 
 #[test]
-fn completions_are_scripts_of_their_shell() {
-    let workspace = Workspace::empty();
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let ran = workspace.run(&["completions", shell]);
-        ran.exits(0);
-        assert_eq!(ran.stderr, "", "{shell}");
-        for word in COMMANDS.iter().flat_map(|command| command.split(' ')) {
-            assert!(ran.stdout.contains(word), "{shell}: {word}");
-        }
-    }
-    workspace.write("complete.bash", &workspace.run(&["completions", "bash"]).stdout);
-    let check =
-        rocmrpm::process::Command::new("bash").args(["-c", ". ./complete.bash && complete -p rocmrpm"]);
-    assert!(check.cwd(workspace.root()).text().unwrap().contains("rocmrpm"));
-}
-
-#[test]
-fn a_reader_that_went_away_is_no_error() {
+fn closed_pipe_is_not_an_error() {
     let workspace = with_hello();
     for args in ["completions bash", "--help", "plan --json", "doctor"] {
         let script = format!(
@@ -132,13 +118,17 @@ fn a_reader_that_went_away_is_no_error() {
             .env("ROCMRPM_CACHE", workspace.holder().join("cache"))
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && !said.contains("error"), "{args}: {}\n{said}", output.status);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success() && !stderr.contains("error"),
+            "{args}: {}\n{stderr}",
+            output.status
+        );
     }
 }
 
 #[test]
-fn colours_only_where_they_are_wanted() {
+fn uses_colors_only_if_wanted() {
     let workspace = with_hello();
     let colored = |variables: &[(&str, &str)], args: &[&str]| {
         let ran = workspace.outcome(workspace.command(args).envs(variables.iter().copied()));
@@ -151,18 +141,24 @@ fn colours_only_where_they_are_wanted() {
     assert_eq!(colored(&[("CLICOLOR_FORCE", "1")], &["plan"]), (true, false));
     assert_eq!(colored(&[("CLICOLOR_FORCE", "1")], &["--color=never", "plan"]), (false, false));
     assert_eq!(colored(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")], &unknown), (false, false));
-    assert_eq!(colored(&[], &["plan", "--json", "--color", "always"]), (false, false), "JSON has none");
+    assert_eq!(
+        colored(&[], &["plan", "--json", "--color", "always"]),
+        (false, false),
+        "JSON is never colored"
+    );
 }
 
 #[test]
-fn quiet_leaves_data_warnings_and_errors() {
+fn quiet_prints_only_data_warnings_and_errors() {
     let workspace = with_hello();
     let loud = workspace.run(&["plan"]);
     loud.exits(0);
     let quiet = workspace.run(&["plan", "-q"]);
     quiet.exits(0);
     assert_eq!((quiet.stdout, quiet.stderr), (loud.stdout, String::new()));
-    for args in [&["render"][..], &["lock"], &["render", "--check"], &["build", "--until", "sources"]] {
+    for args in
+        [&["render"][..], &["lock"], &["render", "--check"], &["build", "--until", "sources"]]
+    {
         assert_ne!(workspace.run(args).exits(0).stderr, "", "{args:?}");
         assert_eq!(workspace.run(&[args, &["--quiet"]].concat()).exits(0).stderr, "", "{args:?}");
     }
@@ -178,7 +174,7 @@ fn quiet_leaves_data_warnings_and_errors() {
 }
 
 #[test]
-fn init_makes_a_workspace_and_touches_nothing_that_is_there() {
+fn init_creates_a_workspace_and_keeps_existing_files() {
     let workspace = Workspace::empty();
     workspace.write("pins/stable.toml", "# mine\n");
     workspace
@@ -192,22 +188,26 @@ fn init_makes_a_workspace_and_touches_nothing_that_is_there() {
     workspace
         .run(&["init"])
         .exits(2)
-        .says(["error: `[HOLDER]/workspace` is a workspace already", "rocmrpm add NAME"]);
+        .says(["error: `[HOLDER]/workspace` is already a workspace", "rocmrpm add NAME"]);
     assert!(workspace.files() == before);
-    // Elsewhere, with several targets; a name that would need quotes is refused first.
+    // In another folder, with several targets; a name that needs quotes is rejected first.
     let named = |name| {
         let targets = ["--gpu-target", "gfx1151", "--gpu-target", "gfx942"];
         workspace.run(&[&["-C", "new/deep", "init", "--name", name], targets.as_slice()].concat())
     };
-    named("a \"b\"\nFROM evil").exits(2).says(["cannot be the stack's name", "rocmrpm init --name NAME"]);
+    named("a \"b\"\nFROM evil")
+        .exits(2)
+        .says(["is not a valid name for a stack", "rocmrpm init --name NAME"]);
     assert!(!workspace.path("new/deep/rocmrpm.toml").exists());
     named("deep").exits(0);
     workspace.run(&["-C", "new/deep", "plan"]).exits(0);
-    assert!(workspace.read("new/deep/rocmrpm.toml").contains("gpu-targets = [\"gfx1151\", \"gfx942\"]"));
+    assert!(
+        workspace.read("new/deep/rocmrpm.toml").contains("gpu-targets = [\"gfx1151\", \"gfx942\"]")
+    );
 }
 
 #[test]
-fn init_refuses_an_unknown_target_before_it_writes() {
+fn init_rejects_unknown_gpu_target_before_writing() {
     let workspace = Workspace::empty();
     let ran = workspace.run(&["init", "--gpu-target", "gfx1511"]);
     ran.exits(2);
@@ -216,7 +216,7 @@ fn init_refuses_an_unknown_target_before_it_writes() {
 }
 
 #[test]
-fn add_takes_an_sdist_from_the_index() {
+fn add_pins_an_sdist_from_the_index() {
     let workspace = Workspace::init();
     let index = Index::with_hello("1.0");
     index.add("hello", "1.1", &sdist("hello", "1.1"));
@@ -230,31 +230,46 @@ fn add_takes_an_sdist_from_the_index() {
         "`rocmrpm build hello`",
     ]);
     let digest = rocmrpm::digest::Sha256::of_bytes(sdist("hello", "1.1"));
-    let pin = format!("adds one.\n\n[hello]\nversion = \"1.1\"\nsdist = \"hello\"\nsha256 = \"{digest}\"\n");
-    assert!(workspace.read("pins/stable.toml").ends_with(&pin), "{}", workspace.read("pins/stable.toml"));
-    // What the project says of itself stands in the spec, percent signs included.
+    let pin = format!(
+        "adds one.\n\n[hello]\nversion = \"1.1\"\nsdist = \"hello\"\nsha256 = \"{digest}\"\n"
+    );
+    assert!(
+        workspace.read("pins/stable.toml").ends_with(&pin),
+        "{}",
+        workspace.read("pins/stable.toml")
+    );
+    // The spec has the metadata of the project, including percent signs.
     workspace.run(&["render"]).exits(0);
     let spec = workspace.path("build/fedora-43/specs/python-hello.spec");
-    let told = rpmspec(&spec, &["-q", "--srpm", "--qf", "%{version}|%{summary}|%{license}|%{url}"]);
-    assert_eq!(told, "1.1|Says 100% hello|MIT|https://example.org/hello");
-    // An older version by name, into the same set.
-    workspace.run_with_index(&index, &["add", "hello-old", "--sdist", "hello", "--version", "1.0"]).exits(0);
+    let metadata =
+        rpmspec(&spec, &["-q", "--srpm", "--qf", "%{version}|%{summary}|%{license}|%{url}"]);
+    assert_eq!(metadata, "1.1|Says 100% hello|MIT|https://example.org/hello");
+    // Add an older version under another name to the same set.
+    workspace
+        .run_with_index(&index, &["add", "hello-old", "--sdist", "hello", "--version", "1.0"])
+        .exits(0);
     workspace.run_with_index(&index, &["build", "--until", "sources", "--chroot", "host"]).exits(0);
 }
 
 #[test]
-fn add_takes_git_tags_and_urls() {
+fn add_pins_git_tags_and_urls() {
     let workspace = Workspace::init();
     let upstream = workspace.holder().join("upstream");
     fs_err::create_dir(&upstream).unwrap();
     fs_err::write(upstream.join("CMakeLists.txt"), "project(x)\n").unwrap();
-    for args in [&["init", "-q"][..], &["add", "."], &["commit", "-q", "-m", "x"], &["tag", "v2.0"]] {
+    for args in [&["init", "-q"][..], &["add", "."], &["commit", "-q", "-m", "x"], &["tag", "v2.0"]]
+    {
         workspace.git_in(&upstream, args);
     }
     let url = format!("file://{}", upstream.display());
-    workspace.run(&["add", "lib", "--git", &url, "--version", "2.0"]).exits(0).says(["lib-rocm.spec.tera"]);
+    workspace
+        .run(&["add", "lib", "--git", &url, "--version", "2.0"])
+        .exits(0)
+        .says(["lib-rocm.spec.tera"]);
     let commit = workspace.git_in(&upstream, &["rev-parse", "HEAD"]);
-    assert!(workspace.read("pins/stable.toml").contains(&format!("commit = \"{}\"", commit.trim())));
+    assert!(
+        workspace.read("pins/stable.toml").contains(&format!("commit = \"{}\"", commit.trim()))
+    );
 
     fs_err::write(workspace.holder().join("hello-1.0.tar.gz"), sdist("hello", "1.0")).unwrap();
     let url = format!("file://{}/hello-{{version}}.tar.gz", workspace.holder().display());
@@ -273,7 +288,7 @@ fn add_takes_git_tags_and_urls() {
 }
 
 #[test]
-fn add_takes_a_folder_as_a_shell_completes_it() {
+fn add_accepts_folders_as_shells_complete_them() {
     for spelling in ["src/hello", "./src/hello", "src/hello/", "[ROOT]/src/hello"] {
         let workspace = with_source();
         let path = spelling.replace("[ROOT]", workspace.root().to_str().unwrap());
@@ -284,23 +299,35 @@ fn add_takes_a_folder_as_a_shell_completes_it() {
 }
 
 #[test]
-fn what_add_refuses_leaves_nothing_behind() {
+fn rejected_add_leaves_nothing_behind() {
     let workspace = with_hello();
     let index = Index::with_hello("1.0");
     index.add("page", "1.0", b"<html>not an archive</html>");
     let before = workspace.files();
-    for (args, code, said) in [
-        (&["Hello World"][..], 2, "`Hello World` cannot be a component's name"),
-        (&["../x"], 2, "`../x` cannot be a component's name"),
-        (&["_shared"], 2, "cannot be a component's name"),
-        (&["hello"], 2, "the component `hello` exists already"),
+    for (args, code, message) in [
+        (&["Hello World"][..], 2, "`Hello World` is not a valid name for a component"),
+        (&["../x"], 2, "`../x` is not a valid name for a component"),
+        (&["_shared"], 2, "is not a valid name for a component"),
+        (&["hello"], 2, "the component `hello` already exists"),
         (&["nosuch"], 3, "has no project `nosuch`"),
         (&["h2", "--sdist", "hello", "--version", "9.9"], 3, "has no sdist of `hello` 9.9"),
-        (&["h2", "--path", "../elsewhere", "--version", "1"], 2, "is not a folder inside the workspace"),
-        (&["h2", "--path", "/usr/share", "--version", "1"], 2, "is not a folder inside the workspace"),
+        (
+            &["h2", "--path", "../elsewhere", "--version", "1"],
+            2,
+            "is not a folder inside the workspace",
+        ),
+        (
+            &["h2", "--path", "/usr/share", "--version", "1"],
+            2,
+            "is not a folder inside the workspace",
+        ),
         (&["h2", "--path", ".", "--version", "1"], 2, "is not a folder inside the workspace"),
         (&["h2", "--path", "src/nosuch", "--version", "1"], 3, "does not exist"),
-        (&["h2", "--path", "src/hello", "--version", "1-2"], 2, "`1-2` cannot be the version of an RPM"),
+        (
+            &["h2", "--path", "src/hello", "--version", "1-2"],
+            2,
+            "`1-2` cannot be the version of an RPM",
+        ),
         (&["h2", "--url", "ftp://h/x", "--version", "1"], 2, "not a URL that can be fetched"),
         (
             &["h2", "--url", "file:///nosuch-{version}.tar.gz", "--version", "1"],
@@ -312,15 +339,15 @@ fn what_add_refuses_leaves_nothing_behind() {
         (&["page"], 3, "page-1.0.tar.gz"),
     ] {
         let ran = workspace.run_with_index(&index, &[&["add"], args].concat());
-        ran.exits(code).says(["error: ", said]);
+        ran.exits(code).says(["error: ", message]);
         assert_eq!(ran.stdout, "", "{args:?}");
         assert!(workspace.files() == before, "{args:?} left something behind");
     }
 }
 
-/// From an empty folder to a package, and what a change does.
+/// From an empty folder to a package, and the effects of a change.
 #[test]
-fn a_newcomers_first_package() {
+fn builds_and_rebuilds_a_first_package() {
     let workspace = with_hello();
     let plan = workspace.run(&["plan", "--chroot", "host"]);
     plan.exits(0);
@@ -344,7 +371,10 @@ fn a_newcomers_first_package() {
     assert_eq!(fs_err::metadata(workspace.path(rpm)).unwrap().modified().unwrap(), built);
 
     let why = |workspace: &Workspace| {
-        let plan = workspace.run(&["plan", "--chroot", "host", "--json"]).exits(0).document("rocmrpm/plan/2");
+        let plan = workspace
+            .run(&["plan", "--chroot", "host", "--json"])
+            .exits(0)
+            .document("rocmrpm/plan/2");
         plan["steps"][0]["reasons"].to_string()
     };
     workspace.replace("src/hello/hello/__init__.py", "hello", "good morning");
@@ -357,7 +387,7 @@ fn a_newcomers_first_package() {
 }
 
 #[test]
-fn json_documents_name_their_schema_and_stand_alone() {
+fn json_commands_print_only_a_document_with_its_schema() {
     let workspace = with_hello();
     for (args, schema) in [
         (&["plan", "--json"][..], "rocmrpm/plan/2"),
@@ -373,7 +403,7 @@ fn json_documents_name_their_schema_and_stand_alone() {
     assert_eq!(plan["chroot"], "fedora-43");
     assert_eq!((plan["stale"].as_u64(), step["wave"].as_u64()), (Some(1), Some(1)));
     assert_eq!(step["reasons"][0], "it was never built");
-    // A failed build is a document too; the error itself is on stderr.
+    // A failed build also prints a document; the error is on stderr.
     workspace.replace("specs-templates/hello/python-hello.spec.tera", "Summary: ", "Sumary: ");
     let ran = workspace.run(&["build", "--chroot", "host", "--until", "srpm", "--json"]);
     ran.exits(3);
@@ -387,41 +417,45 @@ fn json_documents_name_their_schema_and_stand_alone() {
 }
 
 #[test]
-fn inspect_says_what_it_cannot_read() {
+fn inspect_reports_unreadable_files() {
     let workspace = Workspace::init();
     workspace.write("notes.txt", "hello\n");
     workspace.write("broken.rpm", "\u{feff}no RPM");
     workspace.write("broken.whl", "no wheel");
-    for (path, said) in [
+    for (path, message) in [
         ("nosuch", "nosuch: no such file or folder"),
-        ("notes.txt", "notes.txt: neither an RPM, a wheel, a tar archive, an ELF file, a code object"),
+        ("notes.txt", "notes.txt: not an RPM, wheel, tar archive, ELF file, code object"),
         ("broken.rpm", "broken.rpm"),
         ("broken.whl", "broken.whl"),
     ] {
         let ran = workspace.run(&["inspect", path]);
         assert!(matches!(ran.code, Some(1..=3)), "{path}: {ran:?}");
         assert_eq!(ran.stdout, "", "{path}");
-        ran.says(["error: ", said]);
+        ran.says(["error: ", message]);
     }
-    workspace.run(&["inspect", "--gpu-target", "gfx1511", "src"]).exits(2).says(["did you mean `gfx1151`?"]);
-    // Outside of any workspace it works as well.
+    workspace
+        .run(&["inspect", "--gpu-target", "gfx1511", "src"])
+        .exits(2)
+        .says(["did you mean `gfx1151`?"]);
+    // It also works outside of any workspace.
     let bin = env!("CARGO_BIN_EXE_rocmrpm");
-    let ran = workspace.outcome(workspace.command(&["inspect", bin]).current_dir(workspace.holder()));
+    let ran =
+        workspace.outcome(workspace.command(&["inspect", bin]).current_dir(workspace.holder()));
     ran.exits(0);
     ran.prints(["rocmrpm", "libc.so.6", "no findings"]);
-    // A file has no colors, whatever the terminal gets.
+    // Files have no colors, whatever `--color` is.
     for color in ["--color=never", "--color=always"] {
         workspace.run(&["inspect", color, bin, "--output", "inspection.txt"]).exits(0);
         let text = workspace.read("inspection.txt");
         assert!(text.contains("no findings") && !text.contains('\u{1b}'), "{text}");
     }
-    // A mistake in the workspace is told, though only its targets are needed.
+    // A mistake in the workspace is reported, although only its targets are needed.
     workspace.replace("rocmrpm.toml", "gfx1151\"]", "gfx1511\"]");
     workspace.run(&["inspect", bin]).exits(3).says(["--> rocmrpm.toml:6:"]);
 }
 
 #[test]
-fn doctor_tells_what_is_missing_and_how_to_get_it() {
+fn doctor_lists_missing_tools_with_packages() {
     let workspace = Workspace::empty();
     let mut command = workspace.command(&["doctor"]);
     command.env("PATH", workspace.holder()).env("PIP_INDEX_URL", "https://me:secret@h/simple");
@@ -438,14 +472,14 @@ fn doctor_tells_what_is_missing_and_how_to_get_it() {
     assert_eq!(ran.stderr, "");
     workspace.run(&["doctor"]).exits(0).prints([
         "rpmbuild",
-        "there",
+        "found",
         "file:///nonexistent/simple",
         "[HOLDER]/cache",
     ]);
 }
 
 #[test]
-fn a_workspace_in_git_needs_git() {
+fn workspace_in_git_requires_git() {
     let workspace = with_hello();
     workspace.commit("Begin");
     let ran = workspace.outcome(workspace.command(&["render"]).env("PATH", "/nonexistent"));
@@ -458,14 +492,23 @@ fn a_workspace_in_git_needs_git() {
 }
 
 #[test]
-fn container_prints_or_writes_the_same() {
+fn container_prints_and_writes_the_same_text() {
     let workspace = with_hello();
-    workspace.run(&["container"]).exits(3).says(["no component names packages for the image", "[container]"]);
-    workspace.write("specs-templates/hello/component.toml", "[container]\npackages = [\"python3-hello\"]\n");
+    workspace
+        .run(&["container"])
+        .exits(3)
+        .says(["no component lists packages for the image", "[container]"]);
+    workspace.write(
+        "specs-templates/hello/component.toml",
+        "[container]\npackages = [\"python3-hello\"]\n",
+    );
     let printed = workspace.run(&["container", "--print"]);
     printed.exits(0);
     assert!(!workspace.path("Containerfile.fedora43").exists());
-    assert_eq!(workspace.run(&["container"]).exits(0).says(["Rendered Containerfile.fedora43"]).stdout, "");
+    assert_eq!(
+        workspace.run(&["container"]).exits(0).says(["Rendered Containerfile.fedora43"]).stdout,
+        ""
+    );
     assert_eq!(workspace.read("Containerfile.fedora43"), printed.stdout);
     workspace.run(&["container"]).exits(0).says(["Unchanged Containerfile.fedora43"]);
     workspace

@@ -1,16 +1,15 @@
-//! The rendered container files, built by the real buildah: the repository is there
-//! while packages are installed, the labels say what went in, and nothing runs as root.
-//! The base image is a stand-in whose `dnf` writes down how it is called: what dnf
-//! itself makes of the repository is tested where the repository is.
+//! The rendered container files, built by the real buildah: the repository is mounted while
+//! packages are installed, the labels list the contents, and nothing runs as root. The base image
+//! is a stand-in whose `dnf` records its arguments; the tests of the repository use the real dnf.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rocmrpm::rpms::repository::Repository;
 use rocmrpm::stack::Stack;
-use rocmrpm::workspace::{Flavour, Selection, Workspace};
+use rocmrpm::workspace::{Flavor, Selection, Workspace};
 
-/// What stands in for dnf: leaves its arguments and proof of the repository behind.
+/// A stand-in for dnf that records its arguments and copies the metadata of the repository.
 const DNF: &str = "#!/bin/sh\necho \"$@\" >> /dnf.calls\n\
                    [ \"$1\" = clean ] || cp /run/rocmrpm/repodata/repomd.xml /repomd.xml\n";
 
@@ -19,7 +18,7 @@ struct Buildah {
 }
 
 impl Buildah {
-    /// Returns a store of its own, and with it the base image.
+    /// Creates a separate image store with the base image.
     fn new(dir: &Path) -> Self {
         let buildah = Self { storage: dir.join("storage") };
         let text = format!(
@@ -32,7 +31,7 @@ impl Buildah {
         buildah
     }
 
-    /// Runs rocmrpm, which uses the store.
+    /// Runs rocmrpm with this store.
     fn rocmrpm(&self, root: &Path, args: &[&str]) -> (i32, String, String) {
         let output = Command::new(env!("CARGO_BIN_EXE_rocmrpm"))
             .arg("-C")
@@ -57,20 +56,22 @@ impl Buildah {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// Makes an image with a shell and our `dnf`.
+    /// Creates an image with a shell and the stand-in for dnf.
     fn base_image(&self, dir: &Path) {
         let busybox = ["/usr/bin/busybox", "/bin/busybox", "/usr/sbin/busybox"];
         let busybox = busybox.into_iter().find(|path| Path::new(path).exists());
-        let busybox = busybox
-            .expect("busybox is not installed: Debian's package is `busybox-static`, Fedora's `busybox`");
+        let busybox = busybox.expect(
+            "busybox is not installed: Debian's package is `busybox-static`, Fedora's `busybox`",
+        );
         let root = dir.join("base");
         for folder in ["bin", "usr/bin", "etc/yum.repos.d", "run", "tmp"] {
             fs_err::create_dir_all(root.join(folder)).unwrap();
         }
         fs_err::copy(busybox, root.join("bin/busybox")).unwrap();
-        for applet in
-            ["ls", "tar", "test", "true", "sh", "printf", "cp", "cat", "chown", "echo", "mkdir", "rm", "["]
-        {
+        for applet in [
+            "ls", "tar", "test", "true", "sh", "printf", "cp", "cat", "chown", "echo", "mkdir",
+            "rm", "[",
+        ] {
             std::os::unix::fs::symlink("busybox", root.join("bin").join(applet)).unwrap();
         }
         fs_err::write(root.join("usr/bin/dnf"), DNF).unwrap();
@@ -83,7 +84,7 @@ impl Buildah {
     }
 }
 
-/// Copies the quickstart workspace, build folders left out.
+/// Copies the quickstart workspace without build folders.
 fn quickstart(to: &Path) {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/quickstart");
     let walk = walkdir::WalkDir::new(&from).into_iter().filter_entry(|e| e.file_name() != "build");
@@ -95,13 +96,15 @@ fn quickstart(to: &Path) {
 }
 
 #[test]
-fn buildah_builds_it_with_the_repository_and_the_labels() {
+fn buildah_builds_the_image_with_repository_and_labels() {
     let dir = tempfile::tempdir().unwrap();
     let workspace = dir.path().join("work space");
     quickstart(&workspace);
     let chroot = Some("fedora-43".to_owned());
-    let workspace = Workspace::load(&workspace, &Selection { chroot, ..Selection::default() }).unwrap();
-    let text = rocmrpm::container::render(&Stack::new(&workspace).unwrap(), Flavour::Fedora).unwrap();
+    let workspace =
+        Workspace::load(&workspace, &Selection { chroot, ..Selection::default() }).unwrap();
+    let text =
+        rocmrpm::container::render(&Stack::new(&workspace).unwrap(), Flavor::Fedora).unwrap();
     let file = workspace.root.join("Containerfile.fedora43");
     fs_err::write(&file, &text).unwrap();
     Repository::at(workspace.build_dir().join("repository")).refresh(&[], None).unwrap();
@@ -124,48 +127,60 @@ fn buildah_builds_it_with_the_repository_and_the_labels() {
     ]);
 
     let inspected: serde_json::Value =
-        serde_json::from_str(&buildah.run(&["inspect", "--type", "image", "localhost/it"])).unwrap();
+        serde_json::from_str(&buildah.run(&["inspect", "--type", "image", "localhost/it"]))
+            .unwrap();
     let config = &inspected["OCIv1"]["config"];
     assert_eq!(config["User"], "10001:10001");
     let labels = &config["Labels"];
     assert_eq!(labels["org.opencontainers.image.base.name"], "localhost/base");
-    let pin =
-        |name: &str| workspace.pins.pins.values().find(|at| at.value.component.as_str() == name).unwrap();
+    let pin = |name: &str| {
+        workspace.pins.pins.values().find(|at| at.value.component.as_str() == name).unwrap()
+    };
     assert_eq!(labels["io.rocmrpm.component.amdsmi.version"], pin("amdsmi").value.version.as_str());
     assert_eq!(labels["io.rocmrpm.gpu-targets"], "gfx1151");
     let pins = rocmrpm::digest::Sha256::of_bytes(&workspace.pins.file.text);
     assert_eq!(labels["io.rocmrpm.pins.sha256"], pins.to_string().as_str());
 
     let container = buildah.run(&["from", "localhost/it"]);
-    let read = |path: &str| buildah.run(&["run", "--isolation", "chroot", &container, "--", "cat", path]);
+    let read =
+        |path: &str| buildah.run(&["run", "--isolation", "chroot", &container, "--", "cat", path]);
     let (calls, repomd) = (read("/dnf.calls"), read("/repomd.xml"));
     let repository = read("/etc/yum.repos.d/amdrocm.repo");
     let calls: Vec<&str> = calls.lines().collect();
-    assert!(calls[0].starts_with("install -y --repofrompath=rocmrpm,file:///run/rocmrpm "), "{calls:?}");
+    assert!(
+        calls[0].starts_with("install -y --repofrompath=rocmrpm,file:///run/rocmrpm "),
+        "{calls:?}"
+    );
     assert!(calls[0].ends_with(" python3-rocm-smoke"), "{calls:?}");
     assert_eq!(calls[1], "clean all");
     assert!(repomd.contains("<repomd"), "{repomd}");
-    assert!(repository.contains("/$basearch\n") && repository.contains("gpgcheck=1\n"), "{repository}");
+    assert!(
+        repository.contains("/$basearch\n") && repository.contains("gpgcheck=1\n"),
+        "{repository}"
+    );
 }
 
 #[test]
-fn an_image_is_built_and_compared_with_the_pins() {
+fn builds_an_image_and_compares_it_with_the_pins() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("workspace");
     quickstart(&root);
     let manifest = root.join("rocmrpm.toml");
     let text = fs_err::read_to_string(&manifest).unwrap();
     let spoof = "\n[container.spoof]\nbase = \"localhost/base\"\n";
-    fs_err::write(&manifest, format!("{text}{spoof}[container.fedora]\nbase = \"localhost/base\"\n"))
-        .unwrap();
+    fs_err::write(
+        &manifest,
+        format!("{text}{spoof}[container.fedora]\nbase = \"localhost/base\"\n"),
+    )
+    .unwrap();
     let buildah = Buildah::new(dir.path());
 
-    // What is not built is in no image.
+    // An image needs all of its components.
     let (code, _, said) = buildah.rocmrpm(&root, &["container", "build", "--chroot", "fedora-43"]);
     assert_eq!(code, 2, "{said}");
-    assert!(said.contains("belongs into the image and is not built"), "{said}");
+    assert!(said.contains("is part of the image, but has not been built"), "{said}");
 
-    let (code, _, said) = buildah.rocmrpm(&root, &["container", "build", "--flavour", "spoof"]);
+    let (code, _, said) = buildah.rocmrpm(&root, &["container", "build", "--flavor", "spoof"]);
     assert_eq!(code, 0, "{said}");
     let image = "localhost/rocm-quickstart-spoof";
     let (code, out, said) = buildah.rocmrpm(&root, &["container", "check", image]);
@@ -177,27 +192,32 @@ fn an_image_is_built_and_compared_with_the_pins() {
     let env = config["Env"].as_array().unwrap();
     assert!(env.iter().any(|variable| variable == "HSA_OVERRIDE_GFX_VERSION=11.0.0"), "{env:?}");
 
-    // The same image is not what another definition says.
+    // Change labels of the image.
     let containers = buildah.run(&["containers", "--quiet"]).lines().count() + 1;
     let container = buildah.run(&["from", image]);
     buildah.run(&["config", "--label", "io.rocmrpm.component.gone.version=1", &container]);
     buildah.run(&["config", "--label", "io.rocmrpm.risk=none", &container]);
     buildah.run(&["commit", "--quiet", &container, "localhost/changed"]);
-    let (code, out, _) = buildah.rocmrpm(&root, &["container", "check", "--json", "localhost/changed"]);
+    let (code, out, _) =
+        buildah.rocmrpm(&root, &["container", "check", "--json", "localhost/changed"]);
     assert_eq!(code, 1, "{out}");
     let report: serde_json::Value = serde_json::from_str(&out).unwrap();
-    let labels: Vec<&str> =
-        report["differences"].as_array().unwrap().iter().map(|d| d["label"].as_str().unwrap()).collect();
+    let labels: Vec<&str> = report["differences"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|d| d["label"].as_str().unwrap())
+        .collect();
     assert_eq!(labels, ["io.rocmrpm.component.gone.version", "io.rocmrpm.risk"]);
 
     let (code, _, said) = buildah.rocmrpm(&root, &["container", "check", "localhost/base"]);
     assert_eq!(code, 1, "{said}");
-    assert!(said.contains("is not an image of rocmrpm's"), "{said}");
+    assert!(said.contains("was not built by rocmrpm"), "{said}");
     let (code, _, said) = buildah.rocmrpm(&root, &["container", "check", "localhost/nothing"]);
     assert_eq!(code, 2, "{said}");
-    assert!(said.contains("there is no image `localhost/nothing`"), "{said}");
+    assert!(said.contains("the image `localhost/nothing` does not exist"), "{said}");
 
-    // What nobody installed and no GPU can show is not run, and says so.
+    // Checks that need installed packages or a GPU are reported as not run.
     let verify = |chroot: &str, image: &str| {
         let args = ["verify", "--json", "--chroot", chroot, "--container", image];
         let (code, out, said) = buildah.rocmrpm(&root, &args);
@@ -205,54 +225,62 @@ fn an_image_is_built_and_compared_with_the_pins() {
         let report: serde_json::Value = serde_json::from_str(&out).unwrap();
         let check = |id: &str| {
             let mut checks = report["checks"].as_array().unwrap().iter();
-            let found = checks.find(|check| check["id"] == id).unwrap_or_else(|| panic!("no {id}: {out}"));
-            (found["outcome"].as_str().unwrap().to_owned(), found["detail"].as_str().unwrap().to_owned())
+            let found =
+                checks.find(|check| check["id"] == id).unwrap_or_else(|| panic!("no {id}: {out}"));
+            (
+                found["outcome"].as_str().unwrap().to_owned(),
+                found["detail"].as_str().unwrap().to_owned(),
+            )
         };
         ["labels", "no-spoof", "system-cmake", "wheels"].map(check)
     };
     let [labels, spoof, cmake, wheels] = verify("fedora-43", image);
     assert_eq!(labels, ("pass".into(), String::new()));
-    // The flavour is what the check is about.
+    // This check is about exactly this flavor.
     assert_eq!(spoof.0, "fail");
     assert_eq!(cmake.0, "not-run", "{cmake:?}");
     assert_eq!(wheels.0, "not-run", "{wheels:?}");
     let [labels, ..] = verify("fedora-43", "localhost/changed");
     assert_eq!(labels.0, "fail");
-    assert!(labels.1.starts_with("io.rocmrpm.component.gone.version, io.rocmrpm.risk differ"), "{labels:?}");
+    assert!(
+        labels.1.starts_with("io.rocmrpm.component.gone.version, io.rocmrpm.risk differ"),
+        "{labels:?}"
+    );
     let [labels, spoof, ..] = verify("host", "localhost/base");
     assert_eq!((labels.0.as_str(), spoof.0.as_str()), ("not-run", "pass"), "{labels:?}");
     let (code, _, said) = buildah.rocmrpm(&root, &["verify", "--container", "localhost/nothing"]);
     assert_eq!(code, 2, "{said}");
-    assert!(said.contains("there is no image `localhost/nothing`"), "{said}");
-    // No container is left behind: `from` made one above.
+    assert!(said.contains("the image `localhost/nothing` does not exist"), "{said}");
+    // No container is left behind, except the one from above.
     assert_eq!(buildah.run(&["containers", "--quiet"]).lines().count(), containers);
 
-    // A build that fails tells its last words and leaves its log.
-    let args = ["container", "build", "--flavour", "spoof", "--base", "localhost/nothing"];
+    // A failed build shows the end of its log and keeps the log.
+    let args = ["container", "build", "--flavor", "spoof", "--base", "localhost/nothing"];
     let (code, _, said) = buildah.rocmrpm(&root, &args);
     assert_eq!(code, 10, "{said}");
-    assert!(said.contains("the whole log: "), "{said}");
+    assert!(said.contains("full log: "), "{said}");
 
-    // A key that no image has.
+    // A key on this machine, which no image has.
     let definition = root.join("mock-configs/fedora-43.toml");
     let text = fs_err::read_to_string(&definition).unwrap();
     let (before, after) = text.split_once("gpg-key = \"https://").unwrap();
     fs_err::write(&definition, format!("{before}gpg-key = \"file:///srv/{after}")).unwrap();
-    let (code, _, said) = buildah.rocmrpm(&root, &["container", "--print", "--chroot", "fedora-43"]);
+    let (code, _, said) =
+        buildah.rocmrpm(&root, &["container", "--print", "--chroot", "fedora-43"]);
     assert_eq!(code, 3, "{said}");
     assert!(said.contains("a file of this machine"), "{said}");
 }
 
 #[test]
-fn every_flavour_names_its_risks_leaves_no_cache_and_runs_without_root() {
+fn container_files_name_risks_clean_caches_and_drop_root() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let workspace = Workspace::load(root, &Selection::default()).unwrap();
     let stack = Stack::new(&workspace).unwrap();
-    for flavour in Flavour::ALL {
-        let text = rocmrpm::container::render(&stack, *flavour).unwrap();
+    for flavor in Flavor::ALL {
+        let text = rocmrpm::container::render(&stack, *flavor).unwrap();
         assert!(text.ends_with("USER 10001:10001\nWORKDIR /home/rocm\n"), "{text}");
         assert!(text.contains("--group-add keep-groups"), "{text}");
-        let risky = *flavour != Flavour::Fedora;
+        let risky = *flavor != Flavor::Fedora;
         assert_eq!(text.contains("# RISK: "), risky, "{text}");
         assert_eq!(text.contains("io.rocmrpm.risk=\""), risky, "{text}");
         for install in text.split("\nRUN ").filter(|run| run.contains(" install ")) {

@@ -1,19 +1,19 @@
-//! Errors pass on the diagnosis of the errors that they wrap. The compiler wants an arm of
-//! `Diagnose::diagnosis` for every variant; what the arm does is checked here.
+//! Errors forward the diagnosis of the errors that they wrap. The compiler requires an arm of
+//! `Diagnose::diagnosis` for every variant; this test checks what the arm does.
 
 use std::collections::BTreeMap;
 
 use crate::mechanisms::sources;
 
-/// A variant of an error that wraps another one, and whether the enum's diagnosis asks that one.
+/// A variant of an error that wraps another one, and whether the enum's diagnosis forwards to it.
 #[derive(Debug, PartialEq, Eq)]
 struct Wrapper {
     name: String,
-    is_asked: bool,
+    is_forwarded: bool,
 }
 
-/// Returns the variants that wrap an error with a diagnosis, of each enum that has one itself: those that
-/// pass on its message, are made from it by `?`, or have it as their source.
+/// Returns the variants that wrap an error with a diagnosis, of each enum with a diagnosis: those
+/// that forward its message, are made from it by `?`, or have it as their source.
 fn wrappers(sources: &BTreeMap<String, String>) -> Vec<Wrapper> {
     let code: String = sources.values().map(|code| format!("{code}\n")).collect();
     let items = |start: &str| -> BTreeMap<String, String> {
@@ -31,17 +31,20 @@ fn wrappers(sources: &BTreeMap<String, String>) -> Vec<Wrapper> {
     let diagnoses = items("impl Diagnose for");
     let mut found = Vec::new();
     for (name, diagnosis) in &diagnoses {
-        for variant in
-            wrapping(enums.get(name).map_or("", String::as_str), |kind| diagnoses.contains_key(kind))
-        {
+        for variant in wrapping(enums.get(name).map_or("", String::as_str), |kind| {
+            diagnoses.contains_key(kind)
+        }) {
             let start = format!("Self::{variant}");
-            let arms = diagnosis.split(&start).skip(1).filter(|arm| !arm.starts_with(char::is_alphanumeric));
+            let arms = diagnosis
+                .split(&start)
+                .skip(1)
+                .filter(|arm| !arm.starts_with(char::is_alphanumeric));
             let mut arms = arms.filter_map(|arm| arm.split("\n            Self::").next());
-            // An arm for a special case may know better than the error that it wraps.
-            let is_asked = arms.any(|arm| {
+            // An arm for a special case may be more specific than the error that it wraps.
+            let is_forwarded = arms.any(|arm| {
                 ["diagnosis()", "diagnosis(error)", "of_io("].iter().any(|call| arm.contains(call))
             });
-            found.push(Wrapper { name: format!("{name}::{variant}"), is_asked });
+            found.push(Wrapper { name: format!("{name}::{variant}"), is_forwarded });
         }
     }
     found
@@ -57,7 +60,8 @@ fn wrapping(body: &str, has_diagnosis: impl Fn(&str) -> bool) -> Vec<&str> {
             is_transparent = true;
         } else if let Some(variant) = variant {
             let name = variant.split(['(', ',', ' ']).next().unwrap_or_default();
-            variants.push((name, std::mem::take(&mut is_transparent) || variant.contains("#[from]")));
+            variants
+                .push((name, std::mem::take(&mut is_transparent) || variant.contains("#[from]")));
         } else if let Some(kind) = line.trim().strip_prefix("source: ")
             && has_diagnosis(kind.trim_start_matches("Box<").trim_end_matches([',', '>']))
             && let Some(last) = variants.last_mut()
@@ -69,22 +73,25 @@ fn wrapping(body: &str, has_diagnosis: impl Fn(&str) -> bool) -> Vec<&str> {
 }
 
 #[test]
-fn every_error_passes_on_the_diagnosis_of_the_error_it_wraps() {
+fn errors_forward_the_diagnosis_of_the_error_they_wrap() {
     let sources = sources();
     let wrappers = wrappers(&sources);
     assert!(wrappers.len() > 70, "only {} found", wrappers.len());
-    let forgotten: Vec<_> = wrappers.iter().filter(|wrapper| !wrapper.is_asked).collect();
-    assert!(forgotten.is_empty(), "{forgotten:#?}");
+    let missing: Vec<_> = wrappers.iter().filter(|wrapper| !wrapper.is_forwarded).collect();
+    assert!(missing.is_empty(), "{missing:#?}");
     for (file, code) in &sources {
         for diagnosis in code.split("fn diagnosis(&self) -> Diagnosis {").skip(1) {
             let body = diagnosis.split("\n    }\n").next().unwrap_or_default();
-            assert!(!body.contains("\n            _ =>"), "{file}: a diagnosis names every variant");
+            assert!(
+                !body.contains("\n            _ =>"),
+                "{file}: a diagnosis names every variant"
+            );
         }
     }
 }
 
 #[test]
-fn forgotten_diagnoses_are_found() {
+fn detects_missing_diagnoses() {
     let code = "
 pub enum OneError {
     #[error(transparent)]
@@ -119,7 +126,8 @@ impl Diagnose for OneError {
 }
 ";
     let found = wrappers(&[("a.rs".to_owned(), code.to_owned())].into());
-    let found: Vec<_> = found.iter().map(|wrapper| (wrapper.name.as_str(), wrapper.is_asked)).collect();
+    let found: Vec<_> =
+        found.iter().map(|wrapper| (wrapper.name.as_str(), wrapper.is_forwarded)).collect();
     assert_eq!(
         found,
         [

@@ -1,4 +1,4 @@
-//! The check that every JSON document in these tests goes through, and schemas of TOML files.
+//! The schema check of every JSON document in these tests, and schemas of TOML files.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -13,9 +13,10 @@ fn is_refused(text: &str) -> bool {
 }
 
 #[test]
-fn refuses_documents_that_their_schema_does_not_allow() {
+fn rejects_documents_that_violate_their_schema() {
     let workspace = Workspace::copy_of("examples/quickstart");
-    let plan: Value = serde_json::from_str(&workspace.run(&["plan", "--json"]).exits(0).stdout).unwrap();
+    let plan: Value =
+        serde_json::from_str(&workspace.run(&["plan", "--json"]).exits(0).stdout).unwrap();
     assert_eq!(check(&plan), Some("rocmrpm/plan/2"));
     for (pointer, value) in [
         ("/schema", json!("rocmrpm/plan/1")),
@@ -30,10 +31,10 @@ fn refuses_documents_that_their_schema_does_not_allow() {
     for pointer in ["", "/steps/0"] {
         let mut more = plan.clone();
         more.pointer_mut(pointer).unwrap()["surprise"] = json!(1);
-        assert!(is_refused(&more.to_string()), "{pointer}: a key too many");
+        assert!(is_refused(&more.to_string()), "{pointer}: an additional key");
         let mut less = plan.clone();
         less.pointer_mut(pointer).unwrap().as_object_mut().unwrap().remove("stale").unwrap();
-        assert!(is_refused(&less.to_string()), "{pointer}: a key too few");
+        assert!(is_refused(&less.to_string()), "{pointer}: a missing key");
     }
     assert!(!is_refused(&plan.to_string()));
 }
@@ -48,14 +49,19 @@ fn files_of_init_and_add_name_schemas_of_the_workspace() {
         if name.ends_with(".toml") {
             let text = String::from_utf8(bytes).unwrap();
             let line = text.lines().next().and_then(|line| line.strip_prefix("#:schema "));
-            let schema =
-                workspace.path(&name).parent().unwrap().join(line.unwrap_or_else(|| panic!("{name}")));
-            let published = Path::new(REPOSITORY).join("docs/schemas/toml").join(schema.file_name().unwrap());
+            let schema = workspace
+                .path(&name)
+                .parent()
+                .unwrap()
+                .join(line.unwrap_or_else(|| panic!("{name}")));
+            let published =
+                Path::new(REPOSITORY).join("docs/schemas/toml").join(schema.file_name().unwrap());
             assert!(fs_err::read(&schema).unwrap() == fs_err::read(published).unwrap(), "{name}");
             named.push((name, schema.file_name().unwrap().to_str().unwrap().to_owned()));
         }
     }
-    let of = |name: &str| named.iter().find(|(path, _)| path == name).map(|(_, schema)| schema.as_str());
+    let of =
+        |name: &str| named.iter().find(|(path, _)| path == name).map(|(_, schema)| schema.as_str());
     assert_eq!(of("rocmrpm.toml"), Some("rocmrpm.schema.json"));
     assert_eq!(of("pins/stable.toml"), Some("pins.schema.json"));
     assert_eq!(of("mock-configs/host.toml"), Some("chroot.schema.json"));

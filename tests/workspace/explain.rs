@@ -1,5 +1,5 @@
-//! `rocmrpm explain`: all rules, one rule, a rule that does not exist; and the page
-//! that documents them.
+//! `rocmrpm explain` for all rules, a single rule and an unknown rule; and the pages that document
+//! rules and causes.
 
 use crate::support::{Workspace, golden};
 use rocmrpm::build::{CauseKind, Pattern, Phase, causes};
@@ -8,14 +8,15 @@ use rocmrpm::lint::{self, rule_groups};
 use snapbox::{assert_data_eq, str};
 
 #[test]
-fn all_rules_are_listed_by_group() {
+fn lists_all_rules_by_group() {
     let ran = Workspace::empty().run(&["explain"]);
     ran.exits(0);
     assert_eq!(ran.stderr, "");
     for (group, rules) in rule_groups() {
         assert!(ran.stdout.contains(&group.to_uppercase()), "{group}\n{}", ran.stdout);
         for Rule { id, severity, what, .. } in rules {
-            let line = ran.stdout.lines().find(|line| line.split_whitespace().next() == Some(id.as_str()));
+            let line =
+                ran.stdout.lines().find(|line| line.split_whitespace().next() == Some(id.as_str()));
             let line = line.unwrap_or_else(|| panic!("{id} is not listed\n{}", ran.stdout));
             assert!(line.contains(&severity.to_string()) && line.ends_with(what), "{line}");
         }
@@ -23,7 +24,7 @@ fn all_rules_are_listed_by_group() {
 }
 
 #[test]
-fn one_rule_is_told_with_a_waiver_to_paste() {
+fn explains_a_rule_with_a_waiver_to_paste() {
     let ran = Workspace::empty().run(&["explain", "text-relocations"]);
     ran.exits(0);
     assert_data_eq!(
@@ -32,21 +33,21 @@ fn one_rule_is_told_with_a_waiver_to_paste() {
 text-relocations (warning)
 
 what
-  the loader must write into the code of the file while it loads it (DT_TEXTREL)
+  the loader must modify the file's code while loading it (DT_TEXTREL)
 
 why
-  SELinux refuses that to confined programs (execmod), so that the library loads here and
-  not there; the pages are not shared between processes either
+  SELinux denies that to confined programs (execmod), so the library loads on some systems
+  only; processes cannot share the modified pages
 
 incident
   JuliaLang/julia#12019: `cannot restore segment prot after reloc: Permission denied`;
   lkl/linux#220: a crash when such a file uses an ifunc
 
 help
-  compile everything in it with -fPIC, static libraries included, and link with
+  compile everything in the file with -fPIC, including static libraries, and link with
   `-Wl,-z,text`, which names the object file at fault
 
-to waive it, in component.toml
+waiver for component.toml
   [[inspect.waive]]
   rule = "text-relocations"
   file = "*/name.so"   # optional; `*` stands for any characters
@@ -58,58 +59,79 @@ to waive it, in component.toml
 }
 
 #[test]
-fn every_rule_can_be_explained() {
+fn explains_every_rule() {
     let workspace = Workspace::empty();
     for rule in RULES.iter().chain(lint::RULES) {
         let ran = workspace.run(&["explain", rule.id.as_str()]);
         ran.exits(0);
-        assert!(ran.stdout.starts_with(&format!("{} ({})\n", rule.id, rule.severity)), "{}", ran.stdout);
+        assert!(
+            ran.stdout.starts_with(&format!("{} ({})\n", rule.id, rule.severity)),
+            "{}",
+            ran.stdout
+        );
     }
     for unused in ["waiver-unused", "lint-waiver-unused"] {
         workspace.run(&["explain", unused]).exits(0).prints(["cannot be waived"]);
     }
-    workspace.run(&["explain", "sed-silent"]).exits(0).prints(["[[lint.waive]]\n  rule = \"sed-silent\""]);
+    workspace
+        .run(&["explain", "sed-silent"])
+        .exits(0)
+        .prints(["[[lint.waive]]\n  rule = \"sed-silent\""]);
 }
 
 #[test]
-fn a_rule_that_does_not_exist_is_an_error_with_the_nearest() {
+fn rejects_unknown_rule_and_suggests_the_nearest() {
     let workspace = Workspace::empty();
     let ran = workspace.run(&["explain", "gpu-target-mising"]);
     ran.exits(2);
     assert_eq!(ran.stdout, "");
     assert_eq!(
         ran.stderr,
-        "error: there is no rule `gpu-target-mising`, and no cause of failed builds\n\nhelp: did you mean `gpu-target-missing`?\n"
+        "error: there is no rule or cause of failed builds named `gpu-target-mising`\n\nhelp: did you mean `gpu-target-missing`?\n"
     );
-    workspace.run(&["explain", "banana"]).exits(2).says(["help: `rocmrpm explain` lists all of them"]);
+    workspace
+        .run(&["explain", "banana"])
+        .exits(2)
+        .says(["help: run `rocmrpm explain` to list them all"]);
 }
 
 #[test]
-fn json_has_the_same() {
+fn json_lists_the_same_rules() {
     let workspace = Workspace::empty();
     let all = workspace.run(&["explain", "--json"]).exits(0).document("rocmrpm/rules/2");
     let ids: Vec<_> =
         all["rules"].as_array().unwrap().iter().map(|rule| rule["id"].as_str().unwrap()).collect();
     let expected: Vec<_> = RULES.iter().chain(lint::RULES).map(|rule| rule.id.as_str()).collect();
     assert_eq!(ids, expected);
-    let one = workspace.run(&["explain", "executable-stack", "--json"]).exits(0).document("rocmrpm/rules/2");
+    let one = workspace
+        .run(&["explain", "executable-stack", "--json"])
+        .exits(0)
+        .document("rocmrpm/rules/2");
     let rules = one["rules"].as_array().unwrap();
     assert_eq!(rules.len(), 1);
     assert_eq!((&rules[0]["group"], &rules[0]["severity"]), (&"hygiene".into(), &"error".into()));
     assert!(rules[0]["incident"].as_str().unwrap().contains("ROCm/clr#22"));
-    let one = workspace.run(&["explain", "waiver-unused", "--json"]).exits(0).document("rocmrpm/rules/2");
+    let one =
+        workspace.run(&["explain", "waiver-unused", "--json"]).exits(0).document("rocmrpm/rules/2");
     assert!(one["rules"][0]["incident"].is_null());
 }
 
 #[test]
-fn causes_of_failed_builds_are_listed_and_told() {
+fn lists_and_explains_causes_of_failed_builds() {
     let workspace = Workspace::empty();
     let all = workspace.run(&["explain"]);
     all.exits(0);
     for cause in causes() {
-        let listed = all.stdout.lines().any(|line| line.split_whitespace().next() == Some(cause.id.as_str()));
+        let listed = all
+            .stdout
+            .lines()
+            .any(|line| line.split_whitespace().next() == Some(cause.id.as_str()));
         assert!(listed, "{} is not listed", cause.id);
-        assert!(RULES.iter().chain(lint::RULES).all(|rule| rule.id.as_str() != cause.id), "{}", cause.id);
+        assert!(
+            RULES.iter().chain(lint::RULES).all(|rule| rule.id.as_str() != cause.id),
+            "{}",
+            cause.id
+        );
     }
     workspace.run(&["explain", "disk-full"]).exits(0).prints([
         "disk-full (environment)",
@@ -119,7 +141,8 @@ fn causes_of_failed_builds_are_listed_and_told() {
         "free some space",
         "seen\n",
     ]);
-    let one = workspace.run(&["explain", "disk-full", "--json"]).exits(0).document("rocmrpm/rules/2");
+    let one =
+        workspace.run(&["explain", "disk-full", "--json"]).exits(0).document("rocmrpm/rules/2");
     assert_eq!(one["rules"].as_array().unwrap().len(), 0);
     let found = &one["causes"][0];
     assert_eq!((&found["id"], &found["kind"]), (&"disk-full".into(), &"environment".into()));
@@ -129,40 +152,45 @@ fn causes_of_failed_builds_are_listed_and_told() {
     workspace.run(&["explain", "disk-ful"]).exits(2).says(["did you mean `disk-full`?"]);
 }
 
-/// The page is made of the catalogue.
+/// Generates the page from the catalog.
 #[test]
-fn the_page_of_failures_is_what_the_catalogue_says() {
+fn failures_page_matches_the_catalog() {
     let mut page = "# Causes of failed builds\n\n\
-        What `rocmrpm build` knows of failed builds: lines of a log, in which `*` stands for any characters and\n\
-        `{1}` for those that are told, what they mean, and how to fix it. `rocmrpm explain ID` says the same at\n\
-        the terminal. This page is written by a test (`tests/workspace/explain.rs`) from `crates/rocmrpm-core/src/build/failures.toml`; each\n\
-        entry has a log in `tests/failures/`.\n"
+        The causes of failed builds that `rocmrpm build` recognizes: lines of a log, in which `*` stands for any\n\
+        characters and `{1}` for characters that the cause repeats; what they mean, and how to fix it.\n\
+        `rocmrpm explain ID` prints the same in the terminal. A test (`tests/workspace/explain.rs`) writes this\n\
+        page from `crates/rocmrpm-core/src/build/failures.toml`; each entry has a log in `tests/failures/`.\n"
         .to_owned();
     for kind in CauseKind::ALL {
         let name = kind.as_str();
         page += &format!("\n## {}{}\n", name[..1].to_uppercase(), &name[1..]);
         for cause in causes().iter().filter(|cause| cause.kind == kind) {
-            let phases =
-                cause.phases.iter().map(|phase| Phase::as_str(*phase)).collect::<Vec<_>>().join(", ");
+            let phases = cause
+                .phases
+                .iter()
+                .map(|phase| Phase::as_str(*phase))
+                .collect::<Vec<_>>()
+                .join(", ");
             let phases = if phases.is_empty() { "any".to_owned() } else { phases };
-            let lines: String = cause.patterns.iter().map(|p| format!("{}\n", Pattern::as_str(p))).collect();
+            let lines: String =
+                cause.patterns.iter().map(|p| format!("{}\n", Pattern::as_str(p))).collect();
             page += &format!(
                 "\n### {}\n\n{}\n\n```text\n{lines}```\n\n- Phase: {phases}\n- Help: {}\n- Seen: {}\n",
                 cause.id, cause.cause, cause.help, cause.seen
             );
         }
     }
-    golden("../../docs/failures.md", &page);
+    golden("../../docs/reference/failures.md", &page);
 }
 
-/// The page is made of the table, so that it cannot say anything else.
+/// Generates the page from the tables of rules.
 #[test]
-fn the_page_of_rules_is_what_the_table_says() {
+fn rules_page_matches_the_table() {
     let mut page = "# Rules of the inspection and of lint\n\n\
-        What `rocmrpm inspect` and the gate in `rocmrpm build` look for and, in the last group, what\n\
-        `rocmrpm lint` does. An error keeps a package out of the repository, and lets lint exit with 1; a warning\n\
-        is told; an info is worth knowing. `rocmrpm explain ID` says the same at the terminal, together with a\n\
-        waiver to paste. This page is written by a test (`tests/workspace/explain.rs`) from the tables in\n\
+        The rules of `rocmrpm inspect` and of the inspection in `rocmrpm build` and, in the last group, those of\n\
+        `rocmrpm lint`. An error keeps a package out of the repository and makes lint exit with 1; a warning is\n\
+        only shown; an info is worth knowing. `rocmrpm explain ID` prints the same in the terminal, together\n\
+        with a waiver to paste. A test (`tests/workspace/explain.rs`) writes this page from the tables in\n\
         `crates/rocm-inspect/src/rules/` and `crates/rocmrpm-core/src/lint/`.\n"
         .to_owned();
     for (group, rules) in rule_groups() {
@@ -175,5 +203,5 @@ fn the_page_of_rules_is_what_the_table_says() {
             page += &format!("- Help: {help}\n");
         }
     }
-    golden("../../docs/rules.md", &page);
+    golden("../../docs/reference/rules.md", &page);
 }

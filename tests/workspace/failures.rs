@@ -1,6 +1,7 @@
-//! The catalogue of causes of failed builds, against logs: `tests/failures/ID.log`, and `ID.2.log` and so
-//! on. A log's first lines say where it is from (`# from: ...`) and, where rpmbuild's own words do
-//! not, which phase failed (`# phase: dnf`); with `# tells: ...` the words that the cause must have.
+//! Tests the catalog of causes of failed builds with logs: `tests/failures/ID.log`, `ID.2.log` and
+//! so on. The first lines of a log state its origin (`# from: ...`), the phase that failed if the
+//! output of rpmbuild does not (`# phase: dnf`), and words that the cause must have
+//! (`# expect: ...`).
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,11 +9,11 @@ use std::path::{Path, PathBuf};
 use rocmrpm::build::{CauseKind, Failure, Known, Phase, causes};
 use rocmrpm::error::Diagnose as _;
 
-/// A log of `tests/failures/`.
+/// A log in `tests/failures/`.
 struct Excerpt {
     id: String,
     phase: Option<String>,
-    tells: Vec<String>,
+    expected: Vec<String>,
     from: String,
     log: String,
 }
@@ -28,11 +29,12 @@ fn excerpts() -> Vec<Excerpt> {
 fn excerpt(path: &Path) -> Excerpt {
     let name = path.file_name().unwrap().to_str().unwrap();
     let id = name.split('.').next().unwrap().to_owned();
-    let mut excerpt = Excerpt { id, phase: None, tells: Vec::new(), from: String::new(), log: String::new() };
+    let mut excerpt =
+        Excerpt { id, phase: None, expected: Vec::new(), from: String::new(), log: String::new() };
     for line in fs_err::read_to_string(path).unwrap().split_inclusive('\n') {
         match line.strip_prefix("# ").and_then(|line| line.split_once(": ")) {
             Some(("phase", phase)) => excerpt.phase = Some(phase.trim().to_owned()),
-            Some(("tells", words)) => excerpt.tells.push(words.trim().to_owned()),
+            Some(("expect", words)) => excerpt.expected.push(words.trim().to_owned()),
             Some(("from", from)) => excerpt.from = from.trim().to_owned(),
             _ => excerpt.log.push_str(line),
         }
@@ -49,14 +51,14 @@ fn failure(log: &str) -> Failure {
 }
 
 #[test]
-fn every_log_tells_its_cause() {
+fn every_log_leads_to_its_cause() {
     let mut wrong = Vec::new();
-    for Excerpt { id, phase, tells, from, log } in excerpts() {
-        assert!(!from.is_empty(), "{id}: where is it from?");
+    for Excerpt { id, phase, expected, from, log } in excerpts() {
+        assert!(!from.is_empty(), "{id}: no `# from:` line");
         let (found, cause) = match &phase {
             Some(phase) => {
                 let phase = Phase::named(phase);
-                assert!(phase.is_some(), "{id}: the phase is unknown");
+                assert!(phase.is_some(), "{id}: unknown phase");
                 Known::in_text(log.as_bytes(), phase).map(|known| (known.id, known.cause))
             }
             None => {
@@ -65,8 +67,8 @@ fn every_log_tells_its_cause() {
             }
         }
         .unwrap_or_default();
-        let said = tells.iter().all(|words| cause.contains(words));
-        if found != id || !said || cause.contains('{') {
+        let has_words = expected.iter().all(|words| cause.contains(words));
+        if found != id || !has_words || cause.contains('{') {
             wrong.push(format!("{id}: {found}: {cause}"));
         }
     }
@@ -74,13 +76,21 @@ fn every_log_tells_its_cause() {
 }
 
 #[test]
-fn every_cause_has_a_log_and_is_whole() {
+fn every_cause_has_a_log_and_is_complete() {
     let tested: BTreeSet<String> = excerpts().into_iter().map(|excerpt| excerpt.id).collect();
     let ids: BTreeSet<String> = causes().iter().map(|cause| cause.id.clone()).collect();
-    assert_eq!(ids.len(), causes().len(), "an ID stands twice, or the catalogue cannot be read");
+    assert_eq!(ids.len(), causes().len(), "duplicate ID, or the catalog cannot be read");
     assert!(ids.len() >= 40);
-    assert_eq!(ids.difference(&tested).collect::<Vec<_>>(), Vec::<&String>::new(), "these have no log");
-    assert_eq!(tested.difference(&ids).collect::<Vec<_>>(), Vec::<&String>::new(), "these have no cause");
+    assert_eq!(
+        ids.difference(&tested).collect::<Vec<_>>(),
+        Vec::<&String>::new(),
+        "these have no log"
+    );
+    assert_eq!(
+        tested.difference(&ids).collect::<Vec<_>>(),
+        Vec::<&String>::new(),
+        "these have no cause"
+    );
     for cause in causes() {
         let id = &cause.id;
         let plain = id.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
@@ -94,7 +104,7 @@ fn every_cause_has_a_log_and_is_whole() {
 }
 
 #[test]
-fn a_failure_shows_the_line_of_its_cause_and_names_the_entry() {
+fn failure_shows_the_line_of_its_cause_and_its_id() {
     let filler: String = (0..60).map(|n| format!("[{n}/99] Building CXX object {n}.o\n")).collect();
     let log = format!(
         "Executing(%build): /bin/sh -e /var/tmp/rpm-tmp.x\n+ ninja\nFAILED: a.o\nclang++: error: invalid target ID \
@@ -109,7 +119,7 @@ fn a_failure_shows_the_line_of_its_cause_and_names_the_entry() {
 }
 
 #[test]
-fn what_was_tolerated_is_no_cause() {
+fn tolerated_errors_are_not_causes() {
     let log = "Executing(%build): /bin/sh -e /var/tmp/rpm-tmp.x\n+ git describe\n\
                fatal: not a git repository (or any of the parent directories): .git\n+ :\n+ nproc-max\n\
                /var/tmp/rpm-tmp.x: line 9: nproc-max: command not found\n+ true\n+ make\nmake: *** [all] Error 2\n\
@@ -125,14 +135,13 @@ fn what_was_tolerated_is_no_cause() {
 }
 
 #[test]
-fn what_explains_other_messages_comes_first_and_then_what_is_nearest() {
+fn prefers_root_causes_then_the_last_one() {
     let log = |lines: &str| {
         format!(
             "Executing(%build): sh\n+ ninja\n{lines}error: Bad exit status from /var/tmp/rpm-tmp.x (%build)\n"
         )
     };
-    let full =
-        "ld: final link failed: No space left on device\nld.lld: error: unable to find library -lfoo\n";
+    let full = "ld: final link failed: No space left on device\nld.lld: error: unable to find library -lfoo\n";
     assert_eq!(failure(&log(full)).id, Some("disk-full"));
     let two = "x.c:1:10: fatal error: a.h: No such file or directory\nld.lld: error: unable to find library -lfoo\n";
     assert_eq!(failure(&log(two)).id, Some("library-not-found"));
@@ -141,7 +150,7 @@ fn what_explains_other_messages_comes_first_and_then_what_is_nearest() {
 }
 
 #[test]
-fn a_cause_of_another_phase_is_none() {
+fn ignores_causes_of_other_phases() {
     let log = b"No match for argument: foo-devel\n";
     assert_eq!(Known::in_text(log, Some(Phase::Check)), None);
     assert_eq!(Known::in_text(log, Some(Phase::Dnf)).unwrap().id, "package-missing");
@@ -149,25 +158,26 @@ fn a_cause_of_another_phase_is_none() {
 }
 
 #[test]
-fn all_names_that_are_missing_are_told() {
+fn lists_all_missing_names() {
     let text = "Failed to resolve the transaction:\nNo match for argument: a\nNo match for argument: b\nNo match for argument: a\n";
     let known = Known::in_text(text.as_bytes(), Some(Phase::Dnf)).unwrap();
-    assert_eq!(known.cause, "the chroot has no a, b");
+    assert_eq!(known.cause, "no repository of the chroot provides a, b");
 }
 
 #[test]
-fn an_end_by_the_kernel_is_told_where_the_log_tells_nothing() {
+fn reports_a_kill_if_the_log_has_no_cause() {
     let killed = rocmrpm::process::Command::new("sh").args(["-c", "kill -9 $$"]).run().unwrap();
     let silent = failure("Executing(%build): sh\n+ ninja\n[1/9] cc\n").ended(&killed);
     assert_eq!(silent.id, Some("builder-killed"));
-    let told = failure("Executing(%build): sh\n+ ninja\ncp: error writing 'a': No space left on device\n");
-    assert_eq!(told.ended(&killed).id, Some("disk-full"));
+    let known =
+        failure("Executing(%build): sh\n+ ninja\ncp: error writing 'a': No space left on device\n");
+    assert_eq!(known.ended(&killed).id, Some("disk-full"));
     let exited = rocmrpm::process::Command::new("false").run().unwrap();
     assert_eq!(Known::of_end(&exited), None);
 }
 
 #[test]
-fn bytes_of_any_kind_are_taken() {
+fn accepts_arbitrary_bytes() {
     let mut log = b"Executing(%build): sh\n+ x\n\xff\xfe\0\x1b[31m\n".to_vec();
     log.extend(vec![b'*'; 3_000_000]);
     log.extend(b"\nx.c:1: fatal error: \xff.h: No such file or directory\n");

@@ -1,5 +1,5 @@
-//! Release and changelog as they follow from the git history of pins, templates and
-//! sources. Every spec that comes of it is read by rpm.
+//! Release and changelog from the git history of pins, templates and sources. rpm reads every
+//! rendered spec.
 
 use crate::support;
 use crate::support::Workspace;
@@ -44,8 +44,8 @@ fn committed() -> Workspace {
     workspace
 }
 
-/// What rpm reads in a rendered spec: `VERSION-RELEASE`, then a line per changelog
-/// entry, newest first: `DAY VERSION-RELEASE TEXT`.
+/// Returns what rpm reads in a rendered spec: `VERSION-RELEASE`, then a line per changelog entry,
+/// newest first: `DAY VERSION-RELEASE TEXT`.
 #[track_caller]
 fn history_with(workspace: &Workspace, name: &str, args: &[&str]) -> Vec<String> {
     workspace.run(&[&["render"], args].concat()).exits(0);
@@ -66,14 +66,14 @@ fn history(workspace: &Workspace, name: &str) -> Vec<String> {
 const BY_US: &str = "rocmrpm <rocmrpm@localhost> - ";
 
 #[test]
-fn without_git_the_release_is_1() {
+fn release_is_1_without_git() {
     let workspace = plain();
     let wanted = ["1.0-1.fc43".to_owned(), format!("Mon Jan 01 1990 {BY_US}1.0-1 | - Version 1.0")];
     assert_eq!(history(&workspace, "one"), wanted);
 }
 
 #[test]
-fn the_release_counts_what_concerns_the_component() {
+fn release_counts_commits_of_the_component() {
     let workspace = committed();
     assert_eq!(history(&workspace, "one"), ["1.0-1.fc43", "Mon Jan 05 2026 1.0-1 | - Begin"]);
 
@@ -109,7 +109,7 @@ fn the_release_counts_what_concerns_the_component() {
 }
 
 #[test]
-fn a_new_version_begins_at_1_again() {
+fn new_version_restarts_the_release_at_1() {
     let workspace = committed();
     workspace.write("src/one/file.txt", "2\n");
     workspace.commit("Change the source");
@@ -127,7 +127,7 @@ fn a_new_version_begins_at_1_again() {
     assert_eq!(
         history(&workspace, "two")[0],
         "7-1.fc43",
-        "the pin of another component is none of its business"
+        "the pin of another component is irrelevant"
     );
     workspace.replace("pins/stable.toml", "src/one\"", "src/two\"");
     workspace.commit("Take another source");
@@ -135,19 +135,22 @@ fn a_new_version_begins_at_1_again() {
 }
 
 #[test]
-fn a_version_that_comes_back_has_its_count_begin_anew() {
+fn returning_version_restarts_the_release_at_1() {
     let workspace = committed();
     workspace.replace("pins/stable.toml", "\"1.0\"", "\"1.1\"");
     workspace.commit("one 1.1");
     workspace.replace("pins/stable.toml", "\"1.1\"", "\"1.0\"");
     workspace.commit("Back to 1.0");
-    assert_eq!(history(&workspace, "one")[..2], ["1.0-1.fc43", "Wed Jan 07 2026 1.0-1 | - Back to 1.0"]);
+    assert_eq!(
+        history(&workspace, "one")[..2],
+        ["1.0-1.fc43", "Wed Jan 07 2026 1.0-1 | - Back to 1.0"]
+    );
 }
 
 type Change = fn(&Workspace);
 
 #[test]
-fn what_is_not_committed_is_dirty() {
+fn uncommitted_changes_are_dirty() {
     let changes: [(&str, Change); 4] = [
         ("template", |workspace| {
             drop(workspace.write("specs-templates/one/one.spec.tera", format!("{SPEC}\n")))
@@ -159,9 +162,14 @@ fn what_is_not_committed_is_dirty() {
     for (what, change) in changes {
         let workspace = committed();
         change(&workspace);
-        let wanted = format!("Mon Jan 05 2026 {BY_US}1.0-2~dirty | - Changes that are not committed");
+        let wanted =
+            format!("Mon Jan 05 2026 {BY_US}1.0-2~dirty | - Changes that are not committed");
         let found = history(&workspace, "one");
-        assert_eq!(found, ["1.0-2~dirty.fc43", &wanted, "Mon Jan 05 2026 1.0-1 | - Begin"], "{what}");
+        assert_eq!(
+            found,
+            ["1.0-2~dirty.fc43", &wanted, "Mon Jan 05 2026 1.0-1 | - Begin"],
+            "{what}"
+        );
         assert_eq!(history(&workspace, "two")[0], "7-1.fc43", "{what}");
         workspace.commit("Commit it");
         assert_eq!(history(&workspace, "one")[0], "1.0-2.fc43", "{what}");
@@ -169,7 +177,7 @@ fn what_is_not_committed_is_dirty() {
 }
 
 #[test]
-fn a_version_that_is_not_committed_is_a_dirty_first_release() {
+fn uncommitted_version_is_a_dirty_first_release() {
     let workspace = committed();
     workspace.replace("pins/stable.toml", "\"1.0\"", "\"1.1\"");
     let found = history(&workspace, "one");
@@ -179,20 +187,26 @@ fn a_version_that_is_not_committed_is_a_dirty_first_release() {
 }
 
 #[test]
-fn an_overridden_pin_is_dirty_wherever_it_shows() {
+fn overridden_pin_is_dirty_everywhere() {
     let workspace = committed();
-    let wanted = format!("Mon Jan 05 2026 {BY_US}1.2-1~dirty | - Version 1.2 from the command line");
-    assert_eq!(history_with(&workspace, "one", &["--pin", "one=1.2"])[..2], ["1.2-1~dirty.fc43", &wanted]);
-    let plan = workspace.run(&["plan", "--pin", "one=1.2", "--json"]).exits(0).document("rocmrpm/plan/2");
+    let wanted =
+        format!("Mon Jan 05 2026 {BY_US}1.2-1~dirty | - Version 1.2 from the command line");
+    assert_eq!(
+        history_with(&workspace, "one", &["--pin", "one=1.2"])[..2],
+        ["1.2-1~dirty.fc43", &wanted]
+    );
+    let plan =
+        workspace.run(&["plan", "--pin", "one=1.2", "--json"]).exits(0).document("rocmrpm/plan/2");
     let steps: Vec<_> = plan["steps"].as_array().into_iter().flatten().collect();
-    let found: Vec<_> = steps.iter().map(|s| (s["component"].as_str(), s["dirty"].as_bool())).collect();
+    let found: Vec<_> =
+        steps.iter().map(|s| (s["component"].as_str(), s["dirty"].as_bool())).collect();
     assert_eq!(found, [(Some("one"), Some(true)), (Some("two"), Some(false))]);
-    // The same version is dirty too: nothing vouches for its source.
+    // The same version is dirty, too, because no digest verifies its source.
     assert_eq!(history_with(&workspace, "one", &["--pin", "one=1.0"])[0], "1.0-2~dirty.fc43");
 }
 
 #[test]
-fn what_people_write_reaches_the_changelog_as_it_is() {
+fn commit_subjects_reach_the_changelog_unchanged() {
     let workspace = committed();
     workspace.write("src/one/file.txt", "2\n");
     workspace.commit("Use 100% of %{cores} and %(id) `id` \"$HOME\" <{ x }> – ü");
@@ -201,14 +215,14 @@ fn what_people_write_reaches_the_changelog_as_it_is() {
         found[1],
         "Tue Jan 06 2026 1.0-2 | - Use 100% of %{cores} and %(id) `id` \"$HOME\" <{ x }> – ü"
     );
-    // A line that begins like an entry or a section stays text.
+    // A line that starts like an entry or a section remains text.
     workspace.write("src/one/file.txt", "3\n");
     workspace.commit("%files of it\n\n%package x");
     assert_eq!(history(&workspace, "one")[1], "Wed Jan 07 2026 1.0-3 | - %files of it");
 }
 
 #[test]
-fn dates_that_run_backwards_are_put_in_order() {
+fn changelog_dates_are_in_order() {
     let workspace = committed();
     for (day, subject) in [(10, "Ten"), (5, "Five"), (20, "Twenty"), (-20_000, "Long ago")] {
         workspace.write("src/one/file.txt", subject);
@@ -217,13 +231,14 @@ fn dates_that_run_backwards_are_put_in_order() {
     let found = history(&workspace, "one");
     assert_eq!(found[0], "1.0-5.fc43");
     let days: Vec<&str> = found[1..].iter().map(|line| &line[4..15]).collect();
-    assert_eq!(days, ["Jan 01 1990"; 5], "no entry is younger than the one above it");
-    let subjects: Vec<&str> = found[1..].iter().filter_map(|line| line.split("| - ").nth(1)).collect();
+    assert_eq!(days, ["Jan 01 1990"; 5], "no entry is newer than the one above it");
+    let subjects: Vec<&str> =
+        found[1..].iter().filter_map(|line| line.split("| - ").nth(1)).collect();
     assert_eq!(subjects, ["Long ago", "Twenty", "Five", "Ten", "Begin"]);
 }
 
 #[test]
-fn a_merge_counts_once_and_with_the_pins_it_left() {
+fn merge_counts_once_with_its_resulting_pins() {
     let workspace = committed();
     workspace.git(&["checkout", "--quiet", "-b", "update"]);
     workspace.replace("pins/stable.toml", "\"1.0\"", "\"1.1\"");
@@ -239,7 +254,7 @@ fn a_merge_counts_once_and_with_the_pins_it_left() {
 }
 
 #[test]
-fn a_shallow_clone_says_that_it_is_one() {
+fn warns_about_a_shallow_clone() {
     let workspace = committed();
     for text in ["2\n", "3\n"] {
         workspace.write("src/one/file.txt", text);
@@ -248,7 +263,10 @@ fn a_shallow_clone_says_that_it_is_one() {
     let shallow = Workspace::empty();
     let url = format!("file://{}", workspace.root().display());
     shallow.git(&["clone", "--quiet", "--depth", "1", &url, "."]);
-    shallow.run(&["render"]).exits(0).says(["warning: the git clone is shallow", "git fetch --unshallow"]);
+    shallow
+        .run(&["render"])
+        .exits(0)
+        .says(["warning: the git clone is shallow", "git fetch --unshallow"]);
     let found = history(&shallow, "one");
     assert_eq!(found[0], "1.0-1.fc43");
     shallow.git(&["fetch", "--quiet", "--unshallow"]);
@@ -256,14 +274,14 @@ fn a_shallow_clone_says_that_it_is_one() {
 }
 
 #[test]
-fn a_repository_without_commits_has_no_history() {
+fn repository_without_commits_has_no_history() {
     let workspace = plain();
     workspace.git(&["init", "--quiet"]);
     assert_eq!(history(&workspace, "one")[0], "1.0-1~dirty.fc43");
 }
 
 #[test]
-fn a_workspace_may_lie_below_the_top_of_its_repository() {
+fn workspace_may_be_a_subfolder_of_its_repository() {
     let outer = Workspace::empty();
     let inner = plain();
     for (name, bytes) in inner.files() {
@@ -283,7 +301,7 @@ fn a_workspace_may_lie_below_the_top_of_its_repository() {
 }
 
 #[test]
-fn what_requires_a_changed_component_is_something_new_too() {
+fn dependents_of_a_changed_component_get_a_new_release() {
     let workspace = plain();
     workspace.write("specs-templates/two/component.toml", "requires = [\"one\"]\n");
     workspace.commit("Begin");
@@ -301,7 +319,7 @@ fn what_requires_a_changed_component_is_something_new_too() {
 }
 
 #[test]
-fn how_a_package_is_judged_does_not_change_it() {
+fn inspection_settings_do_not_change_the_release() {
     let workspace = committed();
     let file = "specs-templates/one/component.toml";
     assert_eq!(history(&workspace, "one")[0], "1.0-1.fc43");
@@ -309,7 +327,8 @@ fn how_a_package_is_judged_does_not_change_it() {
     assert_eq!(history(&workspace, "one")[0], "1.0-1.fc43");
     workspace.commit("Promise no device code");
     assert_eq!(history(&workspace, "one").len(), 2);
-    // What is built otherwise is something new, whatever else the change is about.
+    // A change that affects the build makes a new release, even if it also changes settings that do
+    // not.
     workspace.write(file, "[env]\nA = \"1\"\n");
     assert_eq!(history(&workspace, "one")[0], "1.0-2~dirty.fc43");
     workspace.commit("Set a variable");
@@ -319,15 +338,18 @@ fn how_a_package_is_judged_does_not_change_it() {
     workspace.commit("Promise device code, and no download");
     assert_eq!(history(&workspace, "one")[0], "1.0-2.fc43");
     let chroot = "mock-configs/fedora-43.toml";
-    workspace.write(chroot, format!("{}\n[libraries]\n\"libfoo.so.1\" = \"foo\"\n", workspace.read(chroot)));
+    workspace.write(
+        chroot,
+        format!("{}\n[libraries]\n\"libfoo.so.1\" = \"foo\"\n", workspace.read(chroot)),
+    );
     assert_eq!(history(&workspace, "one")[0], "1.0-2.fc43");
-    // Taking it away is a change as well.
+    // Removing it is a change, too.
     workspace.write(file, "");
     assert_eq!(history(&workspace, "one")[0], "1.0-3~dirty.fc43");
 }
 
 #[test]
-fn what_is_made_of_a_package_does_not_change_it() {
+fn output_settings_do_not_change_the_release() {
     let workspace = committed();
     let step = |name: &str| {
         let plan = workspace.run(&["plan", "--json"]).exits(0).document("rocmrpm/plan/2");
@@ -343,7 +365,8 @@ fn what_is_made_of_a_package_does_not_change_it() {
     assert_eq!(step("one"), before);
     let text = workspace.read(manifest);
     let (text, _) = text.split_once("[wheels]").unwrap();
-    for tables in ["[wheels]\nrocm = \"rocm-sdk\"\n", "[index]\noutside = [\"pip\"]\ntracks = \"pip\"\n", ""]
+    for tables in
+        ["[wheels]\nrocm = \"rocm-sdk\"\n", "[index]\noutside = [\"pip\"]\ntracks = \"pip\"\n", ""]
     {
         workspace.write(manifest, format!("{text}\n{tables}"));
         assert_eq!(step("one"), before, "{tables}");
@@ -351,7 +374,7 @@ fn what_is_made_of_a_package_does_not_change_it() {
         assert_eq!(step("one"), before, "{tables}");
     }
     assert_eq!(history(&workspace, "one"), ["1.0-1.fc43", "Mon Jan 05 2026 1.0-1 | - Begin"]);
-    // The rest of the file says what is built.
+    // The rest of the file affects the build.
     workspace.replace(manifest, "gfx1151", "gfx1100");
     assert_eq!(history(&workspace, "one")[0], "1.0-2~dirty.fc43");
     workspace.commit("Build for another GPU");

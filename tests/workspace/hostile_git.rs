@@ -1,5 +1,5 @@
-//! Workspaces whose git repository names programs to run: no command runs one of them. Each test
-//! also lets plain git do so, which proves that the trap works.
+//! Workspaces whose git repository configures programs to run: no command runs them. Each test also
+//! runs plain git, to prove that the trap works.
 
 use crate::support::{SPEC, Workspace};
 
@@ -18,7 +18,7 @@ fn committed() -> Workspace {
     workspace
 }
 
-/// Writes a program of the workspace's folder that leaves a file behind when it runs.
+/// Writes a program beside the workspace that leaves a file behind when it runs.
 fn trap(workspace: &Workspace) -> (String, std::path::PathBuf) {
     let (program, mark) = (workspace.holder().join("trap"), workspace.holder().join("ran"));
     let script = format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\nexit 1\n", mark.display());
@@ -30,7 +30,8 @@ fn trap(workspace: &Workspace) -> (String, std::path::PathBuf) {
 
 fn plain_git(dir: &std::path::Path, args: &[&str]) {
     let git = rocmrpm::process::Command::new("git").cwd(dir).args(args);
-    let _ = git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").run().unwrap();
+    let _ =
+        git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1").run().unwrap();
 }
 
 #[test]
@@ -62,7 +63,7 @@ fn runs_no_program_of_a_repositorys_configuration() {
     for hook in ["post-index-change", "reference-transaction", "pre-auto-gc"] {
         fs_err::copy(&trap, workspace.path(".git/hooks").join(hook)).unwrap();
     }
-    // Another time of change makes git read the file again.
+    // A new modification time makes git read the file again.
     workspace.write("src/one/file.txt", "1\n");
     for command in COMMANDS {
         let ran = workspace.run(command);

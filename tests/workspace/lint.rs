@@ -1,10 +1,9 @@
-//! `rocmrpm lint`: components of a workspace, specs of others, package tables,
-//! repositories.
+//! `rocmrpm lint`: components of a workspace, other specs, package tables, repositories.
 
 use crate::support::{REPOSITORY, Workspace};
 use rocmrpm::process::Command;
 
-/// A workspace with one component whose spec has one of most mistakes.
+/// Returns a workspace with a component whose spec has most of the mistakes that lint finds.
 fn workspace() -> Workspace {
     let workspace = Workspace::with(&[
         (
@@ -79,7 +78,7 @@ ls /opt/rocm
 ";
 
 #[test]
-fn each_mistake_is_found_at_its_line() {
+fn finds_each_mistake_at_its_line() {
     let workspace = workspace();
     let ran = workspace.run(&["lint", "--json"]);
     ran.exits(1);
@@ -92,7 +91,14 @@ fn each_mistake_is_found_at_its_line() {
         .iter()
         .map(|f| {
             let text = |key: &str| f[key].as_str().unwrap();
-            format!("{} {} {}:{} {}", text("severity"), text("id"), text("file"), f["line"], text("found"))
+            format!(
+                "{} {} {}:{} {}",
+                text("severity"),
+                text("id"),
+                text("file"),
+                f["line"],
+                text("found")
+            )
         })
         .collect();
     found.sort();
@@ -107,9 +113,9 @@ fn each_mistake_is_found_at_its_line() {
         "error requires-without-files SPEC:15 requires: lost in `demo`, which has no %files".to_owned(),
         "error sed-silent SPEC:29 sed in place in %prep: sed -i s/a/b/ setup.py".to_owned(),
         "info requirement-unchecked SPEC:22 /usr/bin/demo".to_owned(),
-        "warning export-unread SPEC:32 `DEMO_WITH_LD` exported in %build, and nowhere in upstream's source"
+        "warning export-unread SPEC:32 `DEMO_WITH_LD` exported in %build, but not used in upstream's source"
             .to_owned(),
-        "warning export-unread SPEC:34 `TARGET` exported in %build, and nowhere in upstream's source"
+        "warning export-unread SPEC:34 `TARGET` exported in %build, but not used in upstream's source"
             .to_owned(),
         format!("warning gpu-list-fixed {template}:34 gfx1030"),
     ]
@@ -118,11 +124,14 @@ fn each_mistake_is_found_at_its_line() {
     similar_asserts::assert_eq!(found, expected, "{rendered}");
     let text = workspace.run(&["lint"]);
     text.exits(1);
-    text.prints(["error[sed-silent]: build/c/specs/demo.spec:29", "7 errors, 3 warnings in 1 spec"]);
+    text.prints([
+        "error[sed-silent]: build/c/specs/demo.spec:29",
+        "7 errors, 3 warnings in 1 spec",
+    ]);
 }
 
 #[test]
-fn what_is_waived_with_a_reason_is_no_error() {
+fn waived_findings_are_not_errors() {
     let workspace = workspace();
     let waive = |rule: &str| format!("[[lint.waive]]\nrule = \"{rule}\"\nreason = \"known\"\n");
     let rules = [
@@ -142,68 +151,89 @@ fn what_is_waived_with_a_reason_is_no_error() {
         "0 errors, 4 warnings in 1 spec",
     ]);
     workspace.write("specs-templates/demo/component.toml", waive("sed-silnt"));
-    workspace.run(&["lint"]).exits(3).says(["unknown rule `sed-silnt`", "did you mean `sed-silent`?"]);
+    workspace
+        .run(&["lint"])
+        .exits(3)
+        .says(["unknown rule `sed-silnt`", "did you mean `sed-silent`?"]);
 }
 
 #[test]
-fn specs_of_others_are_read_for_a_chroot() {
+fn checks_other_specs_for_a_chroot() {
     let workspace = workspace();
     let spec = "Name: x\nVersion: 1\nRelease: 1\nSummary: x\nLicense: MIT\n%description\nx\n%build\n\
                 export TRITON_BUILD_WITH_CLANG_LD=ON\n%files\n";
     workspace.write("x.spec", spec);
-    workspace.run(&["lint", "--spec", "x.spec"]).exits(0).prints(["0 errors, 0 warnings in 1 spec"]);
+    workspace
+        .run(&["lint", "--spec", "x.spec"])
+        .exits(0)
+        .prints(["0 errors, 0 warnings in 1 spec"]);
     workspace.write("source/setup.py", "check_env_flag('TRITON_BUILD_WITH_CLANG_LLD')");
     workspace
         .run(&["lint", "--spec", "x.spec", "--source", "source"])
         .exits(0)
         .prints(["warning[export-unread]: x.spec:9", "such as `TRITON_BUILD_WITH_CLANG_LLD`"]);
-    // Its packages may require one another, and it may include what lies beside it.
+    // Its packages may require each other, and it may include files beside it.
     workspace.write("macros.inc", "%global own 7\n");
     let subpackage = "Source0: macros.inc\n%include %{SOURCE0}\n%description\nx\n%package sub\nSummary: x\n\
                       Requires: x(x86-64) = %{version}\n%description sub\nx\n%prep\nsed -i s/a/%{own}/ upstream\n";
-    workspace.write("x.spec", &(spec.replacen("%description\nx\n", subpackage, 1) + "%files sub\n"));
+    workspace
+        .write("x.spec", &(spec.replacen("%description\nx\n", subpackage, 1) + "%files sub\n"));
     workspace.run(&["lint", "--spec", "x.spec"]).exits(0).prints([
         "warning[sed-silent]: x.spec:16",
         "sed -i s/a/7/ upstream",
         "0 errors, 1 warning in 1 spec",
     ]);
-    // Fedora's macros are known without Fedora.
-    let python = spec.replacen("%description", "BuildRequires: %{py3_dist not_There cmake}\n%description", 1);
+    // Fedora's macros work on other distributions.
+    let python = spec.replacen(
+        "%description",
+        "BuildRequires: %{py3_dist not_There cmake}\n%description",
+        1,
+    );
     workspace.write("x.spec", &python);
     workspace
         .run(&["lint", "--spec", "x.spec"])
         .exits(1)
         .prints(["error[requirement-missing]: x.spec:6", "python3dist(not-there)"]);
     workspace.write("bad.spec", "Name: x\n%if 1\n");
-    workspace.run(&["lint", "--spec", "bad.spec"]).exits(3).says(["rpmspec does not read `bad.spec`"]);
+    workspace
+        .run(&["lint", "--spec", "bad.spec"])
+        .exits(3)
+        .says(["rpmspec cannot parse `bad.spec`"]);
     workspace.run(&["lint", "--spec", "none.spec"]).exits(20).says(["cannot read `none.spec`"]);
-    workspace.run(&["lint", "--spec", "x.spec", "--source", "none"]).exits(20).says(["cannot read `none`"]);
+    workspace
+        .run(&["lint", "--spec", "x.spec", "--source", "none"])
+        .exits(20)
+        .says(["cannot read `none`"]);
 }
 
 #[test]
-fn tables_that_are_not_there_or_no_tables_are_told() {
+fn reports_missing_and_invalid_tables() {
     let workspace = workspace();
     workspace.write("mock-configs/packages/t.tsv", "cmake 3\n");
-    workspace.run(&["lint"]).exits(3).says(["line 1 of the package table `mock-configs/packages/t.tsv`"]);
+    workspace
+        .run(&["lint"])
+        .exits(3)
+        .says(["line 1 of the package table `mock-configs/packages/t.tsv`"]);
     fs_err::remove_file(workspace.path("mock-configs/packages/t.tsv")).unwrap();
     workspace
         .run(&["lint"])
         .exits(3)
-        .says(["the package table `mock-configs/packages/t.tsv` cannot be read"]);
+        .says(["cannot read the package table `mock-configs/packages/t.tsv`"]);
     workspace.replace("mock-configs/c.toml", "packages = [\"t\"]\n", "");
-    workspace.run(&["lint"]).exits(1).prints(["the chroot `c` names no package table"]);
+    workspace.run(&["lint"]).exits(1).prints(["the chroot `c` has no package table"]);
 }
 
-/// A repository with one package, asked by dnf.
+/// Queries a repository of one package with dnf.
 #[test]
-fn repositories_are_asked() {
+fn queries_live_repositories() {
     let workspace = workspace();
     let spec = "Name: no-such-thing\nVersion: 2\nRelease: 1\nSummary: x\nLicense: MIT\nBuildArch: noarch\n\
                 Provides: cmake = 4, zlib-devel = 2, python3dist(numpy) = 3, /usr/bin/demo\n%description\nx\n%files\n";
     workspace.write("repo.spec", spec);
     let top = format!("_topdir {}", workspace.path("top").display());
-    let run =
-        |command: Command| command.text().unwrap_or_else(|e| panic!("{e} (packages: rpm, createrepo-c)"));
+    let run = |command: Command| {
+        command.text().unwrap_or_else(|e| panic!("{e} (packages: rpm, createrepo-c)"))
+    };
     let rpmbuild = Command::new("rpmbuild").args(["-bb", "--define", &top]).runs_code_of_tests();
     run(rpmbuild.arg(workspace.path("repo.spec")));
     let repo = workspace.path("top/RPMS/noarch");
@@ -217,35 +247,48 @@ fn repositories_are_asked() {
         findings.iter().filter(|f| f["id"].as_str().unwrap().starts_with("requirement-")).count()
     };
     assert_eq!(missing(&document), 0, "{document:#}");
-    let replaced =
-        workspace.read("specs-templates/demo/demo.spec.tera").replace("global want 3.20", "global want 5");
+    let replaced = workspace
+        .read("specs-templates/demo/demo.spec.tera")
+        .replace("global want 3.20", "global want 5");
     workspace.write("specs-templates/demo/demo.spec.tera", &replaced);
     let document = workspace.run(&["lint", "--live", "--json"]).exits(1).document("rocmrpm/lint/2");
     assert_eq!(missing(&document), 1, "{document:#}");
     workspace.write("mock-configs/c.toml", with("file:///nonexistent"));
-    workspace.run(&["lint", "--live"]).exits(20).says(["dnf", "without `--live`, the package tables"]);
+    workspace
+        .run(&["lint", "--live"])
+        .exits(20)
+        .says(["dnf", "omit `--live` to use the package tables"]);
 }
 
-/// The tables that the repository brings.
+/// Checks the package tables of this repository.
 #[test]
-fn the_tables_of_fedora_and_amd_have_what_the_stack_needs() {
+fn committed_package_tables_cover_the_stack() {
     let workspace = Workspace::copy_of("");
     let table = |name: &str| {
         fs_err::read_to_string(format!("{REPOSITORY}/mock-configs/packages/{name}.tsv")).unwrap()
     };
-    let has = |table: &str, name: &str| table.lines().any(|line| line.split('\t').next() == Some(name));
+    let has =
+        |table: &str, name: &str| table.lines().any(|line| line.split('\t').next() == Some(name));
     for release in ["43", "44", "45"] {
         let table = table(&format!("fedora-{release}"));
-        for name in
-            ["cmake", "gcc-c++", "kernel-devel", "python3-devel", "zlib-devel", "xz-devel", "python3-torch"]
-        {
+        for name in [
+            "cmake",
+            "gcc-c++",
+            "kernel-devel",
+            "python3-devel",
+            "zlib-devel",
+            "xz-devel",
+            "python3-torch",
+        ] {
             assert!(has(&table, name), "{name} in {release}");
         }
         assert!(
-            table.lines().all(|line| line.starts_with('#') || (2..=3).contains(&line.split('\t').count()))
+            table
+                .lines()
+                .all(|line| line.starts_with('#') || (2..=3).contains(&line.split('\t').count()))
         );
     }
-    // A provider names no package that its table lacks.
+    // The table of a provider has all packages that the provider names.
     let providers = [
         ("amdrocm", "amdrocm-7.14"),
         ("fedora-43", "fedora-43"),
@@ -256,7 +299,9 @@ fn the_tables_of_fedora_and_amd_have_what_the_stack_needs() {
         let table = table(of);
         let text = workspace.read(format!("mock-configs/rocm/{provider}.toml"));
         let mut names = 0;
-        for line in text.lines().filter(|line| line.starts_with("runtime =") || line.starts_with("devel =")) {
+        for line in
+            text.lines().filter(|line| line.starts_with("runtime =") || line.starts_with("devel ="))
+        {
             let name = line.split('"').nth(1).unwrap();
             assert!(has(&table, name), "{name} of {provider} is not in {of}");
             names += 1;

@@ -1,5 +1,4 @@
-//! `rocmrpm lock`: what is recorded of every kind of source, what is refused, and what
-//! stays as it was.
+//! `rocmrpm lock`: what it records for every kind of source, what it rejects, and what it keeps.
 
 mod crates;
 
@@ -30,7 +29,7 @@ A test.
 <{ changelog }>
 ";
 
-/// A workspace with these pins, and a component for each.
+/// Returns a workspace with these pins, and a component for each.
 fn lab_with(pins: &str) -> Workspace {
     let workspace = Workspace::init();
     set_pins(&workspace, pins);
@@ -68,7 +67,7 @@ impl<'a> Repository<'a> {
         self.workspace.git_in(&self.dir, args).trim().to_owned()
     }
 
-    /// Commits these files, and submodules by path and commit, beside what is there.
+    /// Commits these files, and submodules by path and commit, in addition to existing ones.
     fn commit(&self, files: &[(&str, &str)], links: &[(&str, &str)]) -> String {
         for (path, text) in files {
             let path = self.dir.join(path);
@@ -92,7 +91,7 @@ impl<'a> Repository<'a> {
     }
 }
 
-/// Deletes what was fetched, as a fresh machine has it.
+/// Deletes the cache, as on a new machine.
 fn forget(workspace: &Workspace) {
     fs_err::remove_dir_all(workspace.holder().join("cache")).unwrap();
 }
@@ -102,7 +101,7 @@ fn lock_text(workspace: &Workspace) -> String {
 }
 
 #[test]
-fn every_kind_of_source_is_recorded() {
+fn records_every_kind_of_source() {
     let workspace = Workspace::init();
     let (sub, top) = (Repository::new(&workspace, "sub"), Repository::new(&workspace, "top"));
     let sub_commit = sub.commit(&[("s/x", "x"), ("t", "t")], &[]);
@@ -152,7 +151,7 @@ fn every_kind_of_source_is_recorded() {
     assert_eq!(sources[1]["source"], "folder");
     assert_eq!(sources[3]["submodules"]["ext/sub"], sub_commit.as_str());
 
-    // Nothing changes by itself, and a build needs no more than the lock and the cache.
+    // Nothing changes by itself, and a build needs only the lock and the cache.
     workspace
         .run_with_index(&index, &["lock", "--check"])
         .exits(0)
@@ -175,8 +174,9 @@ fn check_shows_the_difference_and_writes_nothing() {
     let git = Repository::new(&workspace, "up");
     let one = git.commit(&[("x", "1")], &[]);
     let two = git.commit(&[("x", "2")], &[]);
-    let pins =
-        |commit: &str| format!("[a]\nversion = \"1\"\ngit = \"{}\"\ncommit = \"{commit}\"\n", git.url());
+    let pins = |commit: &str| {
+        format!("[a]\nversion = \"1\"\ngit = \"{}\"\ncommit = \"{commit}\"\n", git.url())
+    };
     set_pins(&workspace, &pins(&one));
     workspace.run(&["lock", "--check"]).exits(1).prints(["+[a]", &format!("+commit = \"{one}\"")]);
     assert!(!workspace.path("pins/stable.lock").exists());
@@ -185,7 +185,8 @@ fn check_shows_the_difference_and_writes_nothing() {
 
     set_pins(&workspace, &pins(&two));
     for offline in [false, true] {
-        let args: &[&str] = if offline { &["lock", "--check", "--offline"] } else { &["lock", "--check"] };
+        let args: &[&str] =
+            if offline { &["lock", "--check", "--offline"] } else { &["lock", "--check"] };
         if offline {
             forget(&workspace);
         }
@@ -197,24 +198,27 @@ fn check_shows_the_difference_and_writes_nothing() {
                 &format!("-commit = \"{one}\""),
                 &format!("+commit = \"{two}\""),
             ])
-            .says(["Differs pins/stable.lock: 1 source", "help: `rocmrpm lock` writes it anew"]);
+            .says(["Differs pins/stable.lock: 1 source", "help: run `rocmrpm lock` to update it"]);
     }
-    let document = workspace.run(&["lock", "--check", "--json"]).exits(1).document("rocmrpm/lock/1");
+    let document =
+        workspace.run(&["lock", "--check", "--json"]).exits(1).document("rocmrpm/lock/1");
     assert_eq!((&document["differs"], &document["written"]), (&true.into(), &false.into()));
     assert_eq!(lock_text(&workspace), before);
     workspace.run(&["lock"]).exits(0);
     assert_eq!(
         lock_text(&workspace),
-        before.replace(&one, &two).replace(&git.git(&["rev-parse", &format!("{one}^{{tree}}")]), &git.tree())
+        before
+            .replace(&one, &two)
+            .replace(&git.git(&["rev-parse", &format!("{one}^{{tree}}")]), &git.tree())
     );
-    // A pin that is gone is gone from the lock.
+    // A removed pin is also removed from the lock.
     set_pins(&workspace, "");
     fs_err::remove_dir_all(workspace.path("specs-templates/a")).unwrap();
     workspace.run(&["lock", "--check", "--offline"]).exits(1).prints(["-[a]"]);
 }
 
 #[test]
-fn all_pins_that_cannot_be_locked_are_told_at_once() {
+fn reports_all_pins_that_cannot_be_locked() {
     let workspace = Workspace::init();
     let git = Repository::new(&workspace, "up");
     git.commit(&[("x", "1")], &[]);
@@ -242,7 +246,7 @@ fn all_pins_that_cannot_be_locked_are_told_at_once() {
     set_pins(&workspace, &pins);
     let refused = |ran: Ran| {
         ran.exits(30).says([
-            "error: 5 of 6 sources cannot be locked; nothing is written",
+            "error: cannot lock 5 of 6 sources; nothing was written",
             "gone: cannot fetch http://127.0.0.1:",
             "404",
             "hello: the index file://",
@@ -251,7 +255,7 @@ fn all_pins_that_cannot_be_locked_are_told_at_once() {
             "other: the digest of `other.tar.gz`",
             &wrong.to_string(),
             &digest.to_string(),
-            "tagless: the git repository file://[HOLDER]/up has no tag for version 1.0; looked for v1.0, ",
+            "tagless: the git repository file://[HOLDER]/up has no tag for version 1.0; tried v1.0, ",
             "help: tagless: the nearest are v1.1",
             &format!(
                 "tagless.sources.more: the git repository file://[HOLDER]/up has no commit {}",
@@ -268,7 +272,7 @@ fn all_pins_that_cannot_be_locked_are_told_at_once() {
 }
 
 #[test]
-fn what_upstream_moved_is_refused_until_it_is_accepted() {
+fn rejects_moved_upstream_sources_until_accepted() {
     let workspace = Workspace::init();
     let git = Repository::new(&workspace, "up");
     let one = git.commit(&[("x", "1")], &[]);
@@ -290,15 +294,16 @@ fn what_upstream_moved_is_refused_until_it_is_accepted() {
     git.git(&["tag", "--force", "v1"]);
     fs_err::write(&file, &second).unwrap();
     workspace.run(&["lock"]).exits(3).says([
-        "error: 2 of 2 sources cannot be locked",
+        "error: cannot lock 2 of 2 sources",
         &format!(
-            "g: the tag `v1` of file://[HOLDER]/up is commit {two} now, and was commit {one} when it was locked"
+            "g: the tag `v1` of file://[HOLDER]/up has changed since it was locked: expected commit \
+             {one}, found commit {two}"
         ),
-        &format!("is sha256 {} now, and was sha256 {}", Sha256::of_bytes(&second), Sha256::of_bytes(&first)),
+        &format!("expected sha256 {}, found sha256 {}", Sha256::of_bytes(&first), Sha256::of_bytes(&second)),
         "help: g: to accept it, remove the table `[g]` from the lock file and run `rocmrpm lock` again",
     ]);
     assert_eq!(lock_text(&workspace), before);
-    // A build goes on with what was locked.
+    // A build still uses the locked sources.
     workspace.run(&["build", "--until", "sources"]).exits(0);
 
     let first_table = before.find("\n[g]").unwrap();
@@ -309,15 +314,18 @@ fn what_upstream_moved_is_refused_until_it_is_accepted() {
     );
     workspace.run(&["lock"]).exits(0);
     assert!(lock_text(&workspace).contains(&two));
-    // A commit in the pin is not asked for by tag.
-    set_pins(&workspace, &format!("[g]\nversion = \"1\"\ngit = \"{}\"\ncommit = \"{one}\"\n", git.url()));
+    // A commit in the pin is used without looking up the tag.
+    set_pins(
+        &workspace,
+        &format!("[g]\nversion = \"1\"\ngit = \"{}\"\ncommit = \"{one}\"\n", git.url()),
+    );
     fs_err::remove_dir_all(workspace.path("specs-templates/f")).unwrap();
     workspace.run(&["lock"]).exits(0);
     assert!(lock_text(&workspace).contains(&one));
 }
 
 #[test]
-fn what_cannot_be_looked_at_offline_is_recorded_by_its_commit_and_said() {
+fn offline_lock_records_only_commits_and_warns() {
     let workspace = Workspace::init();
     let git = Repository::new(&workspace, "up");
     let commit = git.commit(&[("x", "1")], &[]);
@@ -331,7 +339,7 @@ fn what_cannot_be_looked_at_offline_is_recorded_by_its_commit_and_said() {
     );
     set_pins(&workspace, &pins);
     workspace.run(&["lock", "--offline"]).exits(0).says([
-        "warning: 3 sources not in the cache, and recorded by digest or commit alone: a, a.sources.crates, b",
+        "warning: 3 sources not in the cache, recorded only by digest or commit: a, a.sources.crates, b",
         "Locked pins/stable.lock: 3 sources",
     ]);
     let text = lock_text(&workspace);
@@ -339,21 +347,28 @@ fn what_cannot_be_looked_at_offline_is_recorded_by_its_commit_and_said() {
         text.contains(&commit)
             && text.contains("[a.sources.crates]\nversion = \"1\"\norigin = \"Cargo.lock\"\n")
     );
-    assert!(!text.contains("tree") && !text.contains("size") && !text.contains("submodules"), "{text}");
-    let document =
-        workspace.run(&["lock", "--check", "--offline", "--json"]).exits(0).document("rocmrpm/lock/1");
+    assert!(
+        !text.contains("tree") && !text.contains("size") && !text.contains("submodules"),
+        "{text}"
+    );
+    let document = workspace
+        .run(&["lock", "--check", "--offline", "--json"])
+        .exits(0)
+        .document("rocmrpm/lock/1");
     assert_eq!(document["unseen"], serde_json::json!(["a", "a.sources.crates", "b"]));
 
-    // What is learned later is added, and what is not learned is kept.
+    // Values that become known later are added; the others are kept.
     set_pins(
         &workspace,
-        &format!("[a]\nversion = \"1\"\ngit = \"{url}\"\ncommit = \"{commit}\"\nsubmodules = true\n"),
+        &format!(
+            "[a]\nversion = \"1\"\ngit = \"{url}\"\ncommit = \"{commit}\"\nsubmodules = true\n"
+        ),
     );
     fs_err::remove_dir_all(workspace.path("specs-templates/b")).unwrap();
-    workspace.run(&["lock", "--check"]).exits(1).says(["help: `rocmrpm lock` writes it anew"]);
+    workspace.run(&["lock", "--check"]).exits(1).says(["help: run `rocmrpm lock` to update it"]);
     workspace.write("pins/stable.lock", &text[..text.find("\n[a.sources.crates]").unwrap()]);
     workspace.run(&["lock", "--check"]).exits(1).prints(["+tree = "]).says([
-        "help: what it has is right; `rocmrpm lock` adds what it lacks of a, locked without being reached",
+        "help: run `rocmrpm lock` to complete the entries of a, which were unreachable when locked",
     ]);
     workspace.run(&["lock"]).exits(0);
     let whole = lock_text(&workspace);
@@ -361,31 +376,33 @@ fn what_cannot_be_looked_at_offline_is_recorded_by_its_commit_and_said() {
     forget(&workspace);
     workspace.run(&["lock", "--offline"]).exits(0).says(["Unchanged"]);
     assert_eq!(lock_text(&workspace), whole);
-    // Without its submodules, it is another source, of which the tree is known still.
+    // Without its submodules, it is another source, whose tree is still known.
     let pins = workspace.read("pins/stable.toml");
     set_pins(&workspace, &pins.replace("submodules = true\n", ""));
     workspace.run(&["lock", "--check", "--offline"]).exits(1).prints(["-[a.submodules]"]);
 
-    // What floats cannot be locked without network, and not be built.
+    // A pin without a commit can neither be locked offline nor be built.
     set_pins(
         &workspace,
-        &format!("[a]\nversion = \"1\"\ngit = \"{url}\"\n\n[c]\nversion = \"1\"\ngit = \"{url}\"\n"),
+        &format!(
+            "[a]\nversion = \"1\"\ngit = \"{url}\"\n\n[c]\nversion = \"1\"\ngit = \"{url}\"\n"
+        ),
     );
     let ran = workspace.run(&["lock", "--offline"]);
     ran.exits(30);
     ran.says([
-        "1 of 2 sources cannot be locked",
+        "cannot lock 1 of 2 sources",
         "c: the tag of c 1 is not in the cache",
         "run the same command once without `--offline`",
     ]);
     assert_eq!(lock_text(&workspace), whole);
     let ran = workspace.run(&["build", "--until", "sources", "c"]);
     ran.exits(3);
-    ran.says(["the pin of `c` 1 has no commit", "help: `rocmrpm lock`"]);
+    ran.says(["the pin of `c` 1 has no commit", "help: run `rocmrpm lock`"]);
 }
 
 #[test]
-fn a_lock_that_lies_is_an_error_at_build() {
+fn build_rejects_wrong_values_in_the_lock() {
     let workspace = Workspace::init();
     let (sub, git) = (Repository::new(&workspace, "sub"), Repository::new(&workspace, "up"));
     let inner = sub.commit(&[("x", "1")], &[]);
@@ -406,7 +423,7 @@ fn a_lock_that_lies_is_an_error_at_build() {
     let text = lock_text(&workspace);
     let build = ["build", "--until", "sources"];
     workspace.run(&build).exits(0);
-    for (true_value, lie, told) in [
+    for (true_value, wrong, message) in [
         (git.tree(), "2".repeat(40), "for the commit's tree, which is"),
         (inner.clone(), "3".repeat(40), "for the submodule `s`, which is"),
         (
@@ -421,14 +438,14 @@ fn a_lock_that_lies_is_an_error_at_build() {
         ),
     ] {
         assert!(text.contains(&true_value));
-        workspace.write("pins/stable.lock", text.replace(&true_value, &lie));
+        workspace.write("pins/stable.lock", text.replace(&true_value, &wrong));
         let ran = workspace.run(&build);
-        assert_ne!(ran.code, Some(0), "{told}");
-        ran.says([told]);
+        assert_ne!(ran.code, Some(0), "{message}");
+        ran.says([message]);
     }
     workspace.write("pins/stable.lock", &text);
     workspace.run(&build).exits(0);
-    // Only `lock` itself may say what is so.
+    // Only `lock` itself corrects the values.
     workspace.write("pins/stable.lock", text.replace(&git.tree(), &"2".repeat(40)));
     workspace.run(&["lock", "--check"]).exits(1).prints([&format!("+tree = \"{}\"", git.tree())]);
     workspace.run(&["lock"]).exits(0);
@@ -436,7 +453,7 @@ fn a_lock_that_lies_is_an_error_at_build() {
 }
 
 #[test]
-fn refuses_what_is_not_a_source_with_help() {
+fn rejects_files_that_are_not_sources() {
     let workspace = Workspace::init();
     let folder = workspace.holder().join("folder");
     fs_err::create_dir(&folder).unwrap();
@@ -455,17 +472,17 @@ fn refuses_what_is_not_a_source_with_help() {
 }
 
 #[test]
-fn a_killed_lock_leaves_the_old_one() {
+fn killed_lock_keeps_the_old_file() {
     for (signal, code) in [("KILL", None), ("TERM", Some(130))] {
-        killed_while_it_waits(signal, code);
+        kill_while_it_waits(signal, code);
     }
 }
 
-fn killed_while_it_waits(signal: &str, code: Option<i32>) {
+fn kill_while_it_waits(signal: &str, code: Option<i32>) {
     use std::sync::atomic::Ordering::Relaxed;
 
     let body = support::sdist("f", "1");
-    // Keeps a client waiting until the test lets it go.
+    // Makes a client wait until the test releases it.
     let open = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let asked = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let (gate, noted) = (open.clone(), asked.clone());
@@ -485,12 +502,15 @@ fn killed_while_it_waits(signal: &str, code: Option<i32>) {
     let workspace = lab_with(&pins);
     workspace.write("pins/stable.lock", "# old\n");
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rocmrpm"));
-    command.arg("lock").current_dir(workspace.root()).env("ROCMRPM_CACHE", workspace.holder().join("cache"));
+    command
+        .arg("lock")
+        .current_dir(workspace.root())
+        .env("ROCMRPM_CACHE", workspace.holder().join("cache"));
     command.stderr(std::process::Stdio::null());
     let mut child = command.spawn().unwrap();
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while !asked.load(Relaxed) {
-        assert!(std::time::Instant::now() < deadline, "nothing was asked for");
+        assert!(std::time::Instant::now() < deadline, "the server received no request");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     let id = child.id().to_string();
@@ -505,26 +525,35 @@ fn killed_while_it_waits(signal: &str, code: Option<i32>) {
     workspace.run(&["lock"]).exits(0).says(["Locked pins/stable.lock: 2 sources"]);
 }
 
-/// The repository's own sets, as CI has them: a fresh clone, an empty cache, no network.
+/// Checks the sets of this repository as CI does: a new clone, an empty cache, no network.
 #[test]
-fn the_repositorys_own_locks_hold() {
+fn lock_files_of_this_repository_are_up_to_date() {
     let workspace = Workspace::copy_of("");
     for entry in fs_err::read_dir(workspace.path("pins")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
-        // What a closure generated belongs to the set.
+        // The generated part of a closure belongs to the set.
         if let Some(set) = name.strip_suffix(".toml").filter(|set| !set.contains('.')) {
             let ran = workspace.run(&["lock", "--check", "--offline", "--pins", set]);
-            assert_eq!(ran.code, Some(0), "run `rocmrpm lock --pins {set}`\n{}{}", ran.stdout, ran.stderr);
+            assert_eq!(
+                ran.code,
+                Some(0),
+                "run `rocmrpm lock --pins {set}`\n{}{}",
+                ran.stdout,
+                ran.stderr
+            );
         }
     }
 }
 
 #[test]
-fn a_lock_that_learns_more_makes_no_new_release() {
+fn completing_a_lock_makes_no_new_release() {
     let workspace = Workspace::init();
     let git = Repository::new(&workspace, "up");
     let commit = git.commit(&[("x", "1")], &[]);
-    set_pins(&workspace, &format!("[a]\nversion = \"1\"\ngit = \"{}\"\ncommit = \"{commit}\"\n", git.url()));
+    set_pins(
+        &workspace,
+        &format!("[a]\nversion = \"1\"\ngit = \"{}\"\ncommit = \"{commit}\"\n", git.url()),
+    );
     workspace.run(&["lock", "--offline"]).exits(0);
     workspace.commit("Begin");
     let step = || {
@@ -542,26 +571,30 @@ fn a_lock_that_learns_more_makes_no_new_release() {
 }
 
 #[test]
-fn a_size_limit_is_set_by_the_environment() {
+fn environment_sets_the_size_limit() {
     let server = TestServer::start(|_| Reply::file(vec![7; 2_000_000]));
-    let workspace = lab_with(&format!("[demo]\nversion = \"1\"\nurl = \"{}\"\n", server.url("/demo-1.bin")));
-    let run = |limit: &str| workspace.outcome(workspace.command(&["lock"]).env("ROCMRPM_MAX_SIZE", limit));
-    run("1 MB")
-        .exits(30)
-        .says(["it has more than 1000000 bytes", "if you trust it, set ROCMRPM_MAX_SIZE to more"]);
+    let workspace =
+        lab_with(&format!("[demo]\nversion = \"1\"\nurl = \"{}\"\n", server.url("/demo-1.bin")));
+    let run = |limit: &str| {
+        workspace.outcome(workspace.command(&["lock"]).env("ROCMRPM_MAX_SIZE", limit))
+    };
+    run("1 MB").exits(30).says([
+        "it has more than 1000000 bytes",
+        "if you trust it, raise the limit, e.g. `ROCMRPM_MAX_SIZE=",
+    ]);
     run("1").exits(3).says(["`1` in ROCMRPM_MAX_SIZE is not a size", "ROCMRPM_MAX_SIZE=\"64 GB\""]);
     run("3 MB").exits(0);
 }
 
 #[test]
-fn warns_of_a_source_without_tls() {
+fn warns_about_a_source_without_tls() {
     let digest = Sha256::of_bytes("x");
     let pins = "[demo]\nversion = \"1\"\nurl = \"http://u:pw@h.invalid/demo-1.bin\"\n";
     let workspace = lab_with(pins);
     let refused = workspace.run(&["lock"]);
     refused.exits(3);
     refused.says([
-        "http://h.invalid/demo-1.bin is fetched without TLS, and its digest is not known",
+        "refusing to fetch http://h.invalid/demo-1.bin without TLS or a known digest",
         "use https",
     ]);
     let hex = digest.to_string();
@@ -576,16 +609,17 @@ fn warns_of_a_source_without_tls() {
 }
 
 #[test]
-fn a_wrong_cached_file_does_not_get_into_a_lock() {
+fn wrong_cached_file_is_not_locked() {
     let server = TestServer::start(|_| Reply::file("right"));
     let digest = Sha256::of_bytes("right");
     let url = server.url("/demo-1.bin");
-    let workspace = lab_with(&format!("[demo]\nversion = \"1\"\nurl = \"{url}\"\nsha256 = \"{digest}\"\n"));
+    let workspace =
+        lab_with(&format!("[demo]\nversion = \"1\"\nurl = \"{url}\"\nsha256 = \"{digest}\"\n"));
     let hex = digest.to_string();
     let cached = workspace.holder().join("cache/sha256").join(&hex[..2]).join(&hex);
     fs_err::create_dir_all(cached.parent().unwrap()).unwrap();
     fs_err::write(&cached, "a wrong file").unwrap();
-    workspace.run(&["lock"]).exits(0).says(["it is removed"]);
+    workspace.run(&["lock"]).exits(0).says(["rocmrpm removed it"]);
     assert!(lock_text(&workspace).contains("size = 5\n"), "{}", lock_text(&workspace));
     assert_eq!(fs_err::read_to_string(cached).unwrap(), "right");
 }

@@ -1,13 +1,14 @@
-//! Each guard against hostile input is in one place, and no code of the program or its crates goes
-//! around it. clippy.toml has what clippy can check; the tests here check which programs are started
-//! and which files of a workspace are used, and how crates and modules depend on each other.
+//! Each guard against hostile input is in one place, and no code of the program or its crates
+//! bypasses it. clippy.toml configures what clippy can check; these tests check which programs are
+//! started, which files of a workspace are used, and how crates depend on each other. `circles` checks
+//! modules and files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Every program that rocmrpm starts, and the files that start it. A new line is a decision: does the
-/// program run code, or take commands, from what it reads? Then it belongs in `RUN_CODE` of
-/// crates/rocmrpm-base/src/process.rs. Text without quotes is what the code has.
+/// Every program that rocmrpm starts, and the files that start it. A new line is a decision: if the
+/// program runs code or commands from its input, it belongs in `RUN_CODE` of
+/// crates/rocmrpm-base/src/process.rs. Text without quotes is the expression in the code.
 const PROGRAMS: &[(&str, &[&str])] = &[
     ("\"aws\"", &["pip-index/publish/aws.rs"]),
     ("\"bash\"", &["rocmrpm-core/build/host.rs"]),
@@ -37,7 +38,11 @@ const PROGRAMS: &[(&str, &[&str])] = &[
     ),
     (
         "\"rpmbuild\"",
-        &["rocmrpm-core/build/host.rs", "rocmrpm-core/build/release.rs", "rocmrpm-core/copr/macros.rs"],
+        &[
+            "rocmrpm-core/build/host.rs",
+            "rocmrpm-core/build/release.rs",
+            "rocmrpm-core/copr/macros.rs",
+        ],
     ),
     ("\"rpmkeys\"", &["rocmrpm-rpms/signing.rs"]),
     ("\"rpmsign\"", &["rocmrpm-rpms/signing.rs"]),
@@ -55,7 +60,7 @@ const PROGRAMS: &[(&str, &[&str])] = &[
     ("self.name()", &["rocmrpm-core/container/engine.rs"]),
 ];
 
-/// The files that use paths below a workspace that are no literals, and why these lie in a folder
+/// The files that use paths below a workspace that are not literals, and why these are in a folder
 /// that `workspace::check_inputs` checked, or in `build`.
 const PATHS: &[(&str, &str)] = &[
     (
@@ -67,8 +72,8 @@ const PATHS: &[(&str, &str)] = &[
     ("rocmrpm/cli/add.rs", "the pin set, in pins"),
     ("rocmrpm/cli/container.rs", "a Containerfile"),
     ("rocmrpm/cli/init.rs", "what `init` writes, after `check_inputs`"),
-    ("rocmrpm/cli/index_serve.rs", "no workspace: the folder of a served index"),
-    ("rocmrpm/cli/inspect.rs", "only whether `MANIFEST` is there"),
+    ("rocmrpm/cli/index_serve.rs", "the folder of a served index, not a workspace"),
+    ("rocmrpm/cli/inspect.rs", "only whether `MANIFEST` exists"),
     ("rocmrpm/cli/lock.rs", "the lock of a pin set, in pins"),
     ("rocmrpm/cli/schemas.rs", "`.schemas`, after `check_inputs`"),
     ("rocmrpm-core/closure/earlier.rs", "the lock of a pin set, in pins"),
@@ -84,19 +89,42 @@ const PATHS: &[(&str, &str)] = &[
 
 /// The folders and files of a workspace that are checked before they are used. `build` is checked
 /// where its chroot is chosen.
-const CHECKED: &[&str] =
-    &["copr/", "mock-configs", "pins/", "specs-templates", "rocmrpm.toml", "upstreams.toml", "build"];
+const CHECKED: &[&str] = &[
+    "copr/",
+    "mock-configs",
+    "pins/",
+    "specs-templates",
+    "rocmrpm.toml",
+    "upstreams.toml",
+    "build",
+];
 
 /// Parts of the names of upstream projects. Their files, versions and parts are data of the stack, in
 /// `upstreams.toml`.
-const UPSTREAM: &[&str] =
-    &["aiter", "flash-attn", "flash_attn", "jax", "llama", "ollama", "torch", "triton", "vllm", "xla"];
+const UPSTREAM: &[&str] = &[
+    "aiter",
+    "flash-attn",
+    "flash_attn",
+    "jax",
+    "llama",
+    "ollama",
+    "torch",
+    "triton",
+    "vllm",
+    "xla",
+];
 
-/// The code that names an upstream project all the same, by the start of its path, and why.
+/// The code that may name an upstream project, by the start of its path, and why.
 const UPSTREAM_NAMED: &[(&str, &str)] = &[
     ("pip-index/error.rs", "an example in a message"),
-    ("rocm-inspect/device/data_files.rs", "the file names in which AOTriton's kernels state their targets"),
-    ("rocm-inspect/rules/", "texts of rules cite incidents; one rule is about PyTorch's C++ interface"),
+    (
+        "rocm-inspect/device/data_files.rs",
+        "the file names in which AOTriton's kernels state their targets",
+    ),
+    (
+        "rocm-inspect/rules/",
+        "texts of rules cite incidents; one rule is about PyTorch's C++ interface",
+    ),
     ("rocmrpm/cli/args.rs", "an example in a message"),
     (
         "rocmrpm-core/container/",
@@ -106,11 +134,11 @@ const UPSTREAM_NAMED: &[(&str, &str)] = &[
     ("rocmrpm-core/spec/render.rs", "the variables in which build systems read the GPU targets"),
     ("rocmrpm-core/uv.rs", "a variable of uv's own"),
     ("rocmrpm-core/verify/", "a variable that a check of checklist.toml reads, and a flavor"),
-    ("rocmrpm-core/workspace/flavour.rs", "the name of a flavor"),
+    ("rocmrpm-core/workspace/flavor.rs", "the name of a flavor"),
 ];
 
 /// Returns the folders with the program's code and with that of each crate, by the crate's name.
-fn crates() -> BTreeMap<String, PathBuf> {
+pub(crate) fn crates() -> BTreeMap<String, PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let members = fs_err::read_dir(root.join("crates")).unwrap().map(|entry| entry.unwrap().path());
     let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
@@ -143,7 +171,8 @@ pub(crate) fn sources() -> BTreeMap<String, String> {
             }
             let text = fs_err::read_to_string(entry.path()).unwrap();
             let tests = ["\n#[cfg(test)]\nmod tests {", "\n#[cfg(test)]\npub(super) mod tests {"];
-            let code = tests.iter().fold(text.as_str(), |code, start| code.split(start).next().unwrap());
+            let code =
+                tests.iter().fold(text.as_str(), |code, start| code.split(start).next().unwrap());
             let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
             found.insert(format!("{name}/{path}"), lines.collect::<Vec<_>>().join("\n"));
         }
@@ -173,7 +202,7 @@ fn closed(text: &str) -> &str {
 }
 
 #[test]
-fn programs_start_only_where_they_are_expected_to() {
+fn programs_start_only_in_expected_files() {
     let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let sources = sources();
     for (file, code) in &sources {
@@ -181,8 +210,10 @@ fn programs_start_only_where_they_are_expected_to() {
             found.entry(program).or_default().insert(file);
         }
     }
-    let expected: BTreeMap<&str, BTreeSet<&str>> =
-        PROGRAMS.iter().map(|(program, files)| (*program, files.iter().copied().collect())).collect();
+    let expected: BTreeMap<&str, BTreeSet<&str>> = PROGRAMS
+        .iter()
+        .map(|(program, files)| (*program, files.iter().copied().collect()))
+        .collect();
     similar_asserts::assert_eq!(expected, found);
 }
 
@@ -200,7 +231,9 @@ fn only_tests_run_code_without_trust() {
 fn only_checked_files_of_a_workspace_are_used() {
     let mut found = BTreeSet::new();
     let sources = sources();
-    for (file, code) in sources.iter().filter(|(file, _)| !file.starts_with("rocmrpm-core/workspace/")) {
+    for (file, code) in
+        sources.iter().filter(|(file, _)| !file.starts_with("rocmrpm-core/workspace/"))
+    {
         let calls = ["workspace.root.join(", "workspace_root.join(", "workspace().root.join("];
         // A local variable of this name may be any folder: those of other modules are not listed.
         let dirs = [
@@ -211,11 +244,15 @@ fn only_checked_files_of_a_workspace_are_used() {
             "rocmrpm-core/git/",
         ];
         let own = dirs.iter().any(|dir| file.starts_with(dir));
-        let calls = calls.iter().chain(own.then_some(&" root.join(")).chain(own.then_some(&"(root.join("));
-        let calls = calls.chain(own.then_some(&"&root.join(")).chain(own.then_some(&"self.root.join("));
+        let calls =
+            calls.iter().chain(own.then_some(&" root.join(")).chain(own.then_some(&"(root.join("));
+        let calls =
+            calls.chain(own.then_some(&"&root.join(")).chain(own.then_some(&"self.root.join("));
         for path in calls.flat_map(|call| arguments(code, call)) {
-            let literal =
-                path.trim_start_matches("format!(").strip_prefix('"').map(|text| text.trim_end_matches('"'));
+            let literal = path
+                .trim_start_matches("format!(")
+                .strip_prefix('"')
+                .map(|text| text.trim_end_matches('"'));
             match literal {
                 Some(path) => assert!(
                     CHECKED.iter().any(|checked| path.starts_with(checked)),
@@ -231,26 +268,30 @@ fn only_checked_files_of_a_workspace_are_used() {
 }
 
 #[test]
-fn clippy_sees_what_goes_around_the_one_place_for_processes() {
+fn clippy_rejects_processes_started_elsewhere() {
     let clippy = Path::new(env!("CARGO_MANIFEST_DIR")).join("clippy.toml");
     let clippy = fs_err::read_to_string(clippy).unwrap();
     for method in ["duct::cmd", "std::process::Command::new"] {
         assert!(clippy.contains(&format!("path = \"{method}\"")), "{method}");
     }
     let sources = sources();
-    let mut expected: BTreeSet<String> = crates().keys().map(|name| format!("{name}/lib.rs")).collect();
+    let mut expected: BTreeSet<String> =
+        crates().keys().map(|name| format!("{name}/lib.rs")).collect();
     for file in &expected {
         assert!(sources[file].contains("warn(clippy::disallowed_methods"), "{file}");
     }
     expected.insert("rocmrpm-base/process.rs".into());
     let found = sources.iter().filter(|(_, code)| code.contains("clippy::disallowed_methods"));
-    similar_asserts::assert_eq!(expected, found.map(|(file, _)| file.clone()).collect::<BTreeSet<_>>());
+    similar_asserts::assert_eq!(
+        expected,
+        found.map(|(file, _)| file.clone()).collect::<BTreeSet<_>>()
+    );
 }
 
-/// Cargo refuses circles between crates. What it cannot see is a library that learns what only the
-/// program, or only the core, should know.
+/// Cargo rejects cycles between crates. It does not detect a library that depends on crates that
+/// only the program or only the core should use.
 #[test]
-fn libraries_know_neither_the_terminal_nor_templates() {
+fn libraries_do_not_depend_on_terminal_or_templates() {
     for (name, folder) in crates() {
         let manifest: toml::Table =
             fs_err::read_to_string(folder.join("Cargo.toml")).unwrap().parse().unwrap();
@@ -268,7 +309,8 @@ fn libraries_know_neither_the_terminal_nor_templates() {
 fn only_the_stack_names_upstream_projects() {
     let mut unused: BTreeSet<&str> = UPSTREAM_NAMED.iter().map(|(start, _)| *start).collect();
     for (file, code) in sources() {
-        let named = |line: &&str| UPSTREAM.iter().any(|name| line.to_ascii_lowercase().contains(name));
+        let named =
+            |line: &&str| UPSTREAM.iter().any(|name| line.to_ascii_lowercase().contains(name));
         let Some(line) = code.lines().find(named) else { continue };
         match UPSTREAM_NAMED.iter().find(|(start, _)| file.starts_with(start)) {
             Some((start, _)) => drop(unused.remove(start)),
@@ -278,7 +320,7 @@ fn only_the_stack_names_upstream_projects() {
             ),
         }
     }
-    assert!(unused.is_empty(), "these name no upstream project any more: {unused:?}");
+    assert!(unused.is_empty(), "these no longer name an upstream project: {unused:?}");
 }
 
 /// Debug output follows the names in the code, so a key or a record made of it changes when something
@@ -288,120 +330,11 @@ fn no_code_outside_tests_formats_debug_output() {
     for (file, code) in sources() {
         for format in [":?}", ":#?}", "dbg!("] {
             let line = code.lines().find(|line| line.contains(format));
-            assert!(line.is_none(), "{file} formats debug output: {}", line.unwrap_or_default().trim());
+            assert!(
+                line.is_none(),
+                "{file} formats debug output: {}",
+                line.unwrap_or_default().trim()
+            );
         }
     }
-}
-
-/// The uses of one top-level module by others: for each user, the file that shows it.
-type Uses<'a> = BTreeMap<String, BTreeMap<String, &'a str>>;
-
-/// Returns which top-level module of a crate uses which other one, in code without tests.
-fn uses<'a>(krate: &str, sources: &'a BTreeMap<String, String>) -> Uses<'a> {
-    let prefix = format!("{krate}/");
-    let files: Vec<(&str, &str)> = sources
-        .iter()
-        .filter_map(|(file, code)| Some((file.strip_prefix(&prefix)?, code.as_str())))
-        .collect();
-    let top = |file: &str| file.split('/').next().unwrap().trim_end_matches(".rs").to_owned();
-    let modules: BTreeSet<String> = files.iter().map(|(file, _)| top(file)).collect();
-    let mut uses = Uses::new();
-    for (file, code) in files.iter().filter(|(file, _)| !["lib.rs", "main.rs"].contains(file)) {
-        // How many modules a file's code is in: so many `super` lead to the crate's root.
-        let depth = file.trim_end_matches("/mod.rs").split('/').count();
-        let from_root = ["crate::".to_owned(), "super::".repeat(depth)];
-        let mut paths = Vec::new();
-        for start in from_root {
-            for (at, _) in code.match_indices(&start) {
-                let before = code[..at].chars().next_back();
-                if !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':' || c == '$') {
-                    paths.extend(first_names(&code[at + start.len()..]));
-                }
-            }
-        }
-        let own = top(file);
-        for name in paths.into_iter().filter(|name| modules.contains(*name) && *name != own) {
-            uses.entry(own.clone()).or_default().insert(name.to_owned(), file);
-        }
-    }
-    uses
-}
-
-/// Returns the first name of a path, or of each path in the braces of a `use`.
-fn first_names(path: &str) -> Vec<&str> {
-    let name = |text: &'_ str| text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
-    let Some(list) = path.strip_prefix('{') else { return vec![&path[..name(path)]] };
-    let (mut names, mut depth, mut start) = (Vec::new(), 0, 0);
-    for (at, c) in list.char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' if depth > 0 => depth -= 1,
-            ',' | '}' if depth == 0 => {
-                let part = list[start..at].trim_start();
-                names.push(&part[..name(part)]);
-                start = at + 1;
-                if c == '}' {
-                    break;
-                }
-            }
-            _ => {}
-        }
-    }
-    names
-}
-
-/// Returns a way from a module back to itself, the shortest one.
-fn way_back(uses: &Uses<'_>, module: &str) -> Option<Vec<String>> {
-    let mut ways = vec![vec![module.to_owned()]];
-    let mut seen = BTreeSet::new();
-    while !ways.is_empty() {
-        let mut longer = Vec::new();
-        for way in ways {
-            for next in uses.get(way.last().unwrap()).into_iter().flat_map(BTreeMap::keys) {
-                let way = [&way[..], std::slice::from_ref(next)].concat();
-                if next == module {
-                    return Some(way);
-                }
-                if seen.insert(next.clone()) {
-                    longer.push(way);
-                }
-            }
-        }
-        ways = longer;
-    }
-    None
-}
-
-#[test]
-fn no_circle_between_the_modules_of_a_crate() {
-    let sources = sources();
-    let mut found = Vec::new();
-    for krate in crates().keys() {
-        let uses = uses(krate, &sources);
-        let circles = uses.keys().filter_map(|module| way_back(&uses, module));
-        let Some(shortest) = circles.min_by_key(Vec::len) else { continue };
-        let steps = shortest.windows(2).map(|step| {
-            let [user, used] = step else { unreachable!("a window of two") };
-            format!("  {user} uses {used} in {krate}/{}", uses[user][used])
-        });
-        found.push(format!("{krate}: {}\n{}", shortest.join(" -> "), steps.collect::<Vec<_>>().join("\n")));
-    }
-    assert!(found.is_empty(), "modules use each other in a circle:\n{}", found.join("\n"));
-}
-
-#[test]
-fn circles_between_modules_are_found() {
-    let files = [
-        ("x/lib.rs", "mod a;\nmod b;\nmod c;\n"),
-        ("x/a.rs", "use crate::{\n    b::{One, Two},\n    d,\n};\n"),
-        ("x/b/mod.rs", "use super::c::Three;\n"),
-        ("x/b/deep.rs", "use super::Own;\nuse super::super::c;\n"),
-        ("x/c.rs", "fn f() -> crate::a::Four { todo!() }\n"),
-        ("x/d.rs", "use std::fmt;\n"),
-    ];
-    let sources = files.map(|(file, code)| (file.to_owned(), code.to_owned())).into();
-    let uses = uses("x", &sources);
-    assert_eq!(way_back(&uses, "a").unwrap(), ["a", "b", "c", "a"]);
-    assert_eq!(way_back(&uses, "d"), None);
-    assert_eq!(uses["b"].keys().collect::<Vec<_>>(), ["c"]);
 }

@@ -1,5 +1,5 @@
 //! `pins derive` and `pins check` for a stack that rocmrpm knows nothing about: its `upstreams.toml`
-//! states which files of its projects are read, and mistakes in it are reported with their place.
+//! declares which files of its projects are read. Mistakes in it are reported with their location.
 
 use crate::support::Workspace;
 use snapbox::{assert_data_eq, str};
@@ -57,15 +57,18 @@ impl Stack {
 
     fn new() -> Self {
         let mut stack = Self::with(["jax", "jaxlib"]);
-        stack.xla = ["one", "two"].map(|tag| stack.commit("xla", tag, &[("BUILD", &format!("# {tag}\n"))]));
+        stack.xla =
+            ["one", "two"].map(|tag| stack.commit("xla", tag, &[("BUILD", &format!("# {tag}\n"))]));
         for version in ["0.8.0", "0.9.0"] {
             stack.commit("jaxlib", &format!("v{version}"), &[("version", version)]);
             stack.jax(version, version, &stack.xla[usize::from(version == "0.9.0")]);
         }
-        let source = |name: &str| format!("version = \"0.1\"\ngit = \"{}\"\n", stack.repository(name));
-        stack
-            .workspace
-            .write("pins/stable.toml", format!("[jax]\n{}\n[jaxlib]\n{}", source("jax"), source("jaxlib")));
+        let source =
+            |name: &str| format!("version = \"0.1\"\ngit = \"{}\"\n", stack.repository(name));
+        stack.workspace.write(
+            "pins/stable.toml",
+            format!("[jax]\n{}\n[jaxlib]\n{}", source("jax"), source("jaxlib")),
+        );
         stack.workspace.write(
             "upstreams.toml",
             UPSTREAMS.replace("XLA\"\n\n", &format!("{}\"\n\n", stack.repository("xla"))),
@@ -83,7 +86,8 @@ impl Stack {
             "[project]\nname = \"jax\"\nrequires-python = \">=3.11\"\ndependencies = [\n    \"jaxlib=={jaxlib}\",\n    \"numpy>=2\",\n]\n"
         );
         let revision = format!("# To update XLA, change the commit.\nXLA_COMMIT = \"{xla}\"\n");
-        let files = [("pyproject.toml", pyproject.as_str()), ("third_party/xla/revision.bzl", &revision)];
+        let files =
+            [("pyproject.toml", pyproject.as_str()), ("third_party/xla/revision.bzl", &revision)];
         self.commit("jax", &format!("v{version}"), &files);
     }
 
@@ -105,7 +109,10 @@ impl Stack {
     /// Derives the set `stable` from jax 0.9.0.
     fn derived() -> Self {
         let stack = Self::new();
-        stack.workspace.run(&["pins", "derive", "--from", "jax=0.9.0", "--output", "stable"]).exits(0);
+        stack
+            .workspace
+            .run(&["pins", "derive", "--from", "jax=0.9.0", "--output", "stable"])
+            .exits(0);
         stack
     }
 
@@ -132,65 +139,79 @@ fn derives_a_set_from_declared_files() {
     ] {
         assert!(set.contains(part), "{part}\n{set}");
     }
-    stack.workspace.run(&["pins", "check"]).exits(0).says(["0 errors, 0 warnings; 2 upstream files"]);
+    stack
+        .workspace
+        .run(&["pins", "check"])
+        .exits(0)
+        .says(["0 errors, 0 warnings; 2 upstream files"]);
     stack
         .workspace
         .run(&["pins", "derive", "--from", "jaxlib=0.9.0"])
         .exits(2)
-        .says(["declares none of its files", "begin with one of jax"]);
+        .says(["declares none of its files", "derive from one of jax"]);
 }
 
 #[test]
 fn checks_a_set_against_declared_files() {
     let stack = Stack::derived();
     stack
-        .check_with("pyproject.toml:5: jaxlib==0.9.0\nversion = \"0.9.0\"", "x\nversion = \"0.8.0\"")
+        .check_with(
+            "pyproject.toml:5: jaxlib==0.9.0\nversion = \"0.9.0\"",
+            "x\nversion = \"0.8.0\"",
+        )
         .exits(1)
         .says([
-            "jax 0.9.0 wants jaxlib 0.9.0, and the set has 0.8.0",
-            "jax 0.9.0, pyproject.toml:5 says `jaxlib==0.9.0`",
-            "jaxlib 0.8.0 allows Python >=3.10, <3.14, and the chroot fedora-43 has 3.14",
+            "the set has jaxlib 0.8.0, but 0.9.0 is required by jax 0.9.0",
+            "jax 0.9.0, pyproject.toml:5: `jaxlib==0.9.0`",
+            "jaxlib 0.8.0 allows Python >=3.10, <3.14, but the chroot fedora-43 has 3.14",
         ]);
     let [old, new] = &stack.xla;
-    stack.check_with(&format!("commit = \"{new}\""), &format!("commit = \"{old}\"")).exits(1).says([
-        "jax 0.9.0 needs another commit of xla than the set has",
-        "third_party/xla/revision.bzl:2 says",
-    ]);
-    let older = "[[source]]\nof = \"jax\"\nname = \"xla\"\nversions = \"<0.9\"\ngit = \"https://h/xla\"\n";
-    stack.workspace.write("upstreams.toml", format!("{}\n{older}", stack.workspace.read("upstreams.toml")));
+    stack
+        .check_with(&format!("commit = \"{new}\""), &format!("commit = \"{old}\""))
+        .exits(1)
+        .says(["jax 0.9.0 needs another commit of xla", "third_party/xla/revision.bzl:2: `"]);
+    let older =
+        "[[source]]\nof = \"jax\"\nname = \"xla\"\nversions = \"<0.9\"\ngit = \"https://h/xla\"\n";
+    stack
+        .workspace
+        .write("upstreams.toml", format!("{}\n{older}", stack.workspace.read("upstreams.toml")));
     let git = |url: &str| format!("git = \"{url}\"\ncommit = \"{new}\"");
     let xla = stack.repository("xla");
     stack.check_with(&git(&xla), &git("https://h/xla")).exits(0).says([
         "warning: pins/stable.toml:",
-        "jax 0.9.0 has xla in [HOLDER]/upstream/xla, and the set takes it from the repository of other versions",
+        "jax 0.9.0 takes xla from [HOLDER]/upstream/xla, but the set uses the repository of other versions",
     ]);
     stack.check_with(&git(&xla), &git("https://h/mirror")).exits(0).says(["0 errors, 0 warnings"]);
     stack
         .check_with("[jax.sources.xla]", "[jax.sources.other]")
         .exits(1)
-        .says(["jax 0.9.0 needs xla, and the set has no source for it"]);
+        .says(["jax 0.9.0 needs xla, but the set has no source for it"]);
 }
 
 #[test]
 fn reports_files_that_differ_from_their_declaration() {
     let stack = Stack::derived();
     let line = format!("XLA_COMMIT = \"{}\"\n", stack.xla[0]);
-    for (version, revision, said) in [
+    for (version, revision, message) in [
         ("0.9.1", line.repeat(2), "its pattern matches 2 times, expected 1 (upstreams.toml:25)"),
-        ("0.9.2", "XLA = \"main\"\n".into(), "its pattern matches 0 times, expected 1 (upstreams.toml:25)"),
+        (
+            "0.9.2",
+            "XLA = \"main\"\n".into(),
+            "its pattern matches 0 times, expected 1 (upstreams.toml:25)",
+        ),
     ] {
         stack.commit("jax", &format!("v{version}"), &[("third_party/xla/revision.bzl", &revision)]);
         stack
             .workspace
             .run(&["pins", "derive", "--from", &format!("jax={version}")])
             .exits(1)
-            .says([&format!("jax {version}, third_party/xla/revision.bzl: {said}")]);
+            .says([&format!("jax {version}, third_party/xla/revision.bzl: {message}")]);
     }
     let dir = std::path::PathBuf::from(stack.repository("jax"));
     fs_err::remove_file(dir.join("third_party/xla/revision.bzl")).unwrap();
     stack.commit("jax", "v0.9.3", &[]);
     stack.workspace.run(&["pins", "derive", "--from", "jax=0.9.3"]).exits(1).says([
-        "third_party/xla/revision.bzl: there is no such file, though other versions have it (upstreams.toml:21)",
+        "third_party/xla/revision.bzl: the file does not exist, although other versions have it (upstreams.toml:21)",
     ]);
 }
 
@@ -230,22 +251,33 @@ fact = [{ pattern = '^FETCH_HEAD=(?<value>[0-9a-f]{40})$', states = "commit", ab
         stack.repository("ollama")
     );
     stack.workspace.write("pins/stable.toml", &base);
-    stack.workspace.run(&["pins", "derive", "--from", "ollama=0.2.0", "--output", "stable"]).exits(0);
+    stack
+        .workspace
+        .run(&["pins", "derive", "--from", "ollama=0.2.0", "--output", "stable"])
+        .exits(0);
     let set = stack.workspace.read("pins/stable.toml");
     let pin = format!("version = \"{}\"\ngit = \"{}\"\n", &new[..8], stack.repository("llama-cpp"));
     let commit = format!("# ollama 0.2.0, Makefile.sync:1: FETCH_HEAD={new}\ncommit = \"{new}\"\n");
     assert!(set.contains(&(pin + &commit)), "{set}");
-    stack.workspace.run(&["pins", "check"]).exits(0).says(["0 errors, 0 warnings; 1 upstream file and"]);
+    stack
+        .workspace
+        .run(&["pins", "check"])
+        .exits(0)
+        .says(["0 errors, 0 warnings; 1 upstream file and"]);
     stack
         .check_with(&format!("commit = \"{new}\""), &format!("commit = \"{old}\""))
-        .says(["ollama 0.2.0 takes another commit of llama-cpp"]);
+        .says(["ollama 0.2.0 requires another commit of llama-cpp"]);
 }
 
 #[test]
 fn works_without_upstreams_toml() {
     let stack = Stack::derived();
     fs_err::remove_file(stack.workspace.path("upstreams.toml")).unwrap();
-    stack.workspace.run(&["pins", "check"]).exits(0).says(["0 errors, 0 warnings; 0 upstream files"]);
+    stack
+        .workspace
+        .run(&["pins", "check"])
+        .exits(0)
+        .says(["0 errors, 0 warnings; 0 upstream files"]);
     stack
         .workspace
         .run(&["pins", "derive", "--from", "jax=0.9.0"])
@@ -327,7 +359,7 @@ error: the path leads out of the source
 error: this is not a regular expression
 --> upstreams.toml:25:17
 = help: use the syntax of Rust's crate `regex`, and single quotes around it
-error: the pattern does not say where the value is
+error: the pattern has no group for the value
 --> upstreams.toml:26:17
 error: unknown component `jaxlbi`
 --> upstreams.toml:26:59
@@ -337,7 +369,7 @@ error: `matches` must be 1 or more
 error: a file cannot state `versions`
 --> upstreams.toml:27:61
 = help: did you mean `version`?
-error: only a TOML file states this
+error: only a TOML file can state this
 --> upstreams.toml:34:31
 error: `set` is missing in `[file.fact]`
 --> upstreams.toml:34:49

@@ -59,7 +59,7 @@ const PATCH: &str = "From 0000000000000000000000000000000000000000 Mon Sep 17 00
 const CMAKE: &str = "cmake_minimum_required(VERSION 3.20)\nset(ARCHS gfx90a gfx942 gfx1151)\n\
                      if(DEFINED ENV{ENGINE_OLD})\nendif()\n";
 
-/// The component's lines in pins/stable.toml, comments and all.
+/// Returns pins/stable.toml, with comments.
 fn pins(workspace: &Workspace) -> String {
     let dir = workspace.holder().display();
     let [engine, kernels] = ["engine", "kernels"].map(|name| commit_of(workspace, name, "v1.0"));
@@ -74,7 +74,7 @@ fn pins(workspace: &Workspace) -> String {
     )
 }
 
-/// Makes the workspace: repositories with the tags v1.0, v1.1-rc1, v2.0 and rocm-9.9, and an
+/// Creates the workspace: repositories with the tags v1.0, v1.1-rc1, v2.0 and rocm-9.9, and an
 /// index with wheel 1.0, 1.1, 1.2 (yanked) and 2.0rc1.
 fn workspace() -> Workspace {
     let workspace = Workspace::with(FILES);
@@ -92,7 +92,10 @@ fn workspace() -> Workspace {
                 "[build-system]\nrequires = [\"torch==2.11.0\", \"ninja\"]\n[project]\nrequires-python = \">=3.10\"\n",
             ),
             ("LICENSE", "MIT\n"),
-            (".gitmodules", "[submodule \"x\"]\n\tpath = third_party/x\n\turl = https://example.org/x\n"),
+            (
+                ".gitmodules",
+                "[submodule \"x\"]\n\tpath = third_party/x\n\turl = https://example.org/x\n",
+            ),
         ],
     );
     release(&workspace, &engine, "v1.1-rc1", &[("hello.txt", "one\ntwo\nthree\nfour\n")]);
@@ -108,7 +111,10 @@ fn workspace() -> Workspace {
                  include(FetchContent)\nFetchContent_Declare(extra GIT_REPOSITORY https://example.org/extra GIT_TAG v1)\n",
             ),
             ("hello.txt", "one\nTWO\nthree\n"),
-            ("setup.py", "import os\nx = os.environ.get('ENGINE_ARCHS')\ny = os.getenv('ENGINE_NEW')\n"),
+            (
+                "setup.py",
+                "import os\nx = os.environ.get('ENGINE_ARCHS')\ny = os.getenv('ENGINE_NEW')\n",
+            ),
             (
                 "pyproject.toml",
                 "[build-system]\nrequires = [\"torch==2.12.0\"]\n[project]\nrequires-python = \">=3.11\"\n",
@@ -148,7 +154,10 @@ fn release(workspace: &Workspace, dir: &Path, tag: &str, files: &[(&str, &str)])
 }
 
 fn commit_of(workspace: &Workspace, name: &str, tag: &str) -> String {
-    workspace.git_in(&workspace.holder().join(name), &["rev-parse", &format!("{tag}^{{}}")]).trim().to_owned()
+    workspace
+        .git_in(&workspace.holder().join(name), &["rev-parse", &format!("{tag}^{{}}")])
+        .trim()
+        .to_owned()
 }
 
 fn sdist(name: &str, version: &str, setup: &str) -> Vec<u8> {
@@ -173,18 +182,18 @@ fn run(workspace: &Workspace, args: &[&str]) -> Ran {
 }
 
 #[test]
-fn newer_releases_are_told_with_where_they_are() {
+fn lists_newer_releases_with_their_sources() {
     let workspace = workspace();
     let ran = run(&workspace, &["pins", "outdated"]);
     ran.exits(1);
     assert_data_eq!(
         ran.stdout,
         str![[r#"
-COMPONENT       PINNED  NEWEST     PYTHON 3.14        LOOKED UP
-engine          1.0     2.0        -                  [HOLDER]/engine
-engine/kernels  1.0     1.0.1      -                  [HOLDER]/kernels
-own             1       not known  -                  a folder of the workspace
-wheel           1.0     1.1        no: >=3.10, <3.14  pip index
+COMPONENT       PINNED  NEWEST   PYTHON 3.14        LOOKED UP
+engine          1.0     2.0      -                  [HOLDER]/engine
+engine/kernels  1.0     1.0.1    -                  [HOLDER]/kernels
+own             1       unknown  -                  a folder of the workspace
+wheel           1.0     1.1      no: >=3.10, <3.14  pip index
 
 "#]]
         .raw()
@@ -196,11 +205,15 @@ wheel           1.0     1.1        no: >=3.10, <3.14  pip index
         json["components"].as_array().unwrap().iter().map(|row| row["newest"].clone()).collect();
     assert_eq!(newest, ["2.0".into(), "1.0.1".into(), serde_json::Value::Null, "2.0rc1".into()]);
 
-    // Of one component alone; what is said next is about the set that was looked at.
+    // For a single component; the suggested command has the same pin set.
     let one = run(&workspace, &["pins", "outdated", "engine", "--pins", "stable"]);
     one.exits(1);
     one.says(["`rocmrpm pins update engine --pins stable --dry-run`"]);
-    assert!(!one.stdout.contains("wheel") && one.stdout.contains("engine/kernels"), "{}", one.stdout);
+    assert!(
+        !one.stdout.contains("wheel") && one.stdout.contains("engine/kernels"),
+        "{}",
+        one.stdout
+    );
     run(&workspace, &["pins", "outdated", "engin"]).exits(2).says(["did you mean `engine`?"]);
 
     workspace.replace("pins/stable.toml", "python = \">=3.10, <3.14\"\n", "");
@@ -216,25 +229,27 @@ wheel           1.0     1.1        no: >=3.10, <3.14  pip index
 }
 
 #[test]
-fn an_origin_that_does_not_answer_is_a_row_unless_none_does() {
+fn unreachable_origin_is_a_row_unless_all_are_unreachable() {
     let workspace = workspace();
     fs_err::remove_dir_all(workspace.holder().join("kernels")).unwrap();
     run(&workspace, &["pins", "outdated"])
         .exits(1)
-        .prints(["engine/kernels  1.0     not reached"])
-        .says(["1 of 3 origins could not be asked, the first because"]);
+        .prints(["engine/kernels  1.0     unreachable"])
+        .says(["1 of 3 origins could not be queried; the first error:"]);
     fs_err::remove_dir_all(workspace.holder().join("engine")).unwrap();
     let ran = workspace.run(&["pins", "outdated"]);
     ran.exits(30);
-    ran.prints(["engine/kernels  1.0     not reached"]);
-    ran.says(["none of the 3 origins could be asked"]);
+    ran.prints(["engine/kernels  1.0     unreachable"]);
+    ran.says(["cannot list newer releases: reached 0 of 3 origins"]);
 }
 
 #[test]
-fn an_update_changes_values_alone_and_tells_what_matters() {
+fn update_changes_only_values_and_shows_what_matters() {
     let workspace = workspace();
     let before = workspace.files();
-    run(&workspace, &["pins", "update", "engine", "--dry-run"]).exits(0).says(["nothing was written"]);
+    run(&workspace, &["pins", "update", "engine", "--dry-run"])
+        .exits(0)
+        .says(["dry run: no changes made"]);
     assert_eq!(workspace.files(), before);
 
     let ran = run(&workspace, &["pins", "update", "engine"]);
@@ -248,31 +263,31 @@ engine 1.0 -> 2.0
   engine.version             1.0 -> 2.0
   engine.commit              [OLD]... -> [NEW]...
   engine.sources.data.commit [OLD]... -> [NEW]...
-  ! kernels stays at 1.0: it has a version of its own; `rocmrpm pins derive --from engine=2.0` tells which one belongs to it
-Comments in pins/stable.toml that name 1.0
+  ! kernels stays at 1.0: it has its own version; `rocmrpm pins derive --from engine=2.0` finds the one that belongs to it
+Comments in pins/stable.toml that mention 1.0
   3: version = "2.0" # 1.0 is the last with gfx1151
   8: version = "1.0" # engine 1.0, setup.py:1
 Patches and edits
   0001-say-more.patch     does not apply
-      hello.txt, hunk 1 (@@ -1,3 +1,3 @@): its lines are not there
-        upstream changed there, from 1.0 to 2.0:
+      hello.txt, hunk 1 (@@ -1,3 +1,3 @@): its lines were not found
+        upstream changed this from 1.0 to 2.0:
         | @@ -1,3 +1,3 @@
         |  one
         | -two
         | +TWO
         |  three
   edit of CMakeLists.txt  applies
-  - edit of setup.py, which is for <2
+  - edit of setup.py (for <2)
 GPU targets
   ARCHS in CMakeLists.txt
     + gfx950
     - gfx1151
-  ! gfx1151, which the workspace builds for, left a list
+  ! gfx1151, which the workspace builds for, was removed from a list
 Python
   requires-python >=3.10 -> >=3.11
 Environment variables that the build reads
   + ENGINE_NEW  setup.py:3
-  - ENGINE_OLD  CMakeLists.txt:3  set in vain in specs-templates/engine/component.toml:3
+  - ENGINE_OLD  CMakeLists.txt:3  still set in specs-templates/engine/component.toml:3
 Requirements
   build-system
     - ninja
@@ -281,7 +296,7 @@ Downloads of the build scripts
   + extra  CMakeLists.txt:4
 Submodules
   - third_party/x https://example.org/x
-Licence files
+License files
     LICENSE changed
 
 "#]]
@@ -294,32 +309,38 @@ Licence files
     run(&workspace, &["pins", "update", "engine"]).exits(0).says(["Unchanged"]);
 
     let back = run(&workspace, &["pins", "update", "engine", "1.0", "--json"]);
-    let back = back.exits(0).says(["engine 1.0 is older than 2.0"]).document("rocmrpm/pins-update/1");
+    let back =
+        back.exits(0).says(["engine 1.0 is older than 2.0"]).document("rocmrpm/pins-update/1");
     assert_eq!(back["older"], true);
     assert_eq!(back["upstream"]["patches"]["patches"][0]["state"], "applies");
     assert_eq!(workspace.read("pins/stable.toml"), pins(&workspace));
 }
 
 #[test]
-fn an_sdist_is_pinned_as_the_index_spells_it() {
+fn pins_an_sdist_with_the_spelling_of_the_index() {
     let workspace = workspace();
-    run(&workspace, &["pins", "update", "wheel", "1.1.0"]).exits(0).prints(["wheel.version 1.0 -> 1.1"]);
+    run(&workspace, &["pins", "update", "wheel", "1.1.0"])
+        .exits(0)
+        .prints(["wheel.version 1.0 -> 1.1"]);
     let digest = Sha256::of_bytes(sdist("wheel", "1.1", ""));
     assert!(
         workspace
             .read("pins/stable.toml")
             .contains(&format!("version = \"1.1\"\nsdist = \"wheel\"\nsha256 = \"{digest}\""))
     );
-    run(&workspace, &["pins", "update", "wheel", "1.2"]).exits(0).says(["wheel-1.2.tar.gz is yanked"]);
+    run(&workspace, &["pins", "update", "wheel", "1.2"])
+        .exits(0)
+        .says(["wheel-1.2.tar.gz is yanked"]);
 }
 
 #[test]
-fn a_url_follows_the_forge_that_it_is_on() {
+fn url_follows_its_forge() {
     let workspace = workspace();
     let dir = workspace.holder().join("engine/archive");
     fs_err::create_dir(&dir).unwrap();
     for version in ["1.0", "2.0"] {
-        fs_err::write(dir.join(format!("v{version}.tar.gz")), sdist("engine", version, "")).unwrap();
+        fs_err::write(dir.join(format!("v{version}.tar.gz")), sdist("engine", version, ""))
+            .unwrap();
     }
     let digest = |version| Sha256::of_bytes(sdist("engine", version, ""));
     let url = format!("file://{}/engine/archive/v{{version}}.tar.gz", workspace.holder().display());
@@ -337,19 +358,21 @@ fn a_url_follows_the_forge_that_it_is_on() {
     ran.exits(2);
     ran.says(["no tag for version 2.1", "help: the nearest are"]);
     assert_eq!(workspace.read("pins/stable.toml"), pin("2.0"));
-    // A source that vanished must not hold anybody back.
+    // An unavailable old source does not prevent an update.
     fs_err::remove_file(dir.join("v2.0.tar.gz")).unwrap();
     fs_err::remove_dir_all(workspace.holder().join("cache")).unwrap();
     run(&workspace, &["pins", "update", "engine", "1.0"])
         .exits(0)
-        .prints(["Upstream's changes are not known"]);
+        .prints(["Upstream's changes are unknown"]);
 
     workspace.replace("pins/stable.toml", "{version}", "1.0");
-    run(&workspace, &["pins", "update", "engine", "2.0"]).exits(2).says(["its URL has no `{version}`"]);
+    run(&workspace, &["pins", "update", "engine", "2.0"])
+        .exits(2)
+        .says(["its URL has no `{version}`"]);
 }
 
 #[test]
-fn what_cannot_be_updated_is_told_and_nothing_is_written() {
+fn failed_update_writes_nothing() {
     let workspace = workspace();
     let before = workspace.files();
     for (args, code, says) in [
@@ -365,12 +388,14 @@ fn what_cannot_be_updated_is_told_and_nothing_is_written() {
     let mut permissions = fs_err::metadata(&path).unwrap().permissions();
     permissions.set_readonly(true);
     fs_err::set_permissions(&path, permissions).unwrap();
-    run(&workspace, &["pins", "update", "engine"]).exits(20).says(["`pins/stable.toml` is read-only"]);
+    run(&workspace, &["pins", "update", "engine"])
+        .exits(20)
+        .says(["`pins/stable.toml` is read-only"]);
     assert_eq!(workspace.files(), before);
 }
 
 #[test]
-fn what_is_exported_and_imported_again_changes_nothing() {
+fn export_and_import_round_trip() {
     let workspace = workspace();
     let text = pins(&workspace).replace("[engine]", "[torch]").replace("[engine.", "[torch.");
     workspace.write("upstreams.toml", "[[component]]\nname = \"torch\"\ntherock = \"pytorch\"\n");
@@ -380,7 +405,9 @@ fn what_is_exported_and_imported_again_changes_nothing() {
     }
     workspace.write("pins/stable.toml", &text);
     let before = workspace.files();
-    for (format, warns) in [("versions-env", None), ("source-manifest", Some("left out: own, wheel"))] {
+    for (format, warns) in
+        [("versions-env", None), ("source-manifest", Some("left out: own, wheel"))]
+    {
         let file = workspace.holder().join(format);
         let file = file.to_str().unwrap();
         let ran = run(&workspace, &["pins", "export", "--format", format, "-o", file]);
@@ -408,7 +435,7 @@ fn what_is_exported_and_imported_again_changes_nothing() {
 }
 
 #[test]
-fn an_import_takes_versions_over_and_resolves_what_it_does_not_say() {
+fn import_updates_versions_and_resolves_the_rest() {
     let workspace = workspace();
     let new = commit_of(&workspace, "engine", "v2.0");
     workspace.write(
@@ -417,7 +444,11 @@ fn an_import_takes_versions_over_and_resolves_what_it_does_not_say() {
     );
     let ran = run(&workspace, &["pins", "import", "v.env", "--dry-run"]);
     ran.exits(0);
-    ran.says(["goes by the name of: VLM_VERSION", "ROCM_VERSION is 7", "nothing was written"]);
+    ran.says([
+        "has no pins for: VLM_VERSION",
+        "ignored ROCM_VERSION 7",
+        "dry run: no changes made",
+    ]);
     assert_eq!(workspace.read("pins/stable.toml"), pins(&workspace));
     run(&workspace, &["pins", "import", "v.env"])
         .exits(0)
@@ -434,7 +465,7 @@ fn an_import_takes_versions_over_and_resolves_what_it_does_not_say() {
 }
 
 #[test]
-fn files_that_can_mean_two_things_are_refused_with_the_place() {
+fn rejects_ambiguous_imports_with_their_location() {
     let workspace = workspace();
     let before = workspace.files();
     for (text, says) in [
@@ -442,12 +473,12 @@ fn files_that_can_mean_two_things_are_refused_with_the_place() {
             "WHEEL_VERSION=1.0\nWHEEL_VERSION=1.1\n",
             &["WHEEL_VERSION is set twice", "x:2:15", "it is `1.0` in line 1"][..],
         ),
-        ("A=1\nWHEEL_VERSION=${V:-1.1}\n", &["would be computed by a shell", "x:2:15"]),
-        ("touch /tmp/x\n", &["this is not an assignment", "read, never run"]),
+        ("A=1\nWHEEL_VERSION=${V:-1.1}\n", &["needs a shell to compute it", "x:2:15"]),
+        ("touch /tmp/x\n", &["this is not an assignment", "keep only assignments"]),
         ("ENGINE_COMMIT=main\n", &["`main` is not a full commit", "can move"]),
         ("WHEEL_COMMIT=main\n", &["the pin `wheel` is an sdist"]),
         ("WHEEL_VERSION='1 0'\n", &["`1 0` cannot be the version of an RPM"]),
-        ("{\"triton\": {\"repo\": \"u\"}, \"triton\": {}}", &["`triton` is there twice"]),
+        ("{\"triton\": {\"repo\": \"u\"}, \"triton\": {}}", &["`triton` is defined twice"]),
         ("{\"schema_version\": 2}", &["schema version 2"]),
         ("{\"schema_version\": 1,\n", &["this is not a source manifest"]),
     ] {
@@ -460,17 +491,22 @@ fn files_that_can_mean_two_things_are_refused_with_the_place() {
         "pins/stable.toml",
         pins(&workspace).replace("[engine]", "[triton]").replace("[engine.", "[triton."),
     );
-    fs_err::rename(workspace.path("specs-templates/engine"), workspace.path("specs-templates/triton"))
-        .unwrap();
+    fs_err::rename(
+        workspace.path("specs-templates/engine"),
+        workspace.path("specs-templates/triton"),
+    )
+    .unwrap();
     workspace.write("upstreams.toml", "[[component]]\nname = \"triton\"\ntherock = \"triton\"\n");
     workspace.write("m.json", "{\"triton\": {\"repo\": \"u\", \"branch\": \"main\"}}");
-    run(&workspace, &["pins", "import", "m.json"]).exits(3).says(["the branch `main` and no commit"]);
+    run(&workspace, &["pins", "import", "m.json"])
+        .exits(3)
+        .says(["the branch `main` but no commit"]);
 }
 
 #[test]
-fn a_ctrl_c_while_origins_are_asked_is_no_origin_that_does_not_answer() {
+fn interrupt_is_not_an_unreachable_origin() {
     let workspace = workspace();
-    // It takes the connection, and says nothing.
+    // A server that accepts the connection and never answers.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("git = \"http://{}/engine.git\"", silent.local_addr().unwrap());
     workspace.replace(
@@ -480,7 +516,10 @@ fn a_ctrl_c_while_origins_are_asked_is_no_origin_that_does_not_answer() {
     );
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rocmrpm"));
     let cache = workspace.holder().join("cache");
-    command.args(["pins", "outdated", "engine"]).current_dir(workspace.root()).env("ROCMRPM_CACHE", cache);
+    command
+        .args(["pins", "outdated", "engine"])
+        .current_dir(workspace.root())
+        .env("ROCMRPM_CACHE", cache);
     let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
     let _connection = silent.accept().unwrap();
     let process = rustix::process::Pid::from_child(&child);

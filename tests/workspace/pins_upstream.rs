@@ -1,5 +1,5 @@
-//! `rocmrpm pins derive` and `rocmrpm pins check`, with stand-ins of upstream's sources:
-//! git repositories and an index on this disk. At the end, with a real sdist of vLLM.
+//! `rocmrpm pins derive` and `rocmrpm pins check`, with stand-ins for upstream sources: git
+//! repositories and an index on disk. The last test uses a real sdist of vLLM.
 
 use crate::support::archive::tar_gz;
 use crate::support::{Index, Ran, Workspace};
@@ -8,19 +8,22 @@ use crate::support::{Index, Ran, Workspace};
 const COMPONENTS: [&str; 8] =
     ["aotriton", "extra", "torch", "torchaudio", "torchvision", "triton", "triton-kernels", "vllm"];
 
-/// A workspace with upstream's sources beside it.
+/// A workspace with upstream sources beside it.
 struct Stand {
     workspace: Workspace,
     index: Index,
 }
 
 impl Stand {
-    /// Makes the sources that torch 2.11.0 leads to, and a base set that is older.
+    /// Creates the sources that torch 2.11.0 leads to, and an older base set.
     fn new() -> Self {
         let workspace = Workspace::init();
         workspace.write("upstreams.toml", include_str!("../../upstreams.toml"));
         for name in COMPONENTS {
-            workspace.write(format!("specs-templates/{name}/component.toml"), "memory-per-job = \"1 GB\"\n");
+            workspace.write(
+                format!("specs-templates/{name}/component.toml"),
+                "memory-per-job = \"1 GB\"\n",
+            );
             workspace.write(format!("specs-templates/{name}/{name}.spec.tera"), "Name: x\n");
         }
         let stand = Self { workspace, index: Index::empty() };
@@ -47,8 +50,9 @@ impl Stand {
         ] {
             stand.commit(repository, tag, &[("version.txt", tag)]);
         }
-        let aotriton =
-            stand.workspace.git_in(&stand.repository("aotriton"), &["rev-parse", "0.11.2b^{commit}"]);
+        let aotriton = stand
+            .workspace
+            .git_in(&stand.repository("aotriton"), &["rev-parse", "0.11.2b^{commit}"]);
         for (version, triton) in [("2.11.0", "3.6.0"), ("2.14.0", "3.6.0")] {
             let cmake = format!(
                 "if(NOT X)\n  set(__AOTRITON_VER \"0.11.2b\")\n  set(__AOTRITON_ROCM_LIST \"rocm6.2\" \"rocm7.2\")\n  set(__AOTRITON_CI_COMMIT \"{}\")\nendif()\n",
@@ -59,9 +63,15 @@ impl Stand {
                 &format!("v{version}"),
                 &[
                     ("version.txt", &format!("{version}a0\n")),
-                    ("pyproject.toml", "[project]\nname = \"torch\"\nrequires-python = \">=3.10\"\n"),
+                    (
+                        "pyproject.toml",
+                        "[project]\nname = \"torch\"\nrequires-python = \">=3.10\"\n",
+                    ),
                     (".ci/docker/triton_version.txt", &format!("{triton}\n")),
-                    (".ci/docker/ci_commit_pins/triton.txt", "5f40dc89506d67ab8e7aa2b7c8cf1351f8b22f31\n"),
+                    (
+                        ".ci/docker/ci_commit_pins/triton.txt",
+                        "5f40dc89506d67ab8e7aa2b7c8cf1351f8b22f31\n",
+                    ),
                     ("cmake/External/aotriton.cmake", &cmake),
                 ],
             );
@@ -97,7 +107,7 @@ impl Stand {
             .to_owned()
     }
 
-    /// Writes a base set that pins versions which nobody has.
+    /// Writes a base set with versions that do not exist.
     fn write_base(&self) {
         let mut text = String::from("# About the file.\n\n");
         for (component, repository, more) in [
@@ -108,14 +118,15 @@ impl Stand {
             ("triton", "triton", ""),
         ] {
             let git = self.repository(repository);
-            text += &format!("[{component}]\nversion = \"0.1\"\ngit = \"{}\"\n{more}\n", git.display());
+            text +=
+                &format!("[{component}]\nversion = \"0.1\"\ngit = \"{}\"\n{more}\n", git.display());
         }
         text += &format!(
             "[triton.sources.llvm]\ngit = \"{}\"\ncommit = \"{}\"\npaths = [\"cmake\"]\n\n",
             self.repository("llvm").display(),
             "0".repeat(40)
         );
-        text += "# Nobody knows why.\n[extra]\nversion = \"1.0\" # as it is\npath = \"src/extra\"\n\n";
+        text += "# The reason is unknown.\n[extra]\nversion = \"1.0\" # as it is\npath = \"src/extra\"\n\n";
         text += "[vllm]\nversion = \"0.1\"\nsdist = \"vllm\"\n";
         self.workspace.write("pins/stable.toml", &text);
     }
@@ -184,7 +195,7 @@ fn agreeing(stand: &Stand) -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn a_set_follows_from_vllm_down_to_llvm() {
+fn derives_a_set_from_vllm_down_to_llvm() {
     let stand = Stand::new();
     agreeing(&stand);
     let derived = ["pins", "derive", "--from", "vllm=0.20.2", "--output", "new"];
@@ -193,7 +204,7 @@ fn a_set_follows_from_vllm_down_to_llvm() {
     for line in [
         "# vllm 0.20.2, pyproject.toml:3: torch == 2.11.0\n",
         "# vllm 0.20.2, requirements/build/rocm.txt:1: torch==2.11.0\n",
-        "# not followed: vllm 0.20.2, docker/Dockerfile.rocm_base:1: TORCH_VERSION=2.13.0+rocm10.0.0\n",
+        "# ignored: vllm 0.20.2, docker/Dockerfile.rocm_base:1: TORCH_VERSION=2.13.0+rocm10.0.0\n",
         "# torch 2.11.0, .ci/docker/triton_version.txt:1: 3.6.0\n",
         "# torch 2.11.0, cmake/External/aotriton.cmake:2: __AOTRITON_VER 0.11.2b\nversion = \"0.11.2b\"\n",
         "submodules = true\n",
@@ -203,7 +214,7 @@ fn a_set_follows_from_vllm_down_to_llvm() {
         "# llvm, cmake/Modules/LLVMVersion.cmake:2: 22.1.0git",
         "paths = [\"cmake\"]\n",
         "# vllm 0.20.2, cmake/external_projects/triton_kernels.cmake:1: GIT_TAG v3.6.0\n",
-        "# carried over from pins/stable.toml: nothing that was read speaks of it\n# Nobody knows why.\n[extra]\nversion = \"1.0\" # as it is\n",
+        "# copied from pins/stable.toml: no file that was read states it\n# The reason is unknown.\n[extra]\nversion = \"1.0\" # as it is\n",
         "python = \">=3.10, <3.15\"\n",
     ] {
         assert!(text.contains(line), "{line}\n{text}");
@@ -235,15 +246,23 @@ fn a_set_follows_from_vllm_down_to_llvm() {
             "[vllm]"
         ]
     );
-    // The same again is the same, and from the cache alone too.
+    // A second run changes nothing, and works from only the cache.
     stand.run(&derived).exits(0).says(["Unchanged pins/new.toml"]);
     stand.run(&["pins", "check", "--pins", "new", "--offline"]).exits(0).says([
         "Checked pins/new.toml",
         "0 errors, 1 warning;",
-        "torch 2.11.0 knows no ROCm above 7.2, and the provider amdrocm has ROCm 7.14",
+        "torch 2.11.0 supports ROCm up to 7.2, but the provider amdrocm has ROCm 7.14",
     ]);
-    let json =
-        stand.run(&["pins", "derive", "--from", "vllm=0.20.2", "--base", "new", "--offline", "--json"]);
+    let json = stand.run(&[
+        "pins",
+        "derive",
+        "--from",
+        "vllm=0.20.2",
+        "--base",
+        "new",
+        "--offline",
+        "--json",
+    ]);
     let json = json.exits(0).document("rocmrpm/pins-derive/1");
     assert_eq!(json["components"]["torch"]["followed"], "upstream");
     assert_eq!(json["components"]["extra"]["followed"], "base");
@@ -251,32 +270,36 @@ fn a_set_follows_from_vllm_down_to_llvm() {
 }
 
 #[test]
-fn a_set_follows_from_torch_alone() {
+fn derives_a_set_from_only_torch() {
     let stand = Stand::new();
     let row = "# upstreams.toml: torch 2.11.0: METADATA of torch and torchvision; pytorch/pytorch#174105\n";
     stand.run(&["pins", "derive", "--from", "torch=2.11.0"]).exits(0).prints([
         &format!("{row}version = \"0.26.0\"\n"),
         "[triton]\n\
          # torch 2.11.0, .ci/docker/triton_version.txt:1: 3.6.0\n\
-         # upstream's own build has torch 2.11.0, .ci/docker/ci_commit_pins/triton.txt:1: 5f40dc89506d67ab8e7aa2b7c8cf1351f8b22f31\n\
+         # upstream's own build uses torch 2.11.0, .ci/docker/ci_commit_pins/triton.txt:1: 5f40dc89506d67ab8e7aa2b7c8cf1351f8b22f31\n\
          version = \"3.6.0\"\n",
-        "speaks of it\n[vllm]\nversion = \"0.1\"\n",
+        "states it\n[vllm]\nversion = \"0.1\"\n",
     ]);
 }
 
 #[test]
-fn contradictions_are_told_and_a_choice_decides() {
+fn reports_contradictions_and_applies_choices() {
     let stand = Stand::new();
-    let files = vllm_files("2.14.0", "2.11.0+rocm7.14.0", &stand.repository("triton").display().to_string());
+    let files = vllm_files(
+        "2.14.0",
+        "2.11.0+rocm7.14.0",
+        &stand.repository("triton").display().to_string(),
+    );
     stand.vllm("0.20.3", &borrowed(&files));
     let derive = ["pins", "derive", "--from", "vllm=0.20.3", "--output", "new"];
     stand.run(&derive).exits(1).says([
-        "upstream's files contradict each other about torch",
+        "upstream's files disagree about torch",
         "vllm 0.20.3, pyproject.toml:3: torch: torch == 2.14.0",
         "vllm 0.20.3, requirements/build/rocm.txt:1: torch: torch==2.11.0+rocm7.14.0",
         "vllm 0.20.3, CMakeLists.txt:3: torch: TORCH_SUPPORTED_VERSION_ROCM 2.14.0",
         "vllm 0.20.3, docker/Dockerfile.rocm_base:1: torch: TORCH_VERSION=2.13.0+rocm10.0.0",
-        "run it again with `--choose torch=2.14.0`, or begin with another version than vllm=0.20.3",
+        "run it again with `--choose torch=2.14.0`, or derive from a version other than vllm=0.20.3",
     ]);
     assert_eq!(stand.sets(), ["stable.toml"]);
     let mut json = derive.to_vec();
@@ -303,23 +326,23 @@ fn contradictions_are_told_and_a_choice_decides() {
     let text = stand.workspace.read("pins/new.toml");
     for line in [
         "# chosen: --choose torch=2.14.0\n",
-        "# not followed: vllm 0.20.3, requirements/build/rocm.txt:1: torch==2.11.0+rocm7.14.0\n",
-        // What the other file has was built against another torch.
-        "# named with another torch: vllm 0.20.3, requirements/build/rocm.txt:2: torchvision==0.26.0\n",
+        "# ignored: vllm 0.20.3, requirements/build/rocm.txt:1: torch==2.11.0+rocm7.14.0\n",
+        // The versions in the other file go with another torch.
+        "# for another torch: vllm 0.20.3, requirements/build/rocm.txt:2: torchvision==0.26.0\n",
         "version = \"0.29.0\"\n",
         "--base stable --choose torch=2.14.0`.\n",
     ] {
         assert!(text.contains(line), "{line}\n{text}");
     }
-    for (choice, said) in [("tirch=1", "did you mean `torch`?"), ("vllm=1", "not derived")] {
+    for (choice, message) in [("tirch=1", "did you mean `torch`?"), ("vllm=1", "not derived")] {
         let mut args = derive.to_vec();
         args.extend(["--choose", choice]);
-        stand.run(&args).exits(2).says([said]);
+        stand.run(&args).exits(2).says([message]);
     }
 }
 
 #[test]
-fn what_is_out_of_reach_is_named_and_nothing_is_written() {
+fn names_unreachable_sources_and_writes_nothing() {
     let stand = Stand::new();
     agreeing(&stand);
     fs_err::remove_dir_all(stand.repository("torch")).unwrap();
@@ -327,11 +350,11 @@ fn what_is_out_of_reach_is_named_and_nothing_is_written() {
     let derive = ["pins", "derive", "--from", "vllm=0.20.2", "--output", "new"];
     stand.run(&derive).exits(30).says([
         "the source of torch 2.11.0",
-        "what makes torch 2.11.0 immutable",
+        "the digest of torch 2.11.0, or the commit of its tag",
         "aotriton, from cmake/External/aotriton.cmake",
         "triton, from .ci/docker/triton_version.txt",
-        // The table still knows which one, but not its commit.
-        "what makes aotriton 0.11.2b immutable",
+        // The table has its version, but not its commit.
+        "the digest of aotriton 0.11.2b, or the commit of its tag",
     ]);
     assert_eq!(stand.sets(), ["stable.toml"]);
     let offline = Stand::new();
@@ -344,7 +367,7 @@ fn what_is_out_of_reach_is_named_and_nothing_is_written() {
 }
 
 #[test]
-fn bad_input_is_told() {
+fn reports_bad_input() {
     let stand = Stand::new();
     let files = agreeing(&stand);
     stand
@@ -355,23 +378,31 @@ fn bad_input_is_told() {
     stand
         .run(&["pins", "derive", "--from", "extra=1"])
         .exits(2)
-        .says(["begin with one of vllm, torch, triton"]);
+        .says(["derive from one of vllm, torch, triton"]);
     stand.run(&["pins", "derive", "--from", "vllm=0.20.2", "--output", "../x"]).exits(2);
     stand.run(&["pins", "derive", "--from", "vllm=0.20.2", "--base", "none"]).exits(2);
-    for (version, path, text, said) in [
+    for (version, path, text, message) in [
         ("0.20.4", "pyproject.toml", "[build-system\n", "pyproject.toml:1: this is not valid TOML"),
         ("0.20.5", "pyproject.toml", "\u{0}\u{1}", "not valid TOML"),
         ("0.20.6", "requirements/build/rocm.txt", "wheel\n", "it names none of torch"),
-        ("0.20.7", "CMakeLists.txt", "project(x)\n", "it does not set TORCH_SUPPORTED_VERSION_ROCM"),
+        (
+            "0.20.7",
+            "CMakeLists.txt",
+            "project(x)\n",
+            "it does not set TORCH_SUPPORTED_VERSION_ROCM",
+        ),
     ] {
         let mut broken = files.clone();
-        broken.iter_mut().filter(|(name, _)| *name == path).for_each(|(_, old)| *old = text.to_owned());
+        broken
+            .iter_mut()
+            .filter(|(name, _)| *name == path)
+            .for_each(|(_, old)| *old = text.to_owned());
         stand.vllm(version, &borrowed(&broken));
         let from = format!("vllm={version}");
         stand
             .run(&["pins", "derive", "--from", &from, "--output", "new"])
             .exits(1)
-            .says([said, "--choose torch=VERSION"]);
+            .says([message, "--choose torch=VERSION"]);
     }
     let huge = "x".repeat(5 << 20);
     let mut part: Vec<(&str, &str)> = borrowed(&files);
@@ -382,7 +413,7 @@ fn bad_input_is_told() {
         .run(&["pins", "derive", "--from", "vllm=0.20.8"])
         .exits(1)
         .says(["5242880 bytes", "--choose triton-kernels=VERSION"]);
-    // A choice takes the place of what the file would have said.
+    // A choice replaces the statement of the file.
     let kernels = format!(
         "{}\n[triton-kernels]\nversion = \"0.1\"\ngit = \"{}\"\n",
         stand.workspace.read("pins/stable.toml"),
@@ -399,7 +430,7 @@ fn bad_input_is_told() {
 }
 
 #[test]
-fn an_impossible_set_is_explained_with_both_places() {
+fn explains_conflicting_pins_with_both_locations() {
     let stand = Stand::new();
     agreeing(&stand);
     stand.run(&["pins", "derive", "--from", "vllm=0.20.2", "--output", "stable"]).exits(0);
@@ -411,13 +442,13 @@ fn an_impossible_set_is_explained_with_both_places() {
     };
     with("version = \"3.6.0\"\n", "version = \"3.5.1\"\n");
     stand.run(&["pins", "check"]).exits(1).says([
-        "torch 2.11.0 and vllm 0.20.2 wants triton 3.6.0, and the set has 3.5.1",
+        "the set has triton 3.5.1, but 3.6.0 is required by torch 2.11.0 and vllm 0.20.2",
         "pins/stable.toml:",
-        "torch 2.11.0, .ci/docker/triton_version.txt:1 says `3.6.0`",
+        "torch 2.11.0, .ci/docker/triton_version.txt:1: `3.6.0`",
     ]);
     with("version = \"0.26.0\"", "version = \"0.28.0\"");
     stand.run(&["pins", "check"]).exits(1).says([
-        "vllm 0.20.2 wants torchvision 0.26.0, and the set has 0.28.0",
+        "the set has torchvision 0.28.0, but 0.26.0 is required by vllm 0.20.2",
         "version = \"0.28.0\"",
         "requirements/build/rocm.txt:2",
     ]);
@@ -426,7 +457,7 @@ fn an_impossible_set_is_explained_with_both_places() {
     stand
         .run(&["pins", "check"])
         .exits(1)
-        .says(["triton 3.6.0 needs another commit of llvm than the set has", "cmake/llvm-hash.txt:1"]);
+        .says(["triton 3.6.0 needs another commit of llvm", "cmake/llvm-hash.txt:1"]);
     // A workspace for a GPU that vLLM cannot be built for.
     stand.workspace.write("pins/stable.toml", &good);
     stand.workspace.replace("rocmrpm.toml", "gfx1151", "gfx1152");
@@ -435,47 +466,70 @@ fn an_impossible_set_is_explained_with_both_places() {
     assert_eq!(finding["rule"], "gpu-target");
     assert_eq!(finding["file"], "pins/stable.toml");
     assert!(finding["line"].as_u64().unwrap() > 1);
-    assert!(finding["upstream"][0].as_str().unwrap().starts_with("vllm 0.20.2, CMakeLists.txt:2 says"));
-    // A source that vanished is not looked at; the table still counts.
+    assert!(
+        finding["upstream"][0].as_str().unwrap().starts_with("vllm 0.20.2, CMakeLists.txt:2: `")
+    );
+    // An unavailable source is not checked; the table still applies.
     stand.workspace.replace("rocmrpm.toml", "gfx1152", "gfx1151");
     with("version = \"2.11.0\"\ngit", "version = \"2.10.0\"\ngit");
     fs_err::remove_dir_all(stand.workspace.holder().join("cache")).unwrap();
     let ran = stand.run(&["pins", "check", "--offline"]);
     ran.exits(1);
     ran.says([
-        "not looked at: vllm 0.20.2: ",
+        "not checked: vllm 0.20.2: ",
         "--offline",
-        "goes with torch ==2.11.0, and the set has 2.10.0",
+        "works with torch ==2.11.0, but the set has 2.10.0",
     ]);
 }
 
 #[test]
-fn chroot_provider_and_crates_are_looked_at() {
+fn checks_chroot_provider_and_crates() {
     let stand = Stand::new();
     agreeing(&stand);
     stand.run(&["pins", "derive", "--from", "vllm=0.20.2", "--output", "stable"]).exits(0);
-    // The set's own ranges leave the components out; without one, nothing would.
-    stand.workspace.replace("mock-configs/fedora-43.toml", "python = \"3.14\"", "python = \"3.15\"");
-    let left_out =
-        "vllm 0.20.2 allows Python >=3.10, <3.15, and the chroot fedora-43 has 3.15: it is left out";
-    stand.run(&["pins", "check"]).exits(0).says([left_out, "pyproject.toml:6 says"]);
+    // Only ranges in the set leave components out.
+    stand.workspace.replace(
+        "mock-configs/fedora-43.toml",
+        "python = \"3.14\"",
+        "python = \"3.15\"",
+    );
+    let left_out = "vllm 0.20.2 allows Python >=3.10, <3.15, but the chroot fedora-43 has 3.15: the set leaves the component out";
+    stand.run(&["pins", "check"]).exits(0).says([left_out, "pyproject.toml:6: `"]);
     let text = stand.workspace.read("pins/stable.toml");
     let (before, after) = text.split_at(text.rfind("python = ").unwrap());
-    stand.workspace.write("pins/stable.toml", format!("{before}{}", after.split_once('\n').unwrap().1));
+    stand
+        .workspace
+        .write("pins/stable.toml", format!("{before}{}", after.split_once('\n').unwrap().1));
     stand.run(&["pins", "check"]).exits(1).says(["error: vllm 0.20.2 allows Python >=3.10, <3.15"]);
-    // triton is left out by its range, unless the set says otherwise.
+    // The range of triton leaves it out, unless the set has a wider one.
     let wider = text.replace("(3, 14)\npython = \">=3.10, <3.15\"", "(3, 14)\npython = \">=3.10\"");
     assert_ne!(wider, text);
     stand.workspace.write("pins/stable.toml", &wider);
-    stand.run(&["pins", "check"]).exits(0).says(["warning: pins/stable.toml:", "is there a patch for it?"]);
+    stand
+        .run(&["pins", "check"])
+        .exits(0)
+        .says(["warning: pins/stable.toml:", "a patch must add the support"]);
     stand.workspace.write("pins/stable.toml", &text);
-    stand.workspace.replace("mock-configs/fedora-43.toml", "python = \"3.15\"", "python = \"3.14\"");
-    stand.workspace.replace("mock-configs/rocm/amdrocm.toml", "version = \"7.14\"", "version = \"6.1\"");
-    let too_old = "torch 2.11.0 needs ROCm 6.2 or newer, and the provider amdrocm has ROCm 6.1";
-    stand.run(&["pins", "check"]).exits(1).says([too_old, "cmake/External/aotriton.cmake:3 says"]);
-    // The Rust part: derived with its crates, and missed where a set has none.
-    stand.workspace.replace("mock-configs/rocm/amdrocm.toml", "version = \"6.1\"", "version = \"7.2\"");
-    let mut files = vllm_files("2.11.0", "2.11.0", &stand.repository("triton").display().to_string());
+    stand.workspace.replace(
+        "mock-configs/fedora-43.toml",
+        "python = \"3.15\"",
+        "python = \"3.14\"",
+    );
+    stand.workspace.replace(
+        "mock-configs/rocm/amdrocm.toml",
+        "version = \"7.14\"",
+        "version = \"6.1\"",
+    );
+    let too_old = "torch 2.11.0 needs ROCm 6.2 or newer, but the provider amdrocm has ROCm 6.1";
+    stand.run(&["pins", "check"]).exits(1).says([too_old, "cmake/External/aotriton.cmake:3: `"]);
+    // The Rust part is derived with its crates; a set without them is an error.
+    stand.workspace.replace(
+        "mock-configs/rocm/amdrocm.toml",
+        "version = \"6.1\"",
+        "version = \"7.2\"",
+    );
+    let mut files =
+        vllm_files("2.11.0", "2.11.0", &stand.repository("triton").display().to_string());
     files.push(("rust/Cargo.lock", "version = 4\n[[package]]\nname = \"a\"\n".into()));
     files.push(("rust-toolchain.toml", "[toolchain]\nchannel = \"1.95\"\n".into()));
     stand.vllm("0.22.0", &borrowed(&files));
@@ -485,8 +539,11 @@ fn chroot_provider_and_crates_are_looked_at() {
     let (without, crates) = text.split_once("[vllm.sources.crates]").unwrap();
     assert!(crates.contains("rust/Cargo.lock: 1 crate\n"), "{crates}");
     stand.workspace.write("pins/stable.toml", without);
-    stand.run(&["pins", "check"]).exits(1).says(["has a Rust part", "cargo-vendor = \"rust/Cargo.lock\""]);
-    // Back to a version without Rust, the crates go.
+    stand
+        .run(&["pins", "check"])
+        .exits(1)
+        .says(["has a Rust part", "cargo-vendor = \"rust/Cargo.lock\""]);
+    // A version without Rust has no crates.
     stand.workspace.write("pins/stable.toml", &text);
     let back = stand.run(&["pins", "derive", "--from", "vllm=0.20.2"]);
     back.exits(0);
@@ -494,15 +551,16 @@ fn chroot_provider_and_crates_are_looked_at() {
 }
 
 #[test]
-fn a_fork_of_torch_names_the_commits_beside_it() {
+fn reads_related_commits_of_a_torch_fork() {
     let stand = Stand::new();
     let vision = stand.repository("vision").display().to_string();
     let commit = stand.commit_of("vision", "v0.28.0");
-    let line = |os: &str, commit: &str| format!("{os}|pytorch|torchvision|main|{commit}|{vision}\n");
+    let line =
+        |os: &str, commit: &str| format!("{os}|pytorch|torchvision|main|{commit}|{vision}\n");
     let both = line("ubuntu", &commit) + &line("centos", &commit);
     let released = stand.commit_of("torch", "v2.11.0");
     stand.commit("torch", "v2.11.0.1", &[("related_commits", &both)]);
-    // The tag of the release moves to the fork's commit.
+    // Move the tag of the release to the fork's commit.
     let dir = stand.repository("torch");
     stand.workspace.git_in(&dir, &["tag", "--force", "v2.11.0", "HEAD"]);
     assert_ne!(stand.commit_of("torch", "v2.11.0"), released);
@@ -515,17 +573,17 @@ fn a_fork_of_torch_names_the_commits_beside_it() {
     stand.commit("torch", "v2.11.0.2", &[("related_commits", &differ)]);
     stand.workspace.git_in(&dir, &["tag", "--force", "v2.11.0", "HEAD"]);
     stand.run(&["pins", "derive", "--from", "torch=2.11.0"]).exits(1).says([
-        "contradict each other about torchvision",
+        "disagree about torchvision",
         "related_commits:1",
         "related_commits:2",
     ]);
 }
 
-/// The real one: vLLM 0.33.0 names three versions of torch, in five places.
+/// The real vLLM 0.33.0 names three versions of torch, in five places.
 #[test]
-fn the_real_vllm_contradicts_itself() {
+fn reports_contradictions_of_the_real_vllm() {
     let stand = Stand::new();
-    // What is large is downloaded once for all tests: real_prep.rs takes it from here.
+    // Large files are downloaded once for all tests: real_prep.rs uses this cache, too.
     let cache = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("rocmrpm-cache");
     let run = |args: &[&str]| {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rocmrpm"));
@@ -534,8 +592,8 @@ fn the_real_vllm_contradicts_itself() {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         (output.status.code(), text(&output.stdout), text(&output.stderr))
     };
-    let (code, _, said) = run(&["pins", "derive", "--from", "vllm=0.33.0"]);
-    assert_eq!(code, Some(1), "{said}");
+    let (code, _, stderr) = run(&["pins", "derive", "--from", "vllm=0.33.0"]);
+    assert_eq!(code, Some(1), "{stderr}");
     for line in [
         "vllm 0.33.0, pyproject.toml:10: torch: torch == 2.14.0",
         "vllm 0.33.0, requirements/build/rocm.txt:6: torch: torch==2.12.0+rocm7.14.0",
@@ -543,10 +601,11 @@ fn the_real_vllm_contradicts_itself() {
         "vllm 0.33.0, CMakeLists.txt:75: torch: TORCH_SUPPORTED_VERSION_ROCM 2.14.0",
         "vllm 0.33.0, docker/Dockerfile.rocm_base:3: torch: TORCH_VERSION=2.13.0+rocm10.0.0",
     ] {
-        assert!(said.contains(line), "{line}\n{said}");
+        assert!(stderr.contains(line), "{line}\n{stderr}");
     }
-    let (code, text, said) = run(&["pins", "derive", "--from", "vllm=0.33.0", "--choose", "torch=2.14.0"]);
-    assert_eq!(code, Some(0), "{said}");
+    let (code, text, stderr) =
+        run(&["pins", "derive", "--from", "vllm=0.33.0", "--choose", "torch=2.14.0"]);
+    assert_eq!(code, Some(0), "{stderr}");
     for line in [
         "sha256 = \"f4c33c2503d52bb411146afa9618a4f48bed68912f617e6803ac8d76e4c74112\"\n",
         "# vllm 0.33.0, pyproject.toml:34: requires-python = \">=3.11,<3.15\"\npython = \">=3.11, <3.15\"\n",

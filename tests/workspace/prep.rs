@@ -1,5 +1,5 @@
-//! Preparing sources, patches and the offline audit, with small sources made here and
-//! the real rpmbuild, patch and git.
+//! Prepared sources, patches and the offline audit, with small generated sources and the real
+//! rpmbuild, patch and git.
 
 mod audit;
 mod demo;

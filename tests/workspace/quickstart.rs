@@ -1,7 +1,7 @@
-//! The quickstart from end to end, on a copy of `examples/quickstart`: packages,
-//! records, repository, wheels, index, an installed `rocm-smoke`; and that nothing
-//! enters the results whose device code or linkage is wrong. Offline but for the one
-//! test that says so. Needs rpmbuild, createrepo_c, dnf, pip, venv and a HIP compiler.
+//! The quickstart from end to end, on a copy of `examples/quickstart`: packages, records,
+//! repository, wheels, index, an installed `rocm-smoke`; and that packages with wrong device code
+//! or linkage are not accepted. Offline, except for one test. Needs rpmbuild, createrepo_c, dnf,
+//! pip, venv and a HIP compiler.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,8 @@ fn other(workspace: &Workspace, program: impl AsRef<Path>, args: &[&str]) -> Ran
 /// Returns the only file of a folder with this ending.
 #[track_caller]
 fn only(dir: &Path, ending: &str) -> PathBuf {
-    let mut found: Vec<String> = names_in(dir).into_iter().filter(|n| n.ends_with(ending)).collect();
+    let mut found: Vec<String> =
+        names_in(dir).into_iter().filter(|n| n.ends_with(ending)).collect();
     assert_eq!(found.len(), 1, "{found:?}");
     dir.join(found.remove(0))
 }
@@ -41,7 +42,7 @@ fn smoke_rpm(workspace: &Workspace) -> PathBuf {
 }
 
 #[test]
-fn one_command_makes_everything_and_it_works() {
+fn one_command_builds_everything() {
     let workspace = smoke();
     let container = workspace.read("Containerfile.fedora43");
     let before = workspace.sources();
@@ -56,7 +57,10 @@ fn one_command_makes_everything_and_it_works() {
     ]);
     let record = workspace.assert_whole("rocm-smoke");
     assert_eq!(record["schema"], "rocmrpm/build/2");
-    assert_eq!([&record["version"], &record["chroot"], &record["builder"]], ["1.0.0", "host", "host"]);
+    assert_eq!(
+        [&record["version"], &record["chroot"], &record["builder"]],
+        ["1.0.0", "host", "host"]
+    );
     assert_eq!(record["gpu_targets"], serde_json::json!(["gfx1151"]));
     for input in ["spec", "source", "GPU targets", "chroot", "ROCm provider", "builder"] {
         assert!(record["inputs"][input].is_string(), "{input}: {record}");
@@ -67,10 +71,12 @@ fn one_command_makes_everything_and_it_works() {
         assert!(times["seconds"][phase].as_f64().is_some_and(|s| s >= 0.0), "{phase}: {times}");
     }
     assert_eq!(record["sources"][0]["file"], "rocm-smoke-1.0.0.tar.gz");
-    let inspection = std::fs::read_to_string(workspace.built("results/rocm-smoke/inspection.json")).unwrap();
+    let inspection =
+        std::fs::read_to_string(workspace.built("results/rocm-smoke/inspection.json")).unwrap();
     let inspection: serde_json::Value = serde_json::from_str(&inspection).unwrap();
     assert!(text_of(&inspection["schema"]).starts_with("rocmrpm/"), "{inspection}");
-    let judgement = std::fs::read_to_string(workspace.built("results/rocm-smoke/judgement.json")).unwrap();
+    let judgement =
+        std::fs::read_to_string(workspace.built("results/rocm-smoke/judgement.json")).unwrap();
     let judgement: serde_json::Value = serde_json::from_str(&judgement).unwrap();
     assert!(judgement["seconds"].as_f64().is_some_and(|s| s >= 0.0), "{judgement}");
     workspace
@@ -78,7 +84,7 @@ fn one_command_makes_everything_and_it_works() {
         .exits(0)
         .says(["Verified 1 wheel", "no differences"]);
 
-    // The container file names the pins of this copy, which has one component less.
+    // The container file has the pins of this copy, which has one component less.
     let rendered = workspace.read("Containerfile.fedora43");
     assert!(rendered.contains("python3-rocm-smoke") && rendered != container, "{rendered}");
     let mut after = workspace.sources();
@@ -97,7 +103,8 @@ fn one_command_makes_everything_and_it_works() {
 }
 
 fn dnf_reads_the_repository(workspace: &Workspace) {
-    let repository = format!("--repofrompath=built,file://{}", workspace.built("repository").display());
+    let repository =
+        format!("--repofrompath=built,file://{}", workspace.built("repository").display());
     let cache = format!("--setopt=cachedir={}", workspace.cache().join("dnf").display());
     let state = format!("--setopt=persistdir={}", workspace.cache().join("state").display());
     let logs = format!("--setopt=logdir={}", workspace.cache().join("logs").display());
@@ -105,8 +112,11 @@ fn dnf_reads_the_repository(workspace: &Workspace) {
     let ran = other(
         workspace,
         "dnf",
-        &[&[&repository, "--repo=built", &cache, &state, &logs, "--setopt=reposdir=/dev/null"], &query[..]]
-            .concat(),
+        &[
+            &[&repository, "--repo=built", &cache, &state, &logs, "--setopt=reposdir=/dev/null"],
+            &query[..],
+        ]
+        .concat(),
     );
     assert!(ran.exits(0).stdout.contains("libamdhip64.so"), "{ran}");
 }
@@ -140,31 +150,33 @@ fn the_wheel_installs_and_runs(workspace: &Workspace) {
     assert_eq!(targets.exits(0).stdout, "gfx1151\n");
     let run = other(workspace, &program, &[]);
     if Path::new("/dev/kfd").exists() {
-        // With a GPU: it works, or it says what does not.
+        // With a GPU, it works or reports what does not.
         assert!(matches!(run.code, Some(0 | 1 | 4)), "{run}");
     } else {
         run.exits(3).says(["error: no GPU found"]);
     }
 }
 
-/// What tells setup.py's own command from one that compiles for another GPU.
+/// The command in setup.py, and one that compiles for another GPU.
 const RIGHT: &str = "command = compiler(targets, work)";
 const WRONG: &str = "targets = [\"gfx1100\"]; command = compiler(targets, work)";
 const SETUP: &str = "src/rocm-smoke/setup.py";
 
-/// Returns the digests of wheels, and of the headers of RPMs, which hold those of
-/// everything else in them.
+/// Returns the digests of wheels, and of the headers of RPMs, which contain the digests of their
+/// files.
 fn digests(workspace: &Workspace) -> BTreeMap<String, String> {
     let mut digests = BTreeMap::new();
     for folder in ["results", "repository", "wheels", "index/packages"] {
-        for entry in walkdir::WalkDir::new(workspace.built(folder)).into_iter().map(Result::unwrap) {
+        for entry in walkdir::WalkDir::new(workspace.built(folder)).into_iter().map(Result::unwrap)
+        {
             let path = entry.path();
             let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
             if name.ends_with(".whl") {
                 digests.insert(name, Sha256::of_file(path).unwrap().0.to_string());
             } else if name.ends_with(".rpm") {
                 let format = "%{SHA256HEADER}";
-                let query = other(workspace, "rpm", &["-qp", "--qf", format, path.to_str().unwrap()]);
+                let query =
+                    other(workspace, "rpm", &["-qp", "--qf", format, path.to_str().unwrap()]);
                 digests.insert(name, query.exits(0).stdout.clone());
             }
         }
@@ -173,7 +185,7 @@ fn digests(workspace: &Workspace) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn the_same_inputs_give_the_same_bytes_and_a_bad_rebuild_takes_nothing_away() {
+fn builds_are_reproducible_and_a_failed_rebuild_keeps_results() {
     let workspace = smoke();
     build(&workspace).exits(0);
     let first = digests(&workspace);
@@ -189,7 +201,7 @@ fn the_same_inputs_give_the_same_bytes_and_a_bad_rebuild_takes_nothing_away() {
 }
 
 #[test]
-fn another_gpu_target_behind_the_back_is_found() {
+fn detects_an_undeclared_gpu_target() {
     let workspace = smoke();
     workspace.replace(SETUP, RIGHT, WRONG);
     let failed = build(&workspace);
@@ -201,13 +213,13 @@ fn another_gpu_target_behind_the_back_is_found() {
         "librocm_smoke.so",
         "help: ",
         "inspection.json",
-        "help: the build's logs: ",
-        "help: to try again: ",
+        "help: build logs: ",
+        "help: retry: ",
     ]);
     workspace.assert_nothing_of("rocm-smoke");
     workspace.assert_nothing_of("rocm_smoke");
     let report =
-        failed.stderr.lines().find_map(|line| line.strip_prefix("help: the whole report: ")).unwrap();
+        failed.stderr.lines().find_map(|line| line.strip_prefix("help: full report: ")).unwrap();
     assert!(std::fs::read_to_string(report).unwrap().contains("gpu-target-missing"));
 
     workspace.replace(SETUP, WRONG, RIGHT);
@@ -216,11 +228,20 @@ fn another_gpu_target_behind_the_back_is_found() {
 }
 
 #[test]
-fn code_for_a_target_that_nobody_wants_is_a_warning() {
+fn warns_about_code_for_unrequested_targets() {
     let workspace = smoke();
-    workspace.replace(SETUP, RIGHT, "targets = [*targets, \"gfx1100\"]; command = compiler(targets, work)");
+    workspace.replace(
+        SETUP,
+        RIGHT,
+        "targets = [*targets, \"gfx1100\"]; command = compiler(targets, work)",
+    );
     let ran = build(&workspace);
-    ran.exits(0).says(["warning: rocm-smoke: ", "gfx1100", "[gpu-target-unexpected]", "1 built, 0 fresh"]);
+    ran.exits(0).says([
+        "warning: rocm-smoke: ",
+        "gfx1100",
+        "[gpu-target-unexpected]",
+        "1 built, 0 fresh",
+    ]);
     workspace.assert_whole("rocm-smoke");
 }
 
@@ -242,10 +263,10 @@ fn library(workspace: &Workspace, toml: &str, flags: &str) {
 }
 
 #[test]
-fn a_runpath_into_the_build_folder_is_found() {
+fn detects_a_runpath_into_the_build_folder() {
     let workspace = Workspace::new();
     library(&workspace, "", "-Wl,--enable-new-dtags,-rpath,$PWD");
-    // rpm's own check, where a machine has it, would come first.
+    // rpm's own check, if installed, would fail first.
     workspace.replace(
         &template("demo"),
         "%global debug_package",
@@ -264,7 +285,7 @@ fn a_runpath_into_the_build_folder_is_found() {
 }
 
 #[test]
-fn promised_device_code_that_is_not_there_is_found() {
+fn detects_missing_device_code() {
     let workspace = Workspace::new();
     library(&workspace, "[inspect]\ndevice-code = true\n", "");
     workspace.build().exits(1).says(["`demo` did not pass inspection", "device code", "help: "]);
@@ -274,9 +295,9 @@ fn promised_device_code_that_is_not_there_is_found() {
     workspace.assert_whole("demo");
 }
 
-/// Needs the pip index that this machine is configured with: amdsmi's source is there.
+/// Needs the pip index of this machine, which has the source of amdsmi.
 #[test]
-fn the_whole_quickstart_with_its_sdist_from_the_index() {
+fn builds_the_whole_quickstart_with_an_sdist_from_the_index() {
     let workspace = Workspace::quickstart(&["amdsmi", "rocm-smoke"]);
     build(&workspace).exits(0).says([
         "Fetching",
@@ -288,7 +309,7 @@ fn the_whole_quickstart_with_its_sdist_from_the_index() {
     let pinned = "3e622e48c630b889045a6f57387455cdf082066348718172dd8af6d275baf8f2";
     assert_eq!(record["sources"][0]["sha256"], pinned);
     workspace.assert_whole("rocm-smoke");
-    // Now that the cache has it, the network is not needed.
+    // With the source in the cache, no network is needed.
     std::fs::remove_dir_all(workspace.path("build")).unwrap();
     let offline = ["build", "--chroot", "host", "--offline", "amdsmi"];
     workspace.run(&offline).exits(0).says(["1 built, 0 fresh"]);

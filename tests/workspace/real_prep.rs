@@ -1,7 +1,7 @@
-//! What upstream's own sources say to our specs: the sdists on the pip index that this
-//! machine's pip uses, unpacked by `%prep` with every edit and patch, for each pin set;
-//! and packages that need no GPU compiler, built from them. Needs the network, rpmbuild
-//! and what `tools/setup.sh` lists for tests.
+//! Tests the specs with upstream's sources: the sdists on the pip index of this machine, unpacked
+//! by `%prep` with every edit and patch, for each pin set; and packages that need no GPU compiler,
+//! built from them. Needs the network, rpmbuild and the packages that `tools/setup.sh` lists for
+//! tests.
 
 mod packages;
 mod vllm;
@@ -15,8 +15,8 @@ use crate::support::{Parts, Workspace, names_in, text_of};
 
 const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
 
-/// Makes a workspace with this one component of the repository, as the pin set has
-/// it; what it requires is there as a stand-in.
+/// Returns a workspace with a single component of the repository, in the version of the pin set,
+/// and stand-ins for the components that it requires.
 fn repository(component: &str, set: &str) -> Workspace {
     let workspace = Workspace::new().with_shared_cache();
     for folder in ["_shared", component] {
@@ -31,7 +31,8 @@ fn repository(component: &str, set: &str) -> Workspace {
     for required in toml.get("requires").and_then(toml::Value::as_array).into_iter().flatten() {
         workspace.component(required.as_str().unwrap(), &Parts::default());
     }
-    let pins = std::fs::read_to_string(Path::new(REPOSITORY).join("pins").join(format!("{set}.toml")));
+    let pins =
+        std::fs::read_to_string(Path::new(REPOSITORY).join("pins").join(format!("{set}.toml")));
     let own = [format!("[{component}]"), format!("[{component}.")];
     let mut ours = false;
     let mut kept = workspace.read("pins/stable.toml");
@@ -50,16 +51,17 @@ fn repository(component: &str, set: &str) -> Workspace {
 /// Returns the names of the TOML files in a folder of the repository.
 fn tables(folder: &str) -> Vec<String> {
     let names = names_in(&Path::new(REPOSITORY).join(folder)).into_iter();
-    let names: Vec<_> = names.filter_map(|name| name.strip_suffix(".toml").map(str::to_owned)).collect();
+    let names: Vec<_> =
+        names.filter_map(|name| name.strip_suffix(".toml").map(str::to_owned)).collect();
     assert!(!names.is_empty(), "{folder}");
     names
 }
 
-/// Makes the repository's own workspace, in which a small folder stands for each source
-/// of this pin set that the pip index does not have.
+/// Returns the repository's own workspace, in which a small folder stands in for each source of
+/// this pin set that the pip index does not have.
 fn stack(set: &str) -> Workspace {
     let workspace = Workspace::stack().with_shared_cache();
-    // In the place of crates, what `cargo vendor` says of them.
+    // Instead of crates, the configuration that `cargo vendor` prints.
     workspace.write(
         "src/stand-in/.cargo/config.toml",
         "[source.crates-io]\nreplace-with = \"vendored-sources\"\n\n\
@@ -72,7 +74,7 @@ fn stack(set: &str) -> Workspace {
         stand_in(pin.as_table_mut().unwrap());
     }
     workspace.write(file, pins.to_string());
-    // It holds for the sources that were replaced.
+    // The lock is for the replaced sources.
     std::fs::remove_file(workspace.path(format!("pins/{set}.lock"))).unwrap();
     workspace
 }
@@ -88,7 +90,7 @@ fn stand_in(pin: &mut toml_edit::Table) {
     }
 }
 
-/// Does something for each pin set of the repository, with its workspace.
+/// Calls `work` for each pin set of the repository, with its workspace.
 fn in_each_set(work: impl Fn(&str, &Workspace) + Sync) {
     std::thread::scope(|scope| {
         for set in tables("pins").into_iter().filter(|set| !set.ends_with(".generated")) {
@@ -105,7 +107,7 @@ fn steps(workspace: &Workspace, choice: &[&str]) -> Vec<String> {
     plan["steps"].as_array().unwrap().iter().map(|step| text_of(&step["component"])).collect()
 }
 
-/// rpmbuild needs each file that a spec names, so that none is missing in the pins.
+/// rpmbuild fails if the pins lack a file that a spec names.
 #[test]
 fn every_spec_becomes_a_source_package() {
     // Pin sets and chroots share many specs, and each is packed once.
@@ -113,7 +115,8 @@ fn every_spec_becomes_a_source_package() {
     in_each_set(|set, workspace| {
         for chroot in tables("mock-configs").iter().filter(|name| *name != "host") {
             let choice = ["--pins", set, "--chroot", chroot];
-            let rendered = workspace.run(&[&["build", "--until", "spec", "--json"], &choice[..]].concat());
+            let rendered =
+                workspace.run(&[&["build", "--until", "spec", "--json"], &choice[..]].concat());
             let rendered = rendered.exits(0).json();
             let mut components = Vec::new();
             for spec in rendered["specs"].as_array().unwrap() {
@@ -121,7 +124,10 @@ fn every_spec_becomes_a_source_package() {
                     components.push(text_of(&spec["component"]));
                 }
             }
-            assert_eq!(rendered["specs"].as_array().unwrap().len(), steps(workspace, &choice).len());
+            assert_eq!(
+                rendered["specs"].as_array().unwrap().len(),
+                steps(workspace, &choice).len()
+            );
             if components.is_empty() {
                 continue;
             }
@@ -139,13 +145,14 @@ fn every_spec_becomes_a_source_package() {
     });
 }
 
-/// `%prep` with every edit and patch, and what upstream would download.
+/// Runs `%prep` with every edit and patch, and checks what upstream would download.
 #[test]
-fn what_the_pip_index_has_is_prepared_and_needs_no_network() {
+fn sdists_are_prepared_and_need_no_network() {
     in_each_set(|set, workspace| {
         let pins = toml_at(&workspace.path(format!("pins/{set}.toml")), &[]);
         let mut components = steps(workspace, &["--pins", set]);
-        components.retain(|component| pins.get(component).is_some_and(|pin| pin.get("sdist").is_some()));
+        components
+            .retain(|component| pins.get(component).is_some_and(|pin| pin.get("sdist").is_some()));
         assert!(!components.is_empty(), "{set}");
         for component in &components {
             let run = |args: &[&str]| {
@@ -159,66 +166,89 @@ fn what_the_pip_index_has_is_prepared_and_needs_no_network() {
             assert_eq!(prepared["edits"], applied, "{set} {component}: {status}");
             run(&["audit", "offline"]);
             if component == "vllm" {
-                vllm_is_what_the_pins_say(set, workspace, Path::new(&text_of(&prepared["folder"])));
+                check_vllm_against_its_pins(
+                    set,
+                    workspace,
+                    Path::new(&text_of(&prepared["folder"])),
+                );
             }
         }
     });
 }
 
-/// Returns the requirements of a file of upstream's, without comments.
+/// Returns the requirements of an upstream file, without comments.
 fn requirements(file: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(file).unwrap();
     let lines = text.lines().map(|line| line.split(" #").next().unwrap_or_default().trim());
-    lines.filter(|line| !line.is_empty() && !line.starts_with(['#', '-'])).map(str::to_owned).collect()
+    lines
+        .filter(|line| !line.is_empty() && !line.starts_with(['#', '-']))
+        .map(str::to_owned)
+        .collect()
 }
 
-/// Returns a value of upstream's pyproject.toml, or of one of our files.
+/// Returns a value of a TOML file.
 fn toml_at(file: &Path, keys: &[&str]) -> toml::Value {
     let text = std::fs::read_to_string(file).unwrap();
-    let table: toml::Table = text.parse().unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    let table: toml::Table =
+        text.parse().unwrap_or_else(|error| panic!("{}: {error}", file.display()));
     keys.iter().fold(toml::Value::Table(table), |value, key| value[*key].clone())
 }
 
-fn vllm_is_what_the_pins_say(set: &str, workspace: &Workspace, source: &Path) {
+fn check_vllm_against_its_pins(set: &str, workspace: &Workspace, source: &Path) {
     let pyproject = source.join("pyproject.toml");
     let pin = toml_at(&workspace.path(format!("pins/{set}.toml")), &["vllm"]);
 
-    // What the pins say of Python is upstream's own word.
+    // The pins have the Python range of upstream.
     let requires = toml_at(&pyproject, &["project", "requires-python"]);
-    assert_eq!(text_of_toml(&pin["python"]).replace(' ', ""), text_of_toml(&requires).replace(' ', ""));
+    assert_eq!(
+        text_of_toml(&pin["python"]).replace(' ', ""),
+        text_of_toml(&requires).replace(' ', "")
+    );
 
-    // All targets of component.toml are built where they are asked for.
+    // Upstream supports all targets of component.toml.
     let cmake = std::fs::read_to_string(source.join("CMakeLists.txt")).unwrap();
     let line = cmake.lines().find(|line| line.starts_with("set(HIP_SUPPORTED_ARCHS ")).unwrap();
     let upstream: Vec<&str> = line.split('"').nth(1).unwrap().split(';').collect();
     let ours = toml_at(&workspace.path("specs-templates/vllm/component.toml"), &["gpu-targets"]);
     for target in ours.as_array().unwrap() {
-        assert!(upstream.contains(&target.as_str().unwrap()), "{set}: {target} is not in {upstream:?}");
+        assert!(
+            upstream.contains(&target.as_str().unwrap()),
+            "{set}: {target} is not in {upstream:?}"
+        );
     }
 
-    // One version of each distribution in a release: nothing is asked for exactly, but what the
-    // closure brings or leaves out, and what is for another machine.
+    // A release has one version of each distribution, so only members of the closure and
+    // requirements for other machines may have an exact version.
     let lock = workspace.path(format!("pins/{set}.requirements.lock"));
     let lock = std::fs::read_to_string(lock).unwrap_or_default();
-    let decided = toml_at(&workspace.path("specs-templates/vllm/component.toml"), &["closure", "member"]);
+    let decided =
+        toml_at(&workspace.path("specs-templates/vllm/component.toml"), &["closure", "member"]);
     let in_closure = |requirement: &str| {
         let name = requirement.split(['[', '=', ' ']).next().unwrap_or_default().replace('_', "-");
-        let dropped =
-            |member: &toml::Value| member["name"].as_str() == Some(&name) && member.get("without").is_some();
+        let dropped = |member: &toml::Value| {
+            member["name"].as_str() == Some(&name) && member.get("without").is_some()
+        };
         lock.contains(&format!("\n{name}=="))
             || !lock.is_empty() && decided.as_array().unwrap().iter().any(dropped)
     };
     for file in ["requirements/common.txt", "requirements/rocm.txt"] {
         for requirement in requirements(&source.join(file)) {
             let (requirement, marker) = requirement.split_once(';').unwrap_or((&requirement, ""));
-            let exact = requirement.contains("==") && marker.trim() != "platform_machine == \"s390x\"";
+            let exact =
+                requirement.contains("==") && marker.trim() != "platform_machine == \"s390x\"";
             assert!(!exact || in_closure(requirement), "{set}, {file}: {requirement}");
-            assert!(!requirement.starts_with("setuptools") || !requirement.contains('<'), "{requirement}");
+            assert!(
+                !requirement.starts_with("setuptools") || !requirement.contains('<'),
+                "{requirement}"
+            );
         }
     }
     let build = toml_at(&pyproject, &["build-system", "requires"]).to_string();
-    assert!(build.contains("torch >= ") && !build.contains("ninja") && !build.contains('<'), "{build}");
-    // cargo, which runs in this folder, finds the crates and nothing of rustup's.
+    assert!(
+        build.contains("torch >= ") && !build.contains("ninja") && !build.contains('<'),
+        "{build}"
+    );
+    // cargo runs in this folder and finds the crates, but no toolchain file of rustup.
     assert!(!source.join("rust-toolchain.toml").exists());
     let crates = pin.get("sources").and_then(|sources| sources.get("crates")).is_some();
     for file in ["rust/Cargo.lock", ".cargo/config.toml", "vendor/one/Cargo.toml"] {
@@ -231,12 +261,16 @@ fn text_of_toml(value: &toml::Value) -> String {
 }
 
 #[test]
-fn an_edit_that_upstream_outran_stops_the_build() {
+fn outdated_edit_stops_the_build() {
     let workspace = repository("amdsmi", "stable");
-    workspace.replace("specs-templates/amdsmi/component.toml", "find = 'possible", "find = 'impossible");
+    workspace.replace(
+        "specs-templates/amdsmi/component.toml",
+        "find = 'possible",
+        "find = 'impossible",
+    );
     let file = "amdsmi/amdsmi_wrapper.py";
     workspace.run(&["prep", "amdsmi"]).exits(10).says([
-        "`amdsmi` failed in %prep: an edit of upstream's text does not match",
+        "`amdsmi` failed in %prep: an `[[edit]]` does not match",
         &format!("{file}: expected 1 times, found 0 times: impossible"),
     ]);
 }

@@ -1,9 +1,9 @@
-//! The repository's own stack, each pin set for each chroot, as far as it can be proved
-//! without its sources: what is left out and why, that rpm, rpmlint and `rocmrpm lint`
-//! have nothing against a spec, that all it requires exists, that the locks hold. What
-//! the sources say is in `real_prep.rs`.
+//! Tests the repository's own stack, each pin set for each chroot, as far as possible without its
+//! sources: which components are left out and why, that rpm, rpmlint and `rocmrpm lint` accept
+//! every spec, that all requirements exist, and that the locks are valid. `real_prep.rs` tests it
+//! with the sources.
 //!
-//! Pin sets, chroots and components are those of the folders; there is no list here.
+//! Pin sets, chroots and components are read from the folders, not listed here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ struct Set {
 }
 
 impl Set {
-    /// Returns each pin set of the repository in a copy of its own.
+    /// Returns each pin set of the repository in a separate copy.
     fn all() -> Vec<Self> {
         let sets = sets().into_iter().map(|name| {
             let workspace = Workspace::copy_of("");
@@ -46,13 +46,17 @@ impl Set {
         specs
     }
 
-    /// Returns the components beside vLLM, where that is built and its closure is not written.
+    /// Returns the components except vLLM, if it is built but its closure is not written.
     fn without_closure(&self, chroot: &str) -> Option<Vec<String>> {
         let plan = self.run(chroot, &["plan", "--json"]);
         plan.exits(0);
         let missing = plan.stderr.contains("closure of `vllm` is not written");
         let plan = plan.document("rocmrpm/plan/2");
-        let names = plan["steps"].as_array().unwrap().iter().map(|step| step["component"].as_str().unwrap());
+        let names = plan["steps"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|step| step["component"].as_str().unwrap());
         let others = names.filter(|name| *name != "vllm").map(str::to_owned).collect();
         missing.then_some(others)
     }
@@ -89,7 +93,7 @@ fn tables(folder: &str) -> Vec<String> {
     names
 }
 
-/// Returns the pin sets of the repository, without what a closure brings with it.
+/// Returns the pin sets of the repository, without generated ones.
 fn sets() -> Vec<String> {
     tables("pins").into_iter().filter(|name| !name.ends_with(".generated")).collect()
 }
@@ -108,8 +112,8 @@ fn list(table: &Table, key: &str) -> Vec<String> {
     values.map(|value| value.as_str().unwrap().to_owned()).collect()
 }
 
-/// Says of each component that has to be left out how the reason for it begins, from
-/// the workspace's files alone.
+/// Returns the components that must be left out, with the start of the reason, from only the files
+/// of the workspace.
 fn reasons(set: &Set, chroot: &str) -> BTreeMap<String, String> {
     let pins = set.toml(&format!("pins/{}.toml", set.name));
     let wanted = list(set.toml("rocmrpm.toml")["stack"].as_table().unwrap(), "gpu-targets");
@@ -124,20 +128,23 @@ fn reasons(set: &Set, chroot: &str) -> BTreeMap<String, String> {
         let has = Version::from_str(text(&chroot, "python"));
         let targets = list(&component, "gpu-targets");
         let reason = if brought.contains(name) {
-            format!("the ROCm provider `{}` brings it", text(&chroot, "rocm-provider"))
+            format!("the ROCm provider `{}` already includes it", text(&chroot, "rocm-provider"))
         } else if has.is_ok_and(|has| !python.contains(&has)) {
             "upstream allows Python ".to_owned()
-        } else if component.contains_key("gpu-targets") && !wanted.iter().any(|w| targets.contains(w)) {
+        } else if component.contains_key("gpu-targets")
+            && !wanted.iter().any(|w| targets.contains(w))
+        {
             "upstream supports none of the workspace's GPU targets".to_owned()
         } else {
             continue;
         };
         reasons.insert(name.clone(), reason);
     }
-    // What requires something that nobody brings.
+    // Components whose requirements are left out and not provided.
     loop {
         let lost = pins.keys().filter(|name| !reasons.contains_key(*name)).find_map(|name| {
-            let is_lost = |required: &String| reasons.contains_key(required) && !brought.contains(required);
+            let is_lost =
+                |required: &String| reasons.contains_key(required) && !brought.contains(required);
             let required = list(&of(name), "requires").into_iter().find(is_lost)?;
             Some((name.clone(), format!("it requires `{required}`, which is left out")))
         });
@@ -149,7 +156,7 @@ fn reasons(set: &Set, chroot: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn every_component_is_rendered_or_left_out_for_a_reason_that_is_true() {
+fn every_component_is_rendered_or_left_out_for_the_expected_reason() {
     let mut pinned = BTreeSet::new();
     for set in Set::all() {
         pinned.extend(set.toml(&format!("pins/{}.toml", set.name)).keys().cloned());
@@ -157,16 +164,22 @@ fn every_component_is_rendered_or_left_out_for_a_reason_that_is_true() {
             let place = format!("{} for {chroot}", set.name);
             let specs = set.render(&chroot);
             let plan = set.run(&chroot, &["plan", "--json"]).exits(0).document("rocmrpm/plan/2");
-            let component = |entry: &serde_json::Value| entry["component"].as_str().unwrap().to_owned();
-            let built: BTreeSet<_> = plan["steps"].as_array().unwrap().iter().map(component).collect();
+            let component =
+                |entry: &serde_json::Value| entry["component"].as_str().unwrap().to_owned();
+            let built: BTreeSet<_> =
+                plan["steps"].as_array().unwrap().iter().map(component).collect();
             assert_eq!(built.len(), specs.len(), "{place}: {specs:?}");
             let expected = reasons(&set, &chroot);
             let mut all: BTreeSet<_> = expected.keys().cloned().collect();
             for left in plan["left_out"].as_array().unwrap() {
                 let (name, reason) = (component(left), left["reason"].as_str().unwrap());
                 let begins = expected.get(&name);
-                let begins = begins.unwrap_or_else(|| panic!("{place}: `{name}` is left out: {reason}"));
-                assert!(reason.starts_with(begins.as_str()), "{place}: `{name}`: {reason}, not {begins}");
+                let begins =
+                    begins.unwrap_or_else(|| panic!("{place}: `{name}` is left out: {reason}"));
+                assert!(
+                    reason.starts_with(begins.as_str()),
+                    "{place}: `{name}`: {reason}, not {begins}"
+                );
                 assert!(!built.contains(&name), "{place}: {name}");
             }
             assert_eq!(plan["left_out"].as_array().unwrap().len(), expected.len(), "{place}");
@@ -206,7 +219,7 @@ fn rpm_reads_every_spec_without_a_message() {
     }
 }
 
-/// Runs rpmlint on specs, with nothing configured but what is given.
+/// Runs rpmlint on specs with only the given configuration.
 fn rpmlint(workspace: &Workspace, args: &[&str], specs: &[PathBuf]) -> (i32, String) {
     let done = std::process::Command::new("rpmlint")
         .args(args)
@@ -215,31 +228,35 @@ fn rpmlint(workspace: &Workspace, args: &[&str], specs: &[PathBuf]) -> (i32, Str
         .env("LC_ALL", "C.UTF-8")
         .output()
         .unwrap_or_else(|error| panic!("rpmlint: {error} (package: rpmlint)"));
-    let said = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
-    (done.status.code().unwrap(), said)
+    let output =
+        String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+    (done.status.code().unwrap(), output)
 }
 
 #[test]
-fn rpmlint_says_nothing_that_is_not_accepted_with_a_reason() {
+fn rpmlint_reports_only_accepted_findings() {
     let config = Path::new(REPOSITORY).join("tools/rpmlint.toml");
     let strict = ["--strict", "--config", config.to_str().unwrap()];
     let sets = Set::all();
-    let mut specs: Vec<PathBuf> =
-        sets.iter().flat_map(|set| releases().into_iter().flat_map(|chroot| set.render(&chroot))).collect();
+    let mut specs: Vec<PathBuf> = sets
+        .iter()
+        .flat_map(|set| releases().into_iter().flat_map(|chroot| set.render(&chroot)))
+        .collect();
     let mut seen = BTreeSet::new();
     specs.retain(|spec| seen.insert(fs_err::read_to_string(spec).unwrap()));
     let workspace = &sets[0].workspace;
-    let (code, said) = rpmlint(workspace, &strict, &specs);
+    let (code, output) = rpmlint(workspace, &strict, &specs);
     let counted = format!("{} specfiles checked; 0 errors, 0 warnings", specs.len());
-    assert!(code == 0 && said.contains(&counted), "{code}\n{said}");
+    assert!(code == 0 && output.contains(&counted), "{code}\n{output}");
 
-    // It does look: a mistake is told.
+    // rpmlint reports a mistake.
     let wrong = sets[0].workspace.path("wrong.spec");
-    fs_err::write(&wrong, fs_err::read_to_string(&specs[0]).unwrap().replace("\n%prep\n", "\n")).unwrap();
-    let (code, said) = rpmlint(workspace, &strict, std::slice::from_ref(&wrong));
-    assert!(code != 0 && said.contains("no-%prep-section"), "{code}\n{said}");
+    fs_err::write(&wrong, fs_err::read_to_string(&specs[0]).unwrap().replace("\n%prep\n", "\n"))
+        .unwrap();
+    let (code, output) = rpmlint(workspace, &strict, std::slice::from_ref(&wrong));
+    assert!(code != 0 && output.contains("no-%prep-section"), "{code}\n{output}");
 
-    // Each acceptance has its reason above it, and accepts something.
+    // Each filter has its reason above it, and matches something.
     let text = fs_err::read_to_string(&config).unwrap();
     let (code, all) = rpmlint(workspace, &["--strict", "--config", "/dev/null"], &specs);
     assert_ne!(code, 0, "{all}");
@@ -249,14 +266,15 @@ fn rpmlint_says_nothing_that_is_not_accepted_with_a_reason() {
         let at = lines.iter().position(|line| line.trim() == format!("'{filter}',"));
         let at = at.unwrap_or_else(|| panic!("not on a line of its own: {filter}"));
         assert!(lines[at - 1].trim().starts_with('#'), "no reason: {filter}");
-        // As rpmlint does it.
+        // Search as rpmlint does.
         let search = "import re, sys; sys.exit(not re.search(sys.argv[1], sys.argv[2], re.M))";
-        let found = std::process::Command::new("python3").args(["-c", search, &filter, &all]).status();
-        assert!(found.unwrap().success(), "accepts nothing: {filter}\n{all}");
+        let found =
+            std::process::Command::new("python3").args(["-c", search, &filter, &all]).status();
+        assert!(found.unwrap().success(), "matches nothing: {filter}\n{all}");
     }
 }
 
-/// What `rocmrpm lint` found: severity, rule, and what it is about.
+/// Returns the findings of `rocmrpm lint`: severity, rule, and subject.
 fn findings(ran: &Ran) -> Vec<(String, String, String)> {
     let document = ran.document("rocmrpm/lint/2");
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
@@ -265,24 +283,27 @@ fn findings(ran: &Ran) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn lint_finds_no_mistake_and_everything_that_is_required() {
+fn lint_finds_no_errors_and_knows_every_requirement() {
     for set in Set::all() {
         for chroot in releases() {
             let place = format!("{} for {chroot}", set.name);
             let mut specs = set.render(&chroot).len();
             let mut ran = set.run(&chroot, &["lint", "--json"]);
             if let Some(others) = set.without_closure(&chroot) {
-                let command = format!("`rocmrpm closure --pins {} --chroot {chroot} --write`", set.name);
+                let command =
+                    format!("rocmrpm closure --pins {} --chroot {chroot} --write", set.name);
                 ran.exits(3).says([&command]);
                 let others: Vec<&str> = others.iter().map(String::as_str).collect();
                 specs = others.len();
                 ran = set.run(&chroot, &[&["lint", "--json"], others.as_slice()].concat());
             }
             let found = findings(&ran);
-            let errors: Vec<_> = found.iter().filter(|(severity, ..)| severity == "error").collect();
+            let errors: Vec<_> =
+                found.iter().filter(|(severity, ..)| severity == "error").collect();
             assert!(errors.is_empty(), "{place}: {errors:#?}");
-            // Nor is there a requirement that nobody could look up.
-            let unknown: Vec<_> = found.iter().filter(|(_, id, _)| id == "requirement-unchecked").collect();
+            // Every requirement could be checked.
+            let unknown: Vec<_> =
+                found.iter().filter(|(_, id, _)| id == "requirement-unchecked").collect();
             assert!(unknown.is_empty(), "{place}: {unknown:#?}");
             let document = ran.exits(0).document("rocmrpm/lint/2");
             assert_eq!(document["specs"].as_array().unwrap().len(), specs, "{place}");
@@ -290,33 +311,33 @@ fn lint_finds_no_mistake_and_everything_that_is_required() {
     }
 }
 
-/// The proof above is none where a chroot's packages are not known.
+/// Proves that the test above knows the packages of every chroot.
 #[test]
-fn lint_misses_a_package_that_a_release_does_not_have() {
+fn lint_reports_a_package_that_no_release_has() {
     let set = &Set::all()[0];
     let template = "specs-templates/llama-cpp/llama-cpp-rocm.spec.tera";
     set.workspace.replace(
         template,
         "\n%description",
-        "\nBuildRequires: rocmrpm-nobody-has-this\n\n%description",
+        "\nBuildRequires: rocmrpm-no-such-package\n\n%description",
     );
     for chroot in releases() {
         let found = findings(set.run(&chroot, &["lint", "llama-cpp", "--json"]).exits(1));
-        let missing = found
-            .iter()
-            .any(|(_, id, what)| id == "requirement-missing" && what.ends_with(" rocmrpm-nobody-has-this"));
+        let missing = found.iter().any(|(_, id, what)| {
+            id == "requirement-missing" && what.ends_with(" rocmrpm-no-such-package")
+        });
         assert!(missing, "{chroot}: {found:#?}");
     }
 }
 
 #[test]
-fn the_locks_hold_without_a_cache_and_without_a_network() {
+fn locks_are_valid_without_cache_and_network() {
     for set in Set::all() {
         let file = format!("pins/{}.lock", set.name);
         assert!(set.workspace.path(&file).is_file(), "{file}");
         let check = ["lock", "--check", "--offline", "--pins", set.name.as_str()];
         set.workspace.run(&check).exits(0).says(["Checked", &file]);
-        // A commit that was changed since does not hold.
+        // A changed commit makes the lock invalid.
         let pins = format!("pins/{}.toml", set.name);
         let text = set.workspace.read(&pins);
         let commit = text.lines().find(|line| line.starts_with("commit = ")).unwrap();

@@ -1,8 +1,8 @@
-//! What the committed workspaces render to: specs that rpm reads, the same bytes every
-//! time, a mock config that is Python, container files that are up to date.
+//! The output of the committed workspaces: specs that rpm reads, the same bytes every time, a mock
+//! config in Python, up-to-date container files.
 //!
-//! The specs in `tests/golden/` are what a copy without git history renders for
-//! `fedora-43`. After a change that is meant, write them anew and review the difference:
+//! A copy without git history renders the specs in `tests/golden/` for `fedora-43`. After an
+//! intended change, update them and review the difference:
 //!
 //! ```text
 //! UPDATE_GOLDEN=1 cargo test --test workspace -- specs:: commands::
@@ -16,7 +16,7 @@ use rocmrpm::build::MockBuilder;
 use rocmrpm::process::Command;
 use rocmrpm::workspace::{self, Selection};
 
-/// The committed workspaces, and what their golden specs lie under.
+/// The committed workspaces, and the folders of their golden specs.
 const WORKSPACES: &[(&str, &str)] = &[("", "stack"), ("examples/quickstart", "quickstart")];
 
 /// Returns the names of the TOML files in a folder of a committed workspace.
@@ -40,16 +40,19 @@ fn rendered(lab: &Workspace, chroot: &str) -> Vec<(String, String)> {
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .map(|path| {
-            (path.file_name().unwrap().to_string_lossy().into_owned(), fs_err::read_to_string(path).unwrap())
+            (
+                path.file_name().unwrap().to_string_lossy().into_owned(),
+                fs_err::read_to_string(path).unwrap(),
+            )
         })
         .collect();
     specs.sort();
     specs
 }
 
-/// The stack's own specs are looked at in `real_stack.rs`.
+/// `real_stack.rs` checks the specs of the stack.
 #[test]
-fn every_spec_of_the_quickstart_is_read_by_rpm() {
+fn rpm_reads_every_quickstart_spec() {
     let workspace = "examples/quickstart";
     let lab = Workspace::copy_of(workspace);
     let components = fs_err::read_dir(lab.path("specs-templates")).unwrap().count() - 1;
@@ -66,18 +69,22 @@ fn every_spec_of_the_quickstart_is_read_by_rpm() {
                 }
                 let query = ["-q", "--qf", "%{name} %{license} %{summary}\\n"];
                 let packages = support::rpmspec(&path, &query);
-                assert!(packages.lines().any(|line| line.starts_with("python3-")), "{name}: {packages}");
+                assert!(
+                    packages.lines().any(|line| line.starts_with("python3-")),
+                    "{name}: {packages}"
+                );
             }
         }
     }
 }
 
-/// Each workspace stands for itself, and neither lags behind the other.
+/// The workspaces have separate copies, which must not diverge.
 #[test]
-fn what_the_workspaces_share_is_the_same() {
+fn shared_templates_are_identical() {
     let root = Path::new(REPOSITORY);
     let shared = root.join("examples/quickstart/specs-templates/_shared");
-    let names: Vec<_> = fs_err::read_dir(&shared).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let names: Vec<_> =
+        fs_err::read_dir(&shared).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(names.len() > 2, "{names:?}");
     for name in names {
         let read = |folder: &Path| fs_err::read_to_string(folder.join(&name)).unwrap();
@@ -85,8 +92,8 @@ fn what_the_workspaces_share_is_the_same() {
     }
 }
 
-/// Of the many that are generated, one of each kind: pure and compiled, each from a wheel and from
-/// a source distribution, and the private prefix.
+/// One generated component of each kind: pure and compiled, each from a wheel and from a source
+/// distribution, and the private prefix.
 const GENERATED: &[&str] = &[
     "python-gguf.spec",
     "python-httpcore2.spec",
@@ -97,22 +104,24 @@ const GENERATED: &[&str] = &[
 
 /// Returns the specs of the components that are generated.
 fn generated(lab: &Workspace) -> Vec<String> {
-    let names =
-        walkdir::WalkDir::new(lab.path("specs-templates/generated")).into_iter().filter_map(Result::ok);
+    let names = walkdir::WalkDir::new(lab.path("specs-templates/generated"))
+        .into_iter()
+        .filter_map(Result::ok);
     let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter_map(|name| name.strip_suffix(".tera").map(str::to_owned)).collect()
 }
 
 #[test]
-fn the_rendered_specs_are_the_golden_ones() {
+fn rendered_specs_match_the_golden_files() {
     for (workspace, folder) in WORKSPACES {
         let lab = Workspace::copy_of(workspace);
         lab.run(&["render", "--chroot", "fedora-43", "--pins", "stable"]).exits(0);
         let left_out = generated(&lab);
-        let shown =
-            |name: &String| GENERATED.contains(&name.as_str()) || left_out.iter().all(|other| other != name);
+        let shown = |name: &String| {
+            GENERATED.contains(&name.as_str()) || left_out.iter().all(|other| other != name)
+        };
         for (name, text) in rendered(&lab, "fedora-43") {
-            // rpm's shell on Debian is no bash.
+            // rpm's shell on Debian is not bash.
             assert!(!text.lines().any(|line| line.starts_with("pushd ")), "{name}");
             if shown(&name) {
                 golden(&format!("{folder}/{name}"), &text);
@@ -138,7 +147,7 @@ fn the_same_inputs_give_the_same_bytes() {
 }
 
 #[test]
-fn the_committed_container_files_are_up_to_date() {
+fn committed_container_files_are_up_to_date() {
     let lab = Workspace::empty();
     for (workspace, _) in WORKSPACES {
         let dir = Path::new(REPOSITORY).join(workspace);
@@ -147,9 +156,11 @@ fn the_committed_container_files_are_up_to_date() {
 }
 
 #[test]
-fn a_container_file_that_is_not_up_to_date_is_told_and_shown() {
+fn render_check_and_diff_show_an_outdated_container_file() {
     let lab = Workspace::copy_of("examples/quickstart");
-    lab.run(&["render", "--check"]).exits(1).says(["Differs Containerfile.fedora43", "`rocmrpm render`"]);
+    lab.run(&["render", "--check"])
+        .exits(1)
+        .says(["Differs Containerfile.fedora43", "`rocmrpm render`"]);
     lab.run(&["render"]).exits(0).says(["Rendered Containerfile.fedora43"]);
     lab.run(&["render", "--check"]).exits(0);
     lab.replace("pins/stable.toml", "7.0.2", "7.1.0");
@@ -164,8 +175,8 @@ fn a_container_file_that_is_not_up_to_date_is_told_and_shown() {
         "-Version:        7.0.2",
         "+Version:        7.1.0",
     ]);
-    assert!(lab.files() == before, "neither writes");
-    // An override is for a look, not for the history.
+    assert!(lab.files() == before, "`--check` and `--diff` write nothing");
+    // An override does not change the committed file.
     lab.replace("pins/stable.toml", "7.1.0", "7.0.2");
     let file = lab.read("Containerfile.fedora43");
     lab.run(&["render", "--pin", "amdsmi=7.1.0"]).exits(0);
@@ -175,7 +186,7 @@ fn a_container_file_that_is_not_up_to_date_is_told_and_shown() {
     lab.run(&["render", "--check", "--pin", "amdsmi=7.1.0"]).exits(0);
 }
 
-/// What a mock config comes to, as Python sees it.
+/// Returns the result of a mock config, evaluated by Python.
 fn mock_config(lab: &Workspace, chroot: &str) -> serde_json::Value {
     let selection = Selection { chroot: Some(chroot.into()), ..Selection::default() };
     let workspace = workspace::Workspace::load(&lab.root(), &selection).unwrap();
@@ -198,7 +209,7 @@ fn mock_config(lab: &Workspace, chroot: &str) -> serde_json::Value {
 }
 
 #[test]
-fn the_mock_config_is_python_and_says_what_the_chroot_says() {
+fn mock_config_is_python_with_the_settings_of_the_chroot() {
     let lab = Workspace::copy_of("");
     let config = mock_config(&lab, "fedora-43");
     assert_eq!(config["included"], serde_json::json!(["fedora-43-x86_64.cfg"]));
@@ -213,7 +224,10 @@ fn the_mock_config_is_python_and_says_what_the_chroot_says() {
     assert_eq!(config["opts"]["chroot_additional_packages"], serde_json::json!([]));
     assert_eq!(config["opts"]["bootstrap_files"], serde_json::json!({}));
     assert_eq!(config["opts"]["rpmbuild_networking"], false);
-    assert_eq!(config["opts"]["cleanup_on_failure"], false, "the help enters the root of a failed build");
+    assert_eq!(
+        config["opts"]["cleanup_on_failure"], false,
+        "the help enters the root of a failed build"
+    );
     let macros = &config["opts"]["macros"];
     for (name, value) in [
         ("%dist", ".fc43"),
@@ -228,18 +242,22 @@ fn the_mock_config_is_python_and_says_what_the_chroot_says() {
     assert_eq!(dnf["rocmrpm-local"]["gpgcheck"], "0");
     assert_eq!(dnf["amdrocm"]["gpgcheck"], "1");
     let priority = |id: &str| dnf[id]["priority"].as_str().unwrap().parse::<u32>().unwrap();
-    assert!(priority("rocmrpm-local") < priority("amdrocm"), "what was built here comes first: {dnf}");
+    assert!(
+        priority("rocmrpm-local") < priority("amdrocm"),
+        "what was built here comes first: {dnf}"
+    );
     assert_eq!(dnf["main"]["best"], "1", "the release's own configuration stays");
 }
 
 #[test]
-fn all_that_rpmbuild_says_in_mock_is_in_one_stream() {
+fn mock_merges_the_output_of_rpmbuild_into_one_stream() {
     let lab = Workspace::copy_of("examples/quickstart");
     lab.write("rpmbuild", "#!/bin/sh\necho \"$#: $*\"\necho 'error: line 2' >&2\nexit 3\n");
     Command::new("chmod").args(["+x", "rpmbuild"]).cwd(lab.root()).text().unwrap();
     let config = mock_config(&lab, "fedora-43");
     // As mock runs it: rebuild_installed_srpm in its backend.py.
-    let command = format!("{} -bs '/a b.spec'", config["opts"]["rpmbuild_command"].as_str().unwrap());
+    let command =
+        format!("{} -bs '/a b.spec'", config["opts"]["rpmbuild_command"].as_str().unwrap());
     let ran = std::process::Command::new("bash")
         .args(["--login", "-c", &command])
         .current_dir(lab.root())
@@ -252,9 +270,10 @@ fn all_that_rpmbuild_says_in_mock_is_in_one_stream() {
 }
 
 #[test]
-fn packages_and_keys_of_the_chroot_reach_the_mock_config() {
+fn mock_config_has_packages_and_keys_of_the_chroot() {
     let lab = Workspace::copy_of("");
-    let key = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDME'\\\n-----END PGP PUBLIC KEY BLOCK-----\n";
+    let key =
+        "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDME'\\\n-----END PGP PUBLIC KEY BLOCK-----\n";
     lab.write("keys/it's mine.asc", key);
     let text = lab.read("mock-configs/fedora-43.toml");
     let text = format!(
@@ -272,7 +291,10 @@ fn packages_and_keys_of_the_chroot_reach_the_mock_config() {
     assert_eq!(config["opts"]["bootstrap_files"][&path], key, "{}", config["opts"]);
     let own = &config["dnf"]["own"];
     assert_eq!(own["gpgkey"], format!("file://{}", path.replace('\'', "%27").replace(' ', "%20")));
-    assert_eq!((&own["gpgcheck"], &own["baseurl"]), (&"1".into(), &"https://example.org/$releasever".into()));
+    assert_eq!(
+        (&own["gpgcheck"], &own["baseurl"]),
+        (&"1".into(), &"https://example.org/$releasever".into())
+    );
     let extra = "file:///usr/share/distribution-gpg-keys/x/RPM-GPG-KEY-$releasever";
     assert_eq!(config["dnf"]["fedora-extra"]["gpgkey"], extra, "dnf's variables stay");
 
@@ -282,15 +304,20 @@ fn packages_and_keys_of_the_chroot_reach_the_mock_config() {
         let workspace = workspace::Workspace::load(&lab.root(), &selection).unwrap();
         MockBuilder::new(&workspace).config(Path::new("/r")).unwrap_err().to_string()
     };
-    assert!(refused("binary").ends_with("mine.asc` is no armored public key"), "{}", refused("binary"));
+    assert!(
+        refused("binary").ends_with("mine.asc` is not an armored public key"),
+        "{}",
+        refused("binary")
+    );
 }
 
 #[test]
-fn hostile_values_stay_values_in_the_mock_config() {
+fn mock_config_escapes_hostile_values() {
     let lab = Workspace::copy_of("");
     lab.write("x", "");
     let text = lab.read("mock-configs/fedora-43.toml");
-    let text = text.replace("[macros]\n", "[macros]\nevil = \"'\\\\'); import os; os.remove('x')#{ 1 }\"\n");
+    let text = text
+        .replace("[macros]\n", "[macros]\nevil = \"'\\\\'); import os; os.remove('x')#{ 1 }\"\n");
     lab.write("mock-configs/fedora-43.toml", &text);
     let config = mock_config(&lab, "fedora-43");
     assert_eq!(config["opts"]["macros"]["%evil"], "'\\'); import os; os.remove('x')#{ 1 }");

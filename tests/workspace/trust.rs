@@ -1,11 +1,11 @@
-//! A workspace that the user has not trusted runs none of its code, and `rocmrpm trust` or an answer
-//! on the terminal lets it.
+//! Commands run no code of a workspace that the user does not trust. `rocmrpm trust` or an answer
+//! on the terminal trusts it.
 
 use std::process::Command;
 
 use crate::support::{Ran, SPEC, Workspace};
 
-/// A COPR project, so that `copr push` gets as far as it can.
+/// A COPR project for `copr push`.
 const PROJECT: &str = "owner = \"ada\"\nproject = \"lab\"\nchroots = [\"fedora-43-x86_64\"]\n";
 
 /// Every command that runs code of the workspace.
@@ -30,7 +30,7 @@ const RUN_CODE: &[&[&str]] = &[
     &["copr", "push"],
 ];
 
-/// Commands that run none of it, whatever they find.
+/// Commands that never run code of the workspace.
 const NEVER_RUN_CODE: &[&[&str]] = &[
     &["plan", "--chroot", "host"],
     &["plan", "--chroot", "fedora-43"],
@@ -56,10 +56,11 @@ const NEVER_RUN_CODE: &[&[&str]] = &[
     &["verify", "--root", "src"],
     &["doctor"],
     &["completions", "bash"],
+    &["man", "pages"],
     &["trust", "--list"],
 ];
 
-/// Returns a workspace that came from elsewhere: its code would leave traces.
+/// Returns an untrusted workspace whose code would leave traces.
 fn hostile() -> Workspace {
     let workspace = Workspace::init();
     without_trust(&workspace, &["trust", "--remove"]).exits(0);
@@ -68,15 +69,17 @@ fn hostile() -> Workspace {
     let dir = workspace.holder().display();
     let spec = SPEC.replace("%files", &format!("%prep\ntouch {dir}/PREPARED\n\n%files"));
     // The first line runs when rpm parses the spec.
-    workspace
-        .write("specs-templates/one/one.spec.tera", format!("%global parsed %(touch {dir}/PWNED)\n{spec}"));
+    workspace.write(
+        "specs-templates/one/one.spec.tera",
+        format!("%global parsed %(touch {dir}/PWNED)\n{spec}"),
+    );
     workspace.write("src/one/file.txt", "1\n");
     workspace.write("copr/project.toml", PROJECT);
     workspace.commit("Begin");
     workspace
 }
 
-/// Runs the program as a user who set no variable, without a terminal.
+/// Runs the program without the variable and without a terminal.
 fn without_trust(workspace: &Workspace, args: &[&str]) -> Ran {
     workspace.outcome(workspace.command(args).env_remove("ROCMRPM_TRUST"))
 }
@@ -105,7 +108,7 @@ fn commands_run_no_code_of_an_untrusted_workspace() {
 }
 
 #[test]
-fn a_trusted_workspace_runs_its_code_until_that_is_taken_back() {
+fn trusted_workspace_runs_its_code_until_trust_is_removed() {
     let workspace = hostile();
     let lint = ["lint", "--chroot", "host"];
     let by_variable = workspace.run(&lint);
@@ -113,19 +116,24 @@ fn a_trusted_workspace_runs_its_code_until_that_is_taken_back() {
     fs_err::remove_file(workspace.holder().join("PWNED")).unwrap();
 
     without_trust(&workspace, &["trust"]).exits(0).says(["Trusted [HOLDER]/workspace"]);
-    assert_eq!(without_trust(&workspace, &["trust", "--list"]).exits(0).stdout, "[HOLDER]/workspace\n");
+    assert_eq!(
+        without_trust(&workspace, &["trust", "--list"]).exits(0).stdout,
+        "[HOLDER]/workspace\n"
+    );
     let by_list = without_trust(&workspace, &lint);
     assert!(has_run(&workspace), "{}", by_list.stderr);
     without_trust(&workspace, &["prep", "one", "--chroot", "host"]).exits(0);
     without_trust(&workspace, &["build", "--chroot", "host", "--until", "srpm"]).exits(0);
 
-    // A workspace in a trusted one may be a clone of anything.
+    // A workspace inside a trusted one may be an untrusted clone.
     workspace.write("vendor/rocmrpm.toml", workspace.read("rocmrpm.toml"));
     let mut below = workspace.command(&lint);
     below.env_remove("ROCMRPM_TRUST").current_dir(workspace.path("vendor"));
     workspace.outcome(below).exits(3).says(["run `rocmrpm trust [HOLDER]/workspace/vendor`"]);
 
-    without_trust(&workspace, &["trust", "--remove", "."]).exits(0).says(["Removed [HOLDER]/workspace"]);
+    without_trust(&workspace, &["trust", "--remove", "."])
+        .exits(0)
+        .says(["Removed [HOLDER]/workspace"]);
     without_trust(&workspace, &lint).exits(3);
     without_trust(&workspace, &["trust", "--remove"])
         .exits(2)
@@ -133,28 +141,33 @@ fn a_trusted_workspace_runs_its_code_until_that_is_taken_back() {
 }
 
 #[test]
-fn a_spec_of_another_folder_needs_trust_of_its_own() {
+fn spec_in_another_folder_needs_separate_trust() {
     let workspace = hostile();
     let spec = workspace.holder().join("other/x.spec");
     fs_err::create_dir(workspace.holder().join("other")).unwrap();
     let head = "Version: 1\nRelease: 1\nSummary: x\nLicense: MIT\n%description\nx\n%files\n";
-    fs_err::write(&spec, format!("Name: x%(touch {}/PWNED)\n{head}", workspace.holder().display())).unwrap();
+    fs_err::write(&spec, format!("Name: x%(touch {}/PWNED)\n{head}", workspace.holder().display()))
+        .unwrap();
     without_trust(&workspace, &["trust"]).exits(0);
     let lint = ["lint", "--chroot", "host", "--spec", spec.to_str().unwrap()];
     workspace.replace("specs-templates/one/one.spec.tera", "%global parsed", "# ");
     workspace.replace("specs-templates/one/one.spec.tera", "%(", "%%(");
     without_trust(&workspace, &lint).exits(3).says(["run `rocmrpm trust [HOLDER]/other`"]);
     assert!(!has_run(&workspace));
-    without_trust(&workspace, &["trust", workspace.holder().join("other").to_str().unwrap()]).exits(0);
+    without_trust(&workspace, &["trust", workspace.holder().join("other").to_str().unwrap()])
+        .exits(0);
     let ran = without_trust(&workspace, &lint);
     assert!(has_run(&workspace), "{}", ran.stderr);
 }
 
 #[test]
-fn init_trusts_only_what_it_made_itself() {
+fn init_trusts_only_a_new_workspace() {
     let workspace = Workspace::empty();
     without_trust(&workspace, &["init", "--name", "own"]).exits(0);
-    assert_eq!(without_trust(&workspace, &["trust", "--list"]).exits(0).stdout, "[HOLDER]/workspace\n");
+    assert_eq!(
+        without_trust(&workspace, &["trust", "--list"]).exits(0).stdout,
+        "[HOLDER]/workspace\n"
+    );
     without_trust(&workspace, &["lint", "--chroot", "host"]).exits(0);
 
     let workspace = Workspace::empty();
@@ -164,7 +177,7 @@ fn init_trusts_only_what_it_made_itself() {
 }
 
 #[test]
-fn a_damaged_list_is_an_error_that_names_it() {
+fn names_a_damaged_trust_list() {
     let workspace = hostile();
     let list = workspace.holder().join("state/rocmrpm/trust.json");
     fs_err::write(&list, "{\"folders\": [\"/").unwrap();
@@ -210,10 +223,10 @@ fn on_terminal(workspace: &Workspace, answer: &str, args: &[&str]) -> Ran {
 }
 
 #[test]
-fn asks_on_a_terminal_and_takes_only_yes_for_yes() {
+fn prompts_on_a_terminal_and_accepts_only_yes() {
     let workspace = hostile();
     let lint = ["lint", "--chroot", "host"];
-    // An end of file by Ctrl-D among them.
+    // `\x04` is Ctrl-D: end of file.
     for answer in ["n\\n", "\\n", "yy\\n", "\\x04"] {
         let ran = on_terminal(&workspace, answer, &lint);
         ran.exits(3);

@@ -1,9 +1,9 @@
-//! Waivers in component.toml: their mistakes with places, and what they do in a build.
+//! Waivers in component.toml: mistakes in them, and their effect on a build.
 
 use crate::support::{Workspace, project};
 use snapbox::{assert_data_eq, str};
 
-/// Returns a workspace with the component `hello`, whose component.toml ends so.
+/// Returns a workspace with the component `hello` and this component.toml.
 fn with(toml: &str) -> Workspace {
     let workspace = Workspace::init();
     for (path, text) in project("hello", "1.0") {
@@ -15,7 +15,7 @@ fn with(toml: &str) -> Workspace {
 }
 
 #[test]
-fn mistakes_in_waivers_are_told_with_their_places() {
+fn reports_mistakes_in_waivers_with_locations() {
     let workspace = with(
         "[inspect]\ndevice-code = false\n\n[[inspect.waive]]\nrule = \"not-striped\"\nreason = \" \"\n\n\
          [[inspect.waive]]\nfiles = \"*.so\"\nfound = \"\"\nreason = 1\n\n[[inspect.waive]]\nrule = \"banana\"\n",
@@ -50,7 +50,7 @@ error: unknown key `files`
  --> specs-templates/hello/component.toml:9:1
   |
 9 | files = "*.so"
-  | ^^^^^ not a key of this table
+  | ^^^^^ this table has no such key
   |
   = help: did you mean `file`?
 
@@ -85,13 +85,15 @@ error: 8 mistakes in the workspace's files
 "#]]
     );
     let workspace = with("[inspect]\nwaive = \"not-stripped\"\n");
-    workspace.run(&["plan"]).exits(3).says(["`waive` must be an array of tables", "component.toml:2:9"]);
+    workspace
+        .run(&["plan"])
+        .exits(3)
+        .says(["`waive` must be an array of tables", "component.toml:2:9"]);
 }
 
 #[test]
-fn what_is_waived_lets_a_build_pass_and_is_told() {
-    let waiver =
-        "[[inspect.waive]]\nrule = \"device-code-absent\"\nreason = \"compiled when it is called\"\n";
+fn waived_findings_pass_and_are_reported() {
+    let waiver = "[[inspect.waive]]\nrule = \"device-code-absent\"\nreason = \"compiled when it is called\"\n";
     let workspace = with(&format!("[inspect]\ndevice-code = true\n\n{waiver}"));
     let ran = workspace.run(&["build", "--chroot", "host", "--until", "rpm"]);
     ran.exits(0);
@@ -107,9 +109,10 @@ fn what_is_waived_lets_a_build_pass_and_is_told() {
 }
 
 #[test]
-fn a_build_fails_with_a_waiver_that_matches_nothing() {
-    let workspace =
-        with("[[inspect.waive]]\nrule = \"not-stripped\"\nfile = \"*/hello.so\"\nreason = \"known\"\n");
+fn unused_waiver_fails_the_build() {
+    let workspace = with(
+        "[[inspect.waive]]\nrule = \"not-stripped\"\nfile = \"*/hello.so\"\nreason = \"known\"\n",
+    );
     let ran = workspace.run(&["build", "--chroot", "host", "--until", "rpm"]);
     ran.exits(1);
     ran.says([

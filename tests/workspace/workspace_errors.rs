@@ -1,12 +1,12 @@
-//! What a user sees whose workspace has mistakes: all of them at once, each with its
-//! file, line, column, the text there, and the nearest right name.
+//! Mistakes in a workspace: all of them are shown at once, each with its file, line, column, text,
+//! and the nearest valid name.
 
 use crate::support;
 use crate::support::{Index, Workspace};
 use snapbox::{assert_data_eq, str};
 
-/// A sound workspace of two components, `base` and `top`, which requires `base`.
-/// The chroot is `fedora-43`, so that nothing depends on this machine.
+/// A valid workspace of two components, `base` and `top`, which requires `base`. The chroot is
+/// `fedora-43`, so that nothing depends on this machine.
 const SOUND: &[(&str, &str)] = &[
     (
         "rocmrpm.toml",
@@ -66,12 +66,12 @@ fn sound() -> Workspace {
 }
 
 #[test]
-fn a_sound_workspace_has_no_mistakes() {
+fn accepts_a_valid_workspace() {
     sound().run(&["plan"]).exits(0).prints(["base", "top"]);
 }
 
 #[test]
-fn the_mistakes_of_all_files_are_told_at_once() {
+fn reports_mistakes_in_all_files_at_once() {
     let workspace = sound();
     workspace.write(
         "rocmrpm.toml",
@@ -85,7 +85,8 @@ fn the_mistakes_of_all_files_are_told_at_once() {
         "specs-templates/base/component.toml",
         "memory-per-job = \"4 GiB\"\ntimeout = \"8\"\ngpu-targets = [\"gfx1x51\"]\n\n[inspect]\ndevice-code = \"yes\"\n",
     );
-    workspace.write("specs-templates/top/component.toml", "requires = [\"bsae\"]\noptinal = true\n");
+    workspace
+        .write("specs-templates/top/component.toml", "requires = [\"bsae\"]\noptinal = true\n");
     workspace.replace("mock-configs/fedora-43.toml", "\"fedora\"", "\"fedroa\"");
     workspace.replace("mock-configs/fedora-43.toml", "\"43\"", "43");
     workspace.replace("mock-configs/rocm/fedora.toml", "devel =", "develop =");
@@ -101,7 +102,7 @@ error: unknown GPU target `gfx1511`
  --> rocmrpm.toml:3:27
   |
 3 | gpu-targets = ["gfx1151", "gfx1511"]
-  |                           ^^^^^^^^^ not a name that LLVM's AMDGPU backend knows
+  |                           ^^^^^^^^^ LLVM's AMDGPU backend has no such target
   |
   = help: did you mean `gfx1151`?
 
@@ -109,7 +110,7 @@ error: unknown chroot `fedora-34`
  --> rocmrpm.toml:4:18
   |
 4 | default-chroot = "fedora-34"
-  |                  ^^^^^^^^^^^ there is nothing of this name
+  |                  ^^^^^^^^^^^ not defined in this workspace
   |
   = help: did you mean `fedora-43`?
 
@@ -117,7 +118,7 @@ error: unknown key `defualt-pins`
  --> rocmrpm.toml:5:1
   |
 5 | defualt-pins = "stable"
-  | ^^^^^^^^^^^^ not a key of this table
+  | ^^^^^^^^^^^^ this table has no such key
   |
   = help: did you mean `default-pins`?
 
@@ -137,7 +138,7 @@ error: unknown GPU target `gfx1x51`
  --> specs-templates/base/component.toml:3:16
   |
 3 | gpu-targets = ["gfx1x51"]
-  |                ^^^^^^^^^ not a name that LLVM's AMDGPU backend knows
+  |                ^^^^^^^^^ LLVM's AMDGPU backend has no such target
   |
   = help: did you mean `gfx1151`?
 
@@ -151,7 +152,7 @@ error: unknown component `bsae`
  --> specs-templates/top/component.toml:1:13
   |
 1 | requires = ["bsae"]
-  |             ^^^^^^ there is nothing of this name
+  |             ^^^^^^ not defined in this workspace
   |
   = help: did you mean `base`?
 
@@ -159,7 +160,7 @@ error: unknown key `optinal`
  --> specs-templates/top/component.toml:2:1
   |
 2 | optinal = true
-  | ^^^^^^^ not a key of this table
+  | ^^^^^^^ this table has no such key
   |
   = help: did you mean `optional`?
 
@@ -179,7 +180,7 @@ error: unknown component `tpo`
  --> pins/stable.toml:5:2
   |
 5 | [tpo]
-  |  ^^^ there is nothing of this name
+  |  ^^^ not defined in this workspace
   |
   = help: did you mean `top`?
 
@@ -201,7 +202,7 @@ error: unknown ROCm provider `fedroa`
  --> mock-configs/fedora-43.toml:5:17
   |
 5 | rocm-provider = "fedroa"
-  |                 ^^^^^^^^ there is nothing of this name
+  |                 ^^^^^^^^ not defined in this workspace
   |
   = help: did you mean `fedora`?
 
@@ -209,7 +210,7 @@ error: unknown key `develop`
  --> mock-configs/rocm/fedora.toml:5:1
   |
 5 | develop = "rocm-hip-devel"
-  | ^^^^^^^ not a key of this table
+  | ^^^^^^^ this table has no such key
   |
   = help: did you mean `devel`?
 
@@ -240,7 +241,7 @@ error: 19 mistakes in the workspace's files
 }
 
 #[test]
-fn a_syntax_error_hides_no_other_file() {
+fn syntax_error_does_not_hide_other_files() {
     let workspace = sound();
     workspace.write("rocmrpm.toml", "[stack\nname = \"lab\"\n");
     workspace.write("pins/stable.toml", "[base]\nversion = \"1.0\npath = \"src/base\"\n");
@@ -270,7 +271,7 @@ error: unknown component `bsae`
  --> specs-templates/top/component.toml:1:13
   |
 1 | requires = ["bsae"]
-  |             ^^^^^^ there is nothing of this name
+  |             ^^^^^^ not defined in this workspace
   |
   = help: did you mean `base`?
 
@@ -281,14 +282,19 @@ error: 3 mistakes in the workspace's files
 }
 
 #[test]
-fn one_slip_is_one_mistake() {
+fn reports_each_mistake_once() {
     for (file, old, new, place) in [
         ("rocmrpm.toml", "gfx1151\"", "gfx1151", "rocmrpm.toml:3:"),
         ("rocmrpm.toml", "\"fedora-43\"", "\"fedora-43", "rocmrpm.toml:4:"),
         ("pins/stable.toml", "[base]", "[base", "pins/stable.toml:1:"),
         ("pins/stable.toml", "[top]", "[base]", "pins/stable.toml:5:"),
         ("mock-configs/fedora-43.toml", "\"fedora\"", "\"fed", "mock-configs/fedora-43.toml:5:"),
-        ("specs-templates/top/component.toml", "base\"]", "bas", "specs-templates/top/component.toml:1:"),
+        (
+            "specs-templates/top/component.toml",
+            "base\"]",
+            "bas",
+            "specs-templates/top/component.toml:1:",
+        ),
     ] {
         let workspace = sound();
         workspace.replace(file, old, new);
@@ -300,7 +306,7 @@ fn one_slip_is_one_mistake() {
 }
 
 #[test]
-fn a_folder_that_is_no_component_is_told_once() {
+fn reports_folders_that_are_not_components() {
     let workspace = sound();
     workspace.write("specs-templates/Stray/notes.txt", "");
     fs_err::remove_file(workspace.path("specs-templates/base/base.spec.tera")).unwrap();
@@ -311,9 +317,9 @@ fn a_folder_that_is_no_component_is_told_once() {
         str![[r#"
 error: the folder has no `component.toml`
 --> specs-templates/Stray
- = help: a component has one, if an empty one; folders beginning with `_` are no components
+ = help: create it (it may be empty), or start the folder's name with `_`
 
-error: the component has 0 spec templates, not one
+error: expected one spec template, found 0
 --> specs-templates/base/component.toml
  = help: keep exactly one `*.spec.tera` in its folder
 
@@ -324,7 +330,7 @@ error: 2 mistakes in the workspace's files
 }
 
 #[test]
-fn components_that_require_each_other_are_told_with_the_path() {
+fn reports_dependency_cycles() {
     let workspace = sound();
     workspace.write("specs-templates/base/component.toml", "requires = [\"top\"]\n");
     let ran = workspace.run(&["plan"]);
@@ -332,11 +338,11 @@ fn components_that_require_each_other_are_told_with_the_path() {
     assert_data_eq!(
         ran.stderr,
         str![[r#"
-error: components require each other in a circle: base -> top -> base
+error: dependency cycle: base -> top -> base
  --> specs-templates/top/component.toml:1:13
   |
 1 | requires = ["base"]
-  |             ^^^^^^ this closes the circle
+  |             ^^^^^^ this closes the cycle
 
 
 "#]]
@@ -344,23 +350,26 @@ error: components require each other in a circle: base -> top -> base
 }
 
 #[test]
-fn a_component_without_a_supported_target_is_refused_unless_it_is_optional() {
+fn rejects_component_without_supported_target_unless_optional() {
     let workspace = sound();
     workspace.write("specs-templates/top/component.toml", "gpu-targets = [\"gfx942\"]\n");
     workspace.run(&["plan"]).exits(3).says([
-        "`top` cannot be built: upstream supports none of the workspace's GPU targets (gfx1151)",
+        "cannot build `top`: upstream supports none of the workspace's GPU targets (gfx1151)",
         "--> specs-templates/top/component.toml",
         "set `optional = true`",
     ]);
-    workspace.write("specs-templates/top/component.toml", "gpu-targets = [\"gfx942\"]\noptional = true\n");
+    workspace.write(
+        "specs-templates/top/component.toml",
+        "gpu-targets = [\"gfx942\"]\noptional = true\n",
+    );
     let ran = workspace.run(&["plan"]);
     ran.exits(0).says(["warning: `top` is left out"]);
     assert!(!ran.stdout.contains("top"), "{}", ran.stdout);
-    workspace.run(&["plan", "top"]).exits(3).says(["error: `top` cannot be built"]);
+    workspace.run(&["plan", "top"]).exits(3).says(["error: cannot build `top`"]);
 }
 
 #[test]
-fn without_a_workspace_the_way_to_one_is_told() {
+fn suggests_init_without_a_workspace() {
     let workspace = Workspace::empty();
     for command in ["plan", "build", "render", "lock", "wheel", "index", "container"] {
         let ran = workspace.run(&[command]);
@@ -368,9 +377,9 @@ fn without_a_workspace_the_way_to_one_is_told() {
         assert_data_eq!(
             ran.stderr,
             str![[r#"
-error: there is no `rocmrpm.toml` in `[HOLDER]/workspace` or in any folder above it
+error: no `rocmrpm.toml` in `[HOLDER]/workspace` or in any folder above it
 
-help: `rocmrpm init` makes a workspace here; `-C DIR` uses one elsewhere
+help: create a workspace here with `rocmrpm init`, or use another one with `-C DIR`
 
 "#]]
         );
@@ -378,7 +387,7 @@ help: `rocmrpm init` makes a workspace here; `-C DIR` uses one elsewhere
 }
 
 #[test]
-fn a_workspace_is_found_from_the_folders_below_it() {
+fn finds_the_workspace_from_subfolders() {
     let workspace = sound();
     let below = workspace.path("src/base");
     let ran = workspace.outcome(workspace.command(&["plan"]).current_dir(&below));
@@ -389,12 +398,16 @@ fn a_workspace_is_found_from_the_folders_below_it() {
 }
 
 #[test]
-fn unknown_names_on_the_command_line_name_the_nearest() {
+fn suggests_the_nearest_name_on_the_command_line() {
     let workspace = sound();
     for (args, error, help) in [
-        (["plan", "--chroot", "fedora-34"], "there is no chroot `fedora-34`", "did you mean `fedora-43`?"),
+        (
+            ["plan", "--chroot", "fedora-34"],
+            "there is no chroot `fedora-34`",
+            "did you mean `fedora-43`?",
+        ),
         (["plan", "--pins", "stabel"], "there is no pin set `stabel`", "did you mean `stable`?"),
-        (["plan", "--pins", "nightly"], "there is no pin set `nightly`", "there is: stable"),
+        (["plan", "--pins", "nightly"], "there is no pin set `nightly`", "expected one of: stable"),
         (["plan", "--pin", "tpo=2.1"], "there is no pin `tpo`", "did you mean `top`?"),
         (["plan", "base", "tpo"], "there is no component `tpo`", "did you mean `top`?"),
         (["build", "--until", "rmp"], "there is no stage `rmp`", "did you mean `rpm`?"),
@@ -406,7 +419,7 @@ fn unknown_names_on_the_command_line_name_the_nearest() {
 }
 
 #[test]
-fn an_overriding_version_must_be_one_of_an_rpm() {
+fn rejects_invalid_override_versions() {
     for version in ["2-1", "a b", "%{x}", "$(id)", "'"] {
         let pin = format!("top={version}");
         sound().run(&["plan", "--pin", &pin]).exits(2).says(["cannot be the version of an RPM"]);
@@ -415,7 +428,7 @@ fn an_overriding_version_must_be_one_of_an_rpm() {
 }
 
 #[test]
-fn mistakes_in_several_templates_are_told_at_once() {
+fn reports_mistakes_in_several_templates_at_once() {
     let workspace = sound();
     workspace.replace("specs-templates/base/base.spec.tera", "<{ version }>", "<{ verison }>");
     workspace.replace("specs-templates/top/top.spec.tera", "%files", "<@ if patches @>\n%files");
@@ -449,7 +462,7 @@ error: 2 mistakes in the workspace's files
 }
 
 #[test]
-fn a_capability_that_the_provider_lacks_is_shown_in_the_template() {
+fn shows_a_missing_capability_in_the_template() {
     let workspace = sound();
     workspace.replace(
         "specs-templates/top/top.spec.tera",
@@ -467,7 +480,7 @@ error: field `rccl` is not defined
 7 | Requires: <{ rocm.rccl.devel }>
   |                   ^^^^
   |
-  = help: there is: brings, device_libs, hip, libdir, llvm_bin, prefix, provider, version
+  = help: expected one of: brings, device_libs, hip, libdir, llvm_bin, prefix, provider, version
 
 error: 1 mistake in the workspace's files
 
@@ -476,33 +489,40 @@ error: 1 mistake in the workspace's files
 }
 
 #[test]
-fn a_mistake_in_a_shared_template_is_told_once_and_in_that_file() {
+fn reports_a_mistake_in_a_shared_template_once() {
     let workspace = sound();
-    workspace.replace("specs-templates/_shared/build-env.tera", "<{ export.value }>", "<{ export.valeu }>");
+    workspace.replace(
+        "specs-templates/_shared/build-env.tera",
+        "<{ export.value }>",
+        "<{ export.valeu }>",
+    );
     let ran = workspace.run(&["render"]);
     ran.exits(3).says(["specs-templates/_shared/build-env.tera:1:"]);
     assert_eq!(ran.stderr.matches("export.valeu").count(), 1, "{}", ran.stderr);
 }
 
 #[test]
-fn what_a_spec_leaves_out_is_an_error() {
+fn rejects_a_spec_that_omits_sources() {
     let workspace = sound();
     workspace.write(
         "specs-templates/top/component.toml",
         "[[edit]]\nfile = \"a.txt\"\nfind = \"a\"\nreplace = \"b\"\nmatches = 1\nreason = \"x\"\n",
     );
-    workspace.write("specs-templates/top/0001-x.patch", "Subject: x\n\nOrigin: own\nDrop-When: never\n---\n");
+    workspace.write(
+        "specs-templates/top/0001-x.patch",
+        "Subject: x\n\nOrigin: own\nDrop-When: never\n---\n",
+    );
     let pins = workspace.read("pins/stable.toml");
     workspace.write("pins/stable.toml", format!("{pins}[top.sources.more]\npath = \"src/base\"\n"));
     workspace.run(&["render"]).exits(3).says([
-        "the template `specs-templates/top/top.spec.tera` leaves out source `top-more-2.0.tar.gz`, \
+        "the template `specs-templates/top/top.spec.tera` does not use source `top-more-2.0.tar.gz`, \
          patch `0001-x.patch`, edit of 'a.txt'",
-        "`<@ include \"_shared/edits.tera\" @>` behind %autosetup",
+        "`<@ include \"_shared/edits.tera\" @>` after %autosetup",
     ]);
 }
 
 #[test]
-fn environment_variables_are_checked_before_they_are_rendered() {
+fn checks_environment_variables_before_rendering() {
     let workspace = sound();
     workspace.write(
         "specs-templates/top/component.toml",
@@ -517,19 +537,19 @@ error: `2X` cannot be the name of an environment variable
  --> specs-templates/top/component.toml:5:8
   |
 5 | "2X" = "1"
-  |        ^^^ expected letters, digits and `_`, not beginning with a digit
+  |        ^^^ expected letters, digits and `_`, starting with a letter or `_`
 
 error: `B-AD` cannot be the name of an environment variable
  --> specs-templates/top/component.toml:4:10
   |
 4 | "B-AD" = "1"
-  |          ^^^ expected letters, digits and `_`, not beginning with a digit
+  |          ^^^ expected letters, digits and `_`, starting with a letter or `_`
 
 error: unknown placeholder `{prefx}` in `ROCM_PATH`
  --> specs-templates/top/component.toml:3:13
   |
 3 | ROCM_PATH = "{prefx}/x"
-  |             ^^^^^^^^^^^ there is {prefix} and {gpu-targets}
+  |             ^^^^^^^^^^^ expected {prefix} or {gpu-targets}
   |
   = help: did you mean `{prefix}`?
 
@@ -539,11 +559,12 @@ error: 3 mistakes in the workspace's files
     );
 }
 
-/// Whatever a value has in it, the shell that runs %build sees just that.
+/// The shell that runs %build sees every value unchanged, whatever it contains.
 #[test]
-fn environment_variables_reach_the_build_as_they_were_written() {
+fn environment_variables_reach_the_build_unchanged() {
     let workspace = sound();
-    let values = [("A", "it's"), ("B", "'; touch pwned; '"), ("C", "100%"), ("D", "a\\b \"$HOME\" `id`")];
+    let values =
+        [("A", "it's"), ("B", "'; touch pwned; '"), ("C", "100%"), ("D", "a\\b \"$HOME\" `id`")];
     let mut text = String::from("[env]\n");
     for (name, value) in values {
         text += &format!("{name} = {}\n", toml_edit::Value::from(value));
@@ -553,15 +574,18 @@ fn environment_variables_reach_the_build_as_they_were_written() {
     let spec = support::rpmspec(&workspace.path("build/fedora-43/specs/top.spec"), &["-P"]);
     let exports: Vec<&str> = spec.lines().filter(|line| line.starts_with("export ")).collect();
     let script = format!("{}\nprintf '%s\\n' \"$A\" \"$B\" \"$C\" \"$D\"\n", exports.join("\n"));
-    let shown =
-        rocmrpm::process::Command::new("bash").args(["-c", &script]).cwd(workspace.root()).text().unwrap();
+    let shown = rocmrpm::process::Command::new("bash")
+        .args(["-c", &script])
+        .cwd(workspace.root())
+        .text()
+        .unwrap();
     let wanted: Vec<&str> = values.iter().map(|(_, value)| *value).collect();
     assert_eq!(shown.lines().collect::<Vec<_>>(), wanted);
     assert!(!workspace.path("pwned").exists());
 }
 
 #[test]
-fn refuses_a_pin_without_a_digest_until_it_is_locked() {
+fn rejects_a_pin_without_a_digest_until_it_is_locked() {
     let workspace = sound();
     let index = Index::with_hello("1.0");
     let archive = workspace.holder().join("top-2.0.tar.gz");
@@ -589,32 +613,44 @@ fn refuses_a_pin_without_a_digest_until_it_is_locked() {
     workspace.write("pins/stable.toml", &pins);
 
     for (name, missing) in [("base", "commit"), ("hello", "sha256"), ("top", "sha256")] {
-        let help = format!("help: `rocmrpm lock` fetches it once and records its {missing}");
+        let help = format!("help: run `rocmrpm lock` to fetch it and record its {missing}");
         let ran = workspace.run_with_index(&index, &["build", "--until", "sources", name]);
         ran.exits(3);
         ran.says([&format!("`{name}`"), &help]);
     }
     assert!(!workspace.path("pins/stable.lock").exists());
 
-    // One source that cannot be had, and nothing is written.
+    // If one source is unavailable, nothing is written.
     let nowhere = Index::empty();
     workspace.run_with_index(&nowhere, &["lock"]).exits(3).says(["has no project `hello`"]);
     assert!(!workspace.path("pins/stable.lock").exists());
 
-    workspace.run_with_index(&index, &["lock"]).exits(0).says(["Locked pins/stable.lock: 3 sources"]);
+    workspace
+        .run_with_index(&index, &["lock"])
+        .exits(0)
+        .says(["Locked pins/stable.lock: 3 sources"]);
     let lock = workspace.read("pins/stable.lock");
     assert!(lock.contains(workspace.git_in(&upstream, &["rev-parse", "HEAD"]).trim()), "{lock}");
     let digest = rocmrpm::digest::Sha256::of_file(&archive).unwrap().0;
     assert!(lock.contains(&format!("sha256 = \"{digest}\"")), "{lock}");
-    assert_eq!(workspace.read("pins/stable.toml"), pins, "the pins themselves stay as they were written");
+    assert_eq!(workspace.read("pins/stable.toml"), pins, "the pin set is unchanged");
 
-    workspace.run_with_index(&index, &["lock"]).exits(0).says(["Unchanged pins/stable.lock: 3 sources"]);
+    workspace
+        .run_with_index(&index, &["lock"])
+        .exits(0)
+        .says(["Unchanged pins/stable.lock: 3 sources"]);
     assert_eq!(workspace.read("pins/stable.lock"), lock);
-    workspace.run_with_index(&index, &["build", "--until", "sources"]).exits(0).says(["Fetched 3 sources"]);
-    workspace.run(&["build", "--until", "sources", "--offline"]).exits(0).says(["Fetched 3 sources"]);
+    workspace
+        .run_with_index(&index, &["build", "--until", "sources"])
+        .exits(0)
+        .says(["Fetched 3 sources"]);
+    workspace
+        .run(&["build", "--until", "sources", "--offline"])
+        .exits(0)
+        .says(["Fetched 3 sources"]);
     workspace.run(&["plan"]).exits(0);
 
-    // A file that is no longer what was locked is refused with both digests.
+    // A file that differs from the locked one is rejected with both digests.
     let other = support::sdist("top", "2.1");
     fs_err::write(&archive, &other).unwrap();
     fs_err::remove_dir_all(workspace.holder().join("cache")).unwrap();
@@ -625,7 +661,7 @@ fn refuses_a_pin_without_a_digest_until_it_is_locked() {
 }
 
 #[test]
-fn where_wheels_find_rocm_and_their_requirements_is_checked() {
+fn checks_wheels_and_index_settings() {
     let workspace = sound();
     workspace.replace(
         "rocmrpm.toml",
@@ -651,13 +687,13 @@ error: `my index` is not an index
 5 | outside = ["pip", "my index"]
   |                   ^^^^^^^^^^ expected `pip` or the URL of a Simple API
   |
-  = help: `pip` is the index that this machine's pip uses
+  = help: use `pip` for the index that pip on this machine uses
 
 error: unknown key `track`
  --> rocmrpm.toml:6:1
   |
 6 | track = "pip"
-  | ^^^^^ not a key of this table
+  | ^^^^^ this table has no such key
   |
   = help: did you mean `tracks`?
 
@@ -668,13 +704,13 @@ error: 3 mistakes in the workspace's files
 }
 
 #[test]
-fn what_the_provider_brings_is_not_built() {
+fn skips_components_of_the_provider() {
     let workspace = sound();
     workspace.replace("mock-configs/rocm/fedora.toml", "prefix =", "brings = [\"base\"]\nprefix =");
     workspace
         .run(&["plan"])
         .exits(0)
-        .says(["`base` is left out: the ROCm provider `fedora` brings it"])
+        .says(["`base` is left out: the ROCm provider `fedora` already includes it"])
         .prints(["top"]);
     workspace.replace("mock-configs/rocm/fedora.toml", "[\"base\"]", "[\"bass\"]");
     workspace.run(&["plan"]).exits(3).says([
@@ -685,7 +721,7 @@ fn what_the_provider_brings_is_not_built() {
 }
 
 #[test]
-fn what_is_decided_of_a_closure_is_checked() {
+fn checks_closure_decisions() {
     let workspace = sound();
     workspace.write(
         "specs-templates/top/component.toml",
@@ -743,11 +779,11 @@ reason = ""
         "[[closure.member]]\nname = \"ray\"\nreason = \"x\"\n\n[[closure.member]]\nname = \"ray\"\nreason = \"y\"\n",
     );
     workspace.run(&["plan"]).exits(3).says([
-        "`ray` is decided twice",
+        "`ray` has two `[[closure.member]]` tables",
         "component.toml:6:8",
-        "keep one of the two",
+        "remove one of the two",
     ]);
     workspace.write("specs-templates/base/component.toml", "[closure]\n");
     workspace.write("specs-templates/top/component.toml", "[closure]\n");
-    workspace.run(&["plan"]).exits(3).says(["`base` has a table `[closure]` already"]);
+    workspace.run(&["plan"]).exits(3).says(["`base` already has a `[closure]` table"]);
 }

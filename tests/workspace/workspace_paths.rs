@@ -1,4 +1,4 @@
-//! Workspaces with links that lead out of them, as a clone can contain: nothing outside is read,
+//! Workspaces with links to outside files, which a clone can contain: nothing outside is read,
 //! written or deleted.
 
 use crate::support::Workspace;
@@ -44,7 +44,7 @@ fn is_untouched(workspace: &Workspace) {
 }
 
 #[test]
-fn a_link_below_build_is_not_followed() {
+fn rejects_links_below_build() {
     let commands: [&[&str]; 5] = [
         &["lint", "--chroot", "host"],
         &["render", "--chroot", "host"],
@@ -58,7 +58,10 @@ fn a_link_below_build_is_not_followed() {
         symlink(workspace.holder().join("victim"), workspace.path(link)).unwrap();
         for command in commands {
             let message = format!("`{link}` is a link to `[HOLDER]/victim`");
-            workspace.run(command).exits(3).says([&message, &format!("help: remove the link: rm {link}")]);
+            workspace
+                .run(command)
+                .exits(3)
+                .says([&message, &format!("help: remove the link: rm {link}")]);
             is_untouched(&workspace);
         }
         fs_err::remove_file(workspace.path(link)).unwrap();
@@ -67,10 +70,12 @@ fn a_link_below_build_is_not_followed() {
 }
 
 #[test]
-fn a_file_outside_does_not_reach_a_spec_or_an_srpm() {
+fn outside_files_do_not_reach_specs_or_srpms() {
     let workspace = workspace();
     let victim = workspace.holder().join("victim/one/thesis");
-    for link in ["specs-templates/one/leak.patch", "specs-templates/_shared/leak.tera", "pins/leak.toml"] {
+    for link in
+        ["specs-templates/one/leak.patch", "specs-templates/_shared/leak.tera", "pins/leak.toml"]
+    {
         fs_err::create_dir_all(workspace.path(link).parent().unwrap()).unwrap();
         symlink(&victim, workspace.path(link)).unwrap();
         for command in [
@@ -78,8 +83,9 @@ fn a_file_outside_does_not_reach_a_spec_or_an_srpm() {
             &["render", "--chroot", "host"],
             &["build", "one", "--chroot", "host", "--until", "srpm"],
         ] {
-            let message =
-                format!("`{link}` is a link to `[HOLDER]/victim/one/thesis`, outside the workspace");
+            let message = format!(
+                "`{link}` is a link to `[HOLDER]/victim/one/thesis`, outside the workspace"
+            );
             workspace.run(command).exits(3).says([&message, &format!("rm {link}")]);
         }
         fs_err::remove_file(workspace.path(link)).unwrap();
@@ -88,13 +94,16 @@ fn a_file_outside_does_not_reach_a_spec_or_an_srpm() {
     // A link inside the workspace is read.
     workspace.write("specs-templates/_shared/a.tera", "# shared\n");
     symlink("a.tera", workspace.path("specs-templates/_shared/b.tera")).unwrap();
-    workspace.write("specs-templates/one/one.spec.tera", format!("<@ include \"_shared/b.tera\" @>\n{SPEC}"));
+    workspace.write(
+        "specs-templates/one/one.spec.tera",
+        format!("<@ include \"_shared/b.tera\" @>\n{SPEC}"),
+    );
     workspace.run(&["render", "--chroot", "host"]).exits(0);
     assert!(workspace.read("build/host/specs/one.spec").contains("# shared"));
 }
 
 #[test]
-fn init_writes_nothing_through_a_link() {
+fn init_does_not_write_through_links() {
     let workspace = Workspace::empty();
     fs_err::create_dir(workspace.holder().join("victim")).unwrap();
     for link in ["mock-configs", "pins", "specs-templates"] {

@@ -16,10 +16,10 @@ const BLOCK: usize = 64;
 pub const LANES: usize = 8;
 
 /// The four words of a stream's state.
-pub type State = [u32; 4];
+pub type Md5State = [u32; 4];
 
 /// The state of a stream before its first byte.
-pub const START: State = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
+pub const START: Md5State = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
 
 const SHIFTS: [[u32; 4]; 4] = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
 
@@ -38,7 +38,7 @@ const SINES: [u32; 64] = [
 
 /// Hashes the whole blocks of several streams, the same number of bytes from each. Ignores bytes
 /// after the last whole block.
-pub fn update(streams: &mut [(&mut State, &[u8])]) {
+pub fn update(streams: &mut [(&mut Md5State, &[u8])]) {
     let length = streams.iter().map(|(_, bytes)| bytes.len()).min().unwrap_or(0) / BLOCK * BLOCK;
     for together in streams.chunks_mut(LANES) {
         // One or two streams are no slower one by one.
@@ -60,18 +60,21 @@ pub fn all(contents: &[&[u8]]) -> Vec<[u8; 16]> {
             .zip(contents)
             .map(|(state, content)| (state, &content[done.min(content.len())..]));
         let mut left: Vec<_> = left.filter(|(_, rest)| rest.len() >= BLOCK).collect();
-        let Some(least) = left.iter().map(|(_, rest)| rest.len() / BLOCK * BLOCK).min() else { break };
+        let Some(least) = left.iter().map(|(_, rest)| rest.len() / BLOCK * BLOCK).min() else {
+            break;
+        };
         update(&mut left);
         done += least;
     }
     let last = |content: &&'_ [u8]| content.len() / BLOCK * BLOCK;
     let ends = states.into_iter().zip(contents);
-    ends.map(|(state, content)| finish(state, &content[last(content)..], content.len() as u64)).collect()
+    ends.map(|(state, content)| finish(state, &content[last(content)..], content.len() as u64))
+        .collect()
 }
 
 /// Hashes a stream's last bytes and returns the hash. `length` is the total length of the stream in
 /// bytes.
-pub fn finish(mut state: State, last: &[u8], length: u64) -> [u8; 16] {
+pub fn finish(mut state: Md5State, last: &[u8], length: u64) -> [u8; 16] {
     let whole = last.len() / BLOCK * BLOCK;
     update(&mut [(&mut state, &last[..whole])]);
     let mut end = last[whole..].to_vec();
@@ -82,11 +85,13 @@ pub fn finish(mut state: State, last: &[u8], length: u64) -> [u8; 16] {
     end.extend(length.wrapping_mul(8).to_le_bytes());
     update(&mut [(&mut state, &end)]);
     let mut hash = [0; 16];
-    hash.chunks_exact_mut(4).zip(state).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
+    hash.chunks_exact_mut(4)
+        .zip(state)
+        .for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));
     hash
 }
 
-fn compress(state: &mut State, block: &[u8]) {
+fn compress(state: &mut Md5State, block: &[u8]) {
     let word = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| block[at * 4 + i]));
     let words: [u32; 16] = std::array::from_fn(word);
     let [mut a, mut b, mut c, mut d] = *state;
@@ -110,7 +115,7 @@ fn compress(state: &mut State, block: &[u8]) {
 #[cfg(not(target_arch = "x86_64"))]
 mod vectors {
     /// Leaves the streams unchanged and returns false.
-    pub(super) fn update(_: &mut [(&mut super::State, &[u8])], _: usize) -> bool {
+    pub(super) fn update(_: &mut [(&mut super::Md5State, &[u8])], _: usize) -> bool {
         false
     }
 }
@@ -121,11 +126,11 @@ mod vectors {
 mod vectors {
     use std::arch::x86_64::*;
 
-    use super::{BLOCK, LANES, SINES, State};
+    use super::{BLOCK, LANES, Md5State, SINES};
 
     /// Hashes `length` bytes of each stream. Returns false if the processor lacks AVX2.
     #[expect(unsafe_code, reason = "calling code for a processor feature; see the comment inside")]
-    pub(super) fn update(streams: &mut [(&mut State, &[u8])], length: usize) -> bool {
+    pub(super) fn update(streams: &mut [(&mut Md5State, &[u8])], length: usize) -> bool {
         let able = std::arch::is_x86_feature_detected!("avx2");
         if able {
             // SAFETY: the check above found AVX2, which is the only requirement of this otherwise
@@ -136,7 +141,7 @@ mod vectors {
     }
 
     #[target_feature(enable = "avx2")]
-    fn hash(streams: &mut [(&mut State, &[u8])], length: usize) {
+    fn hash(streams: &mut [(&mut Md5State, &[u8])], length: usize) {
         // Lanes without a stream repeat the first one; their results are discarded.
         let inputs: [&[u8]; LANES] = std::array::from_fn(|lane| {
             streams.get(lane).or(streams.first()).map_or(&[][..], |stream| stream.1)
@@ -153,7 +158,12 @@ mod vectors {
                 for (half, rows) in halves.iter_mut().enumerate() {
                     rows[lane] = vector(std::array::from_fn(|word| {
                         let word = half * 32 + word * 4;
-                        u32::from_le_bytes([block[word], block[word + 1], block[word + 2], block[word + 3]])
+                        u32::from_le_bytes([
+                            block[word],
+                            block[word + 1],
+                            block[word + 2],
+                            block[word + 3],
+                        ])
                     }));
                 }
             }
@@ -190,8 +200,10 @@ mod vectors {
     fn transposed(rows: [__m256i; LANES]) -> [__m256i; LANES] {
         // Words n and n + 4 of four lanes.
         let four = |r: &[__m256i]| {
-            let (low, high) = (_mm256_unpacklo_epi32(r[0], r[1]), _mm256_unpackhi_epi32(r[0], r[1]));
-            let (low_too, high_too) = (_mm256_unpacklo_epi32(r[2], r[3]), _mm256_unpackhi_epi32(r[2], r[3]));
+            let (low, high) =
+                (_mm256_unpacklo_epi32(r[0], r[1]), _mm256_unpackhi_epi32(r[0], r[1]));
+            let (low_too, high_too) =
+                (_mm256_unpacklo_epi32(r[2], r[3]), _mm256_unpackhi_epi32(r[2], r[3]));
             [
                 _mm256_unpacklo_epi64(low, low_too),
                 _mm256_unpackhi_epi64(low, low_too),
@@ -309,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_test_suite_of_the_rfc() {
+    fn passes_the_test_suite_of_the_rfc() {
         for (text, hash) in [
             ("", "d41d8cd98f00b204e9800998ecf8427e"),
             ("abc", "900150983cd24fb0d6963f7d28e17f72"),
@@ -321,13 +333,17 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_streams_is_hashed_as_one_by_one() {
+    fn hashes_any_number_of_streams_like_single_ones() {
         for count in 1..=40 {
-            let contents: Vec<Vec<u8>> =
-                (0..count).map(|i| (0..256 + i).map(|k: usize| (k * 7 + i * 13) as u8).collect()).collect();
+            let contents: Vec<Vec<u8>> = (0..count)
+                .map(|i| (0..256 + i).map(|k: usize| (k * 7 + i * 13) as u8).collect())
+                .collect();
             let mut states = vec![START; count];
-            let mut streams: Vec<_> =
-                states.iter_mut().zip(&contents).map(|(state, bytes)| (state, &bytes[..256])).collect();
+            let mut streams: Vec<_> = states
+                .iter_mut()
+                .zip(&contents)
+                .map(|(state, bytes)| (state, &bytes[..256]))
+                .collect();
             update(&mut streams);
             for (state, bytes) in states.into_iter().zip(&contents) {
                 let hash = finish(state, &bytes[256..], bytes.len() as u64);
@@ -337,11 +353,15 @@ mod tests {
     }
 
     #[test]
-    fn contents_of_any_lengths_are_hashed_together() {
+    fn hashes_contents_of_any_lengths_together() {
         let bytes: Vec<u8> = (0..5000u32).map(|k| ((k * 31) >> 3) as u8).collect();
-        for lengths in [&[][..], &[0], &[63, 64, 65], &[4000, 55, 56, 4999, 0, 128, 127, 3000], &[700; 20]] {
-            let contents: Vec<&[u8]> = lengths.iter().map(|length| &bytes[bytes.len() - length..]).collect();
-            let wanted: Vec<[u8; 16]> = contents.iter().map(|content| Md5::digest(content).into()).collect();
+        for lengths in
+            [&[][..], &[0], &[63, 64, 65], &[4000, 55, 56, 4999, 0, 128, 127, 3000], &[700; 20]]
+        {
+            let contents: Vec<&[u8]> =
+                lengths.iter().map(|length| &bytes[bytes.len() - length..]).collect();
+            let wanted: Vec<[u8; 16]> =
+                contents.iter().map(|content| Md5::digest(content).into()).collect();
             assert_eq!(all(&contents), wanted);
         }
     }

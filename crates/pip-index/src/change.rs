@@ -12,11 +12,11 @@ use jiff::Timestamp;
 use pep440_rs::Version;
 
 use super::IndexError;
-use super::entry::{Entry, each, requires};
+use super::entry::{IndexedWheel, each, requires};
 use super::manifest::{self, Signed, Signing};
 use super::order::required_first;
 use super::page::{self, File, Project, Root};
-use super::place::{Package, Page, Place, Stored};
+use super::place::{IndexStorage, Package, Page, Stored};
 use super::rules::Joined;
 use super::view::{CHANNELS, View, package_path};
 use python_packaging::wheel;
@@ -72,7 +72,7 @@ impl fmt::Display for Note {
         match action {
             Action::Add => write!(f, "add {file} to {view}"),
             Action::Promote(from) => write!(f, "promote {file} from {from} to {view}"),
-            Action::Keep => write!(f, "{file} is in {view} already"),
+            Action::Keep => write!(f, "{file} is already in {view}"),
             Action::Yank(reason) if reason.is_empty() => write!(f, "yank {file} in {view}"),
             Action::Yank(reason) => write!(f, "yank {file} in {view}: {reason}"),
             Action::Restore => write!(f, "restore {file} in {view}"),
@@ -100,17 +100,20 @@ impl Change {
 
     /// Applies the change. Fails without writing a page if another writer changed the pages while
     /// packages were sent. Packages that were put in place stay there for the next run.
-    pub fn apply(&self, place: &dyn Place) -> Result<(), IndexError> {
+    pub fn apply(&self, place: &dyn IndexStorage) -> Result<(), IndexError> {
         place.put_packages(&self.packages)?;
         let manifest = self.signed.iter().map(|signed| (manifest::PATH.to_owned(), signed.was));
-        let read: Vec<(String, Option<Sha256>)> = self.read.iter().cloned().chain(manifest).collect();
+        let read: Vec<(String, Option<Sha256>)> =
+            self.read.iter().cloned().chain(manifest).collect();
         let paths: Vec<String> = read.iter().map(|(path, _)| path.clone()).collect();
         for ((path, was), now) in read.iter().zip(place.read(&paths)?) {
             if now.map(Sha256::of_bytes) != *was {
                 return Err(IndexError::Meanwhile { page: path.clone(), place: place.name() });
             }
         }
-        let Some(Signed { before, after, .. }) = &self.signed else { return place.put_pages(&self.pages) };
+        let Some(Signed { before, after, .. }) = &self.signed else {
+            return place.put_pages(&self.pages);
+        };
         // After an interruption at any point, the published manifest allows the published pages.
         place.put_pages(std::slice::from_ref(before))?;
         place.put_pages(&self.pages)?;
@@ -118,7 +121,11 @@ impl Change {
     }
 
     /// Adds the manifests that sign the changed index to the change.
-    pub fn sign(&mut self, place: &dyn Place, signing: &Signing<'_>) -> Result<(), IndexError> {
+    pub fn sign(
+        &mut self,
+        place: &dyn IndexStorage,
+        signing: &Signing<'_>,
+    ) -> Result<(), IndexError> {
         self.signed = manifest::plan(place, &self.pages, signing)?;
         Ok(())
     }
@@ -135,8 +142,16 @@ impl Change {
     /// Adds both forms of a page: JSON last, because the next change reads it.
     fn page(&mut self, path: &str, was: Option<&[u8]>, html: String, json: String) {
         self.read.push((format!("{path}.json"), was.map(Sha256::of_bytes)));
-        self.pages.push(Page { path: format!("{path}.html"), bytes: html.into(), media_type: page::HTML });
-        self.pages.push(Page { path: format!("{path}.json"), bytes: json.into(), media_type: page::JSON });
+        self.pages.push(Page {
+            path: format!("{path}.html"),
+            bytes: html.into(),
+            media_type: page::HTML,
+        });
+        self.pages.push(Page {
+            path: format!("{path}.json"),
+            bytes: json.into(),
+            media_type: page::JSON,
+        });
     }
 }
 
@@ -150,7 +165,7 @@ struct Pages {
 
 impl Pages {
     fn read<'a>(
-        place: &dyn Place,
+        place: &dyn IndexStorage,
         view: View,
         names: impl IntoIterator<Item = &'a String>,
     ) -> Result<Self, IndexError> {
@@ -161,14 +176,17 @@ impl Pages {
         let place = place.name();
         let shown = |path: &str| format!("{}/{path}", place.trim_end_matches('/'));
         let (root_was, path) = read.next().map_or((None, ""), |(page, path)| (page, path.as_str()));
-        let root = root_was.as_deref().map_or(Ok(Root::default()), |b| Root::from_json(b, &shown(path)))?;
+        let root = root_was
+            .as_deref()
+            .map_or(Ok(Root::default()), |b| Root::from_json(b, &shown(path)))?;
         let pages: Vec<_> = names.into_iter().zip(read).collect();
         let projects = each(&pages, |(name, (page, path))| match page {
             Some(bytes) => Project::from_json(bytes, &shown(path), view, name),
             None => Ok(Project::new(name)),
         })?;
         let projects = pages.into_iter().zip(projects);
-        let projects = projects.map(|((name, (page, _)), project)| (name.clone(), (project, page))).collect();
+        let projects =
+            projects.map(|((name, (page, _)), project)| (name.clone(), (project, page))).collect();
         Ok(Self { view, root, root_was, projects })
     }
 
@@ -188,13 +206,15 @@ impl Pages {
     ) -> Result<(), IndexError> {
         let Self { view, mut root, root_was, mut projects } = self;
         projects.values_mut().for_each(|(project, _)| project.sort());
-        let mut all: BTreeMap<_, _> = projects.keys().map(|name| (name.clone(), BTreeSet::new())).collect();
+        let mut all: BTreeMap<_, _> =
+            projects.keys().map(|name| (name.clone(), BTreeSet::new())).collect();
         all.extend(requires);
         let order = required_first(&all);
         let pages = each(&order, |name| {
             let Some((project, was)) = projects.get(name) else { return Ok(None) };
             let json = project.json(view);
-            let same = was.as_deref() == Some(json.as_bytes()) || was.is_none() && project.files.is_empty();
+            let same = was.as_deref() == Some(json.as_bytes())
+                || was.is_none() && project.files.is_empty();
             Ok((!same).then(|| (project.html(view), json)))
         })?;
         for (name, page) in order.into_iter().zip(pages) {
@@ -220,14 +240,14 @@ impl Pages {
 /// already has them. `tracks` is the root of an index whose projects this index extends (PEP 708);
 /// the operator of the index is responsible for that claim.
 pub fn plan_add(
-    place: &dyn Place,
+    place: &dyn IndexStorage,
     channel: Option<&str>,
     wheels: &[PathBuf],
     upload_time: Option<Timestamp>,
     tracks: Option<&str>,
 ) -> Result<Change, IndexError> {
     let view = View::of(channel)?;
-    let entries = unique(each(wheels, |wheel| Ok(Entry::read(wheel)?))?)?;
+    let entries = unique(each(wheels, |wheel| Ok(IndexedWheel::read(wheel)?))?)?;
     let names: BTreeSet<String> = entries.iter().map(|entry| entry.distribution.clone()).collect();
     let mut pages = Pages::read(place, view, &names)?;
     let siblings = view.siblings().into_iter().filter(|other| *other != view);
@@ -238,7 +258,7 @@ pub fn plan_add(
     let (mut required, mut new) = (BTreeMap::<String, BTreeSet<String>>::new(), Vec::new());
     let mut joined = BTreeMap::new();
     for entry in &entries {
-        let Entry { distribution, file, .. } = entry;
+        let IndexedWheel { distribution, file, .. } = entry;
         required.entry(distribution.clone()).or_default().extend(requires(&entry.metadata));
         if let Some(tracks) = tracks {
             pages.project(distribution).tracks = vec![tracked(tracks, distribution)];
@@ -248,8 +268,9 @@ pub fn plan_add(
             change.note(Action::Keep, &file.name, view);
             continue;
         }
-        let elsewhere =
-            others.iter().find_map(|other| Some((other.view, other.find(distribution, &file.name)?)));
+        let elsewhere = others
+            .iter()
+            .find_map(|other| Some((other.view, other.find(distribution, &file.name)?)));
         let file = match elsewhere {
             Some((other, there)) => {
                 same(file, there, &format!("{other} of {}", place.name()))?;
@@ -257,8 +278,12 @@ pub fn plan_add(
             }
             None => {
                 new.push(entry);
-                let second = |time: Timestamp| Timestamp::from_second(time.as_second()).unwrap_or(time);
-                File { upload_time: second(upload_time.unwrap_or(file.upload_time)), ..file.clone() }
+                let second =
+                    |time: Timestamp| Timestamp::from_second(time.as_second()).unwrap_or(time);
+                File {
+                    upload_time: second(upload_time.unwrap_or(file.upload_time)),
+                    ..file.clone()
+                }
             }
         };
         let project = pages.project(distribution);
@@ -273,18 +298,21 @@ pub fn plan_add(
 
 /// Removes duplicates and sorts older versions first, so that they do not end up below newer ones
 /// added with them.
-fn unique(entries: Vec<Entry>) -> Result<Vec<Entry>, IndexError> {
-    let mut unique: BTreeMap<String, Entry> = BTreeMap::new();
+fn unique(entries: Vec<IndexedWheel>) -> Result<Vec<IndexedWheel>, IndexError> {
+    let mut unique: BTreeMap<String, IndexedWheel> = BTreeMap::new();
     for entry in entries {
         if let Some(other) = unique.get(&entry.file.name) {
             if other.file.sha256 != entry.file.sha256 {
-                return Err(IndexError::SameName { first: other.source.clone(), second: entry.source });
+                return Err(IndexError::SameName {
+                    first: other.source.clone(),
+                    second: entry.source,
+                });
             }
         } else {
             unique.insert(entry.file.name.clone(), entry);
         }
     }
-    let mut unique: Vec<Entry> = unique.into_values().collect();
+    let mut unique: Vec<IndexedWheel> = unique.into_values().collect();
     unique.sort_by_cached_key(|entry| {
         (entry.distribution.clone(), entry.file.parsed().map(|name| name.version).ok())
     });
@@ -301,18 +329,22 @@ fn same(new: &File, there: &File, place: &str) -> Result<(), IndexError> {
 
 /// Adds the packages of new wheels, except those that an interrupted run already put in place.
 /// Wheels come first, then their metadata.
-fn add_packages(place: &dyn Place, new: &[&Entry], change: &mut Change) -> Result<(), IndexError> {
+fn add_packages(
+    place: &dyn IndexStorage,
+    new: &[&IndexedWheel],
+    change: &mut Change,
+) -> Result<(), IndexError> {
     if new.is_empty() {
         return Ok(());
     }
     let spool = tempfile::tempdir()?;
     let mut packages = Vec::with_capacity(new.len() * 2);
-    for Entry { source, distribution, file, .. } in new {
+    for IndexedWheel { source, distribution, file, .. } in new {
         let stored = Stored { size: file.size, sha256: file.sha256 };
         let path = package_path(distribution, &file.name);
         packages.push(Package { path, file: source.clone(), stored });
     }
-    for (at, Entry { distribution, file, metadata, .. }) in new.iter().enumerate() {
+    for (at, IndexedWheel { distribution, file, metadata, .. }) in new.iter().enumerate() {
         let path = package_path(distribution, &file.name) + ".metadata";
         let spooled = spool.path().join(at.to_string());
         fs::write(&spooled, metadata)?;
@@ -360,7 +392,9 @@ impl Selected {
         let wrong = || IndexError::Selection(text.to_owned());
         let (name, version) = match text.split_once("==") {
             None => (text, None),
-            Some((name, version)) => (name, Some(Version::from_str(version.trim()).map_err(|_| wrong())?)),
+            Some((name, version)) => {
+                (name, Some(Version::from_str(version.trim()).map_err(|_| wrong())?))
+            }
         };
         Ok(Self { name: wheel::normalized(name.trim()).ok_or_else(wrong)?, version })
     }
@@ -375,16 +409,21 @@ impl Selected {
         let (mut roots, mut versions) = (BTreeSet::new(), BTreeSet::new());
         for page in pages {
             roots.extend(page.root.0.iter().map(String::as_str));
-            versions.extend(page.projects.get(&self.name).iter().flat_map(|(page, _)| page.versions()));
+            versions
+                .extend(page.projects.get(&self.name).iter().flat_map(|(page, _)| page.versions()));
         }
         let (wanted, near) = match &self.version {
             Some(version) if roots.contains(self.name.as_str()) => {
                 let wanted = version.to_string();
                 // Users often omit the label, however long it is.
-                let labelled = versions.iter().rfind(|v| v.split('+').next() == Some(wanted.as_str()));
+                let labelled =
+                    versions.iter().rfind(|v| v.split('+').next() == Some(wanted.as_str()));
                 let near = labelled.map(String::as_str);
                 let near = near.or_else(|| nearest(&wanted, versions.iter().map(String::as_str)));
-                (format!("{}=={version}", self.name), near.map(|near| format!("{}=={near}", self.name)))
+                (
+                    format!("{}=={version}", self.name),
+                    near.map(|near| format!("{}=={near}", self.name)),
+                )
             }
             _ => (self.name.clone(), nearest(&self.name, roots.iter().copied()).map(str::to_owned)),
         };
@@ -395,7 +434,7 @@ impl Selected {
 /// Plans promoting wheels from one channel to another: all of them, or the selected distributions
 /// (`NAME`) and versions (`NAME==VERSION`). Packages do not change.
 pub fn plan_promote(
-    place: &dyn Place,
+    place: &dyn IndexStorage,
     from: &str,
     to: &str,
     selection: &[String],
@@ -458,7 +497,11 @@ pub fn plan_promote(
 
 /// Plans marking every wheel of `NAME==VERSION` as yanked in all channels (PEP 592), or removing
 /// the mark if there is no reason.
-pub fn plan_yank(place: &dyn Place, name_version: &str, reason: Option<&str>) -> Result<Change, IndexError> {
+pub fn plan_yank(
+    place: &dyn IndexStorage,
+    name_version: &str,
+    reason: Option<&str>,
+) -> Result<Change, IndexError> {
     let selected = Selected::parse(name_version)?;
     if selected.version.is_none() {
         return Err(IndexError::NoVersion(name_version.to_owned()));
@@ -470,7 +513,8 @@ pub fn plan_yank(place: &dyn Place, name_version: &str, reason: Option<&str>) ->
     let mut found = false;
     for page in &mut pages {
         let view = page.view;
-        for file in page.project(&selected.name).files.iter_mut().filter(|file| selected.has(file)) {
+        for file in page.project(&selected.name).files.iter_mut().filter(|file| selected.has(file))
+        {
             found = true;
             let action = match reason {
                 _ if file.yanked.as_deref() == reason => Action::Keep,

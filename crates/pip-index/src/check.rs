@@ -34,7 +34,7 @@ pub struct Options<'a> {
     pub digests: bool,
 }
 
-/// What `rocmrpm index check --json` prints: whether an index is closed, and what is wrong with it.
+/// What `rocmrpm index check --json` prints: whether an index is closed, and the findings.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
@@ -56,7 +56,7 @@ pub struct Report {
     pub other_environments: usize,
     /// How many requirements hold.
     pub requirements: usize,
-    /// What is wrong, errors first.
+    /// The findings, errors first.
     pub findings: Vec<Finding>,
     /// What could not be checked.
     pub unchecked: Vec<Unchecked>,
@@ -66,13 +66,13 @@ pub struct Report {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What kind it is.
+    /// The kind of finding.
     pub id: &'static str,
-    /// The wheels that it is about.
+    /// The affected wheels.
     pub wheels: Vec<String>,
-    /// The requirement that it is about.
+    /// The affected requirement.
     pub requirement: Option<String>,
     /// What was found.
     pub found: String,
@@ -86,11 +86,11 @@ pub struct Finding {
 pub struct Unchecked {
     /// The requirement.
     pub requirement: String,
-    /// The wheels that have it.
+    /// The wheels that require it.
     pub wheels: Vec<String>,
-    /// Why no index was asked, or did not answer.
+    /// Why it could not be checked.
     pub reason: String,
-    /// Whether an index did not answer, as opposed to was not asked.
+    /// Whether an index was queried but did not respond.
     pub unreachable: bool,
 }
 
@@ -160,10 +160,15 @@ pub fn check(view: &Listing, options: &Options<'_>) -> Result<Report, SourceErro
     };
     packages(view, options.digests, &mut report)?;
     for (wheel, wrong) in &usables.broken {
-        let help = "`rocmrpm index` writes it anew; of a published index, publish it again".into();
-        let found = format!("the wheel's METADATA cannot be had: {wrong}");
+        let help =
+            "run `rocmrpm index` to write it again; for a published index, publish again".into();
+        let found = format!("the wheel's METADATA is unavailable: {wrong}");
         let wheels = &[wheel.file.as_str()];
-        report.add(Severity::Error, "metadata-missing", Found { wheels, requirement: None, found, help });
+        report.add(
+            Severity::Error,
+            "metadata-missing",
+            Found { wheels, requirement: None, found, help },
+        );
     }
     for wheels in view.wheels.values() {
         let active: Vec<&Listed> = wheels.iter().filter(|wheel| !wheel.said.yanked).collect();
@@ -174,8 +179,8 @@ pub fn check(view: &Listing, options: &Options<'_>) -> Result<Report, SourceErro
     for usable in usables.wheels.values().flatten() {
         for (text, reason) in &usable.needs.unreadable {
             let wheels = &[usable.wheel.file.as_str()];
-            let found = format!("the requirement cannot be read: {reason}");
-            let help = "correct it in the component's sources, by a patch".into();
+            let found = format!("invalid requirement: {reason}");
+            let help = "fix it with a patch in the component".into();
             let requirement = Some(text.as_str());
             report.add(Severity::Error, "unreadable", Found { wheels, requirement, found, help });
         }
@@ -192,18 +197,23 @@ pub fn check(view: &Listing, options: &Options<'_>) -> Result<Report, SourceErro
 /// Compares packages with their pages.
 fn packages(view: &Listing, digests: bool, report: &mut Report) -> Result<(), SourceError> {
     for (page, file, wrong) in &view.misfits {
-        let found = format!("the page of `{page}` names a file that does not belong there: {wrong}");
-        let help = "an index of rocmrpm has wheels alone; take the file off the page".into();
+        let found =
+            format!("the page of `{page}` lists a file that does not belong there: {wrong}");
+        let help = "remove the file from the page; an index of rocmrpm contains only wheels".into();
         let wheels = &[file.as_str()];
         report.add(Severity::Error, "misplaced", Found { wheels, requirement: None, found, help });
     }
     for page in &view.torn {
-        let found = format!("index.html and index.json of `{page}` do not say the same of its files");
+        let found = format!("index.html and index.json of `{page}` describe different files");
         let help =
-            "clients read either: `rocmrpm index` writes both anew; of a published index, restore the \
-                      older one from a backup"
+            "run `rocmrpm index` to write both again; for a published index, restore the older \
+             one from a backup"
                 .into();
-        report.add(Severity::Error, "pages-differ", Found { wheels: &[], requirement: None, found, help });
+        report.add(
+            Severity::Error,
+            "pages-differ",
+            Found { wheels: &[], requirement: None, found, help },
+        );
     }
     for wheel in view.wheels.values().flatten() {
         process::check_stop()?;
@@ -211,9 +221,9 @@ fn packages(view: &Listing, digests: bool, report: &mut Report) -> Result<(), So
             Ok(()) => continue,
             Err(wrong) => wrong,
         };
-        let help = "build the wheel again, or publish it again from where it is whole; its page is not \
-                      changed by hand"
-            .into();
+        let help =
+            "build the wheel again, or publish it again from an intact copy; do not edit its page"
+                .into();
         let wheels = &[wheel.file.as_str()];
         report.add(Severity::Error, id, Found { wheels, requirement: None, found, help });
     }
@@ -224,20 +234,23 @@ fn package(wheel: &Listed, digests: bool) -> Result<(), (&'static str, String)> 
     const MISSING: &str = "package-missing";
     const DIFFERS: &str = "package-differs";
     let Some(path) = &wheel.path else {
-        return Err((MISSING, format!("its page names {}, outside of the index", wheel.said.url)));
+        return Err((
+            MISSING,
+            format!("its page links to {}, which is outside the index", wheel.said.url),
+        ));
     };
     let missing = |error: std::io::Error| (MISSING, format!("{}: {error}", path.display()));
     let meta = std::fs::metadata(path).map_err(missing)?;
     let Some(said) = wheel.said.sha256 else {
-        return Err((DIFFERS, "its page has no sha256 of it".into()));
+        return Err((DIFFERS, "its page has no sha256 for it".into()));
     };
     if let Some(size) = wheel.said.size.filter(|size| *size != meta.len()) {
-        return Err((DIFFERS, format!("it has {} bytes, its page says {size}", meta.len())));
+        return Err((DIFFERS, format!("it has {} bytes, but its page lists {size}", meta.len())));
     }
     if digests {
         let (digest, _) = Sha256::of_file(path).map_err(missing)?;
         if digest != said {
-            return Err((DIFFERS, format!("its sha256 is {digest}, its page says {said}")));
+            return Err((DIFFERS, format!("its sha256 is {digest}, but its page lists {said}")));
         }
     }
     Ok(())
@@ -259,13 +272,12 @@ fn twice(wheels: &[&Listed], environment: &Environment, report: &mut Report) {
         }
         let Some(other) = earlier else { continue };
         let found = format!(
-            "{} {version} is there twice for the same Python and platform: which one is installed is up to the \
-             installer",
+            "the index has two wheels of {} {version} for the same Python and platform; installers may \
+             choose either",
             wheel.name.distribution
         );
-        let help = "decide which one is right and yank the other one (`rocmrpm publish yank`), or leave it \
-                      out of the index"
-            .into();
+        let help =
+            "yank one of them with `rocmrpm publish yank`, or leave it out of the index".into();
         let wheels = &[other.file.as_str(), wheel.file.as_str()];
         report.add(Severity::Error, "duplicate", Found { wheels, requirement: None, found, help });
     }
@@ -292,13 +304,11 @@ fn plain(wheels: &[&Listed], report: &mut Report) {
     let Some(ours) = labelled.last() else { return };
     for wheel in plain {
         let found = format!(
-            "a plain wheel of `{}` beside one with a label: installers take it wherever its version is higher, \
-             and nothing says what it was built for",
+            "a wheel of `{}` without a label is next to one with a label; installers choose it if its \
+             version is higher, whatever it was built for",
             wheel.name.distribution
         );
-        let help = "an index of this stack has wheels with its label only; yank the plain one, or leave it \
-                      out of the index"
-            .into();
+        let help = "yank the wheel without a label, or leave it out of the index".into();
         let wheels = &[wheel.file.as_str(), ours.file.as_str()];
         report.add(
             Severity::Error,
@@ -324,13 +334,14 @@ fn targets(wheels: &[&Listed], report: &mut Report) {
         let names: Vec<&str> = sets.keys().map(String::as_str).collect();
         let files: Vec<&str> = sets.values().map(|wheel| wheel.file.as_str()).collect();
         let found = format!(
-            "{} {version} is there for the GPU targets {}: installers take {} for everybody",
+            "the index has {} {version} for the GPU targets {}; installers choose {} on every machine",
             highest.name.distribution,
             names.join(" and "),
             highest.name.version
         );
         let help =
-            "give each set of GPU targets an index or a channel of its own, or build for all of them".into();
+            "use a separate index or channel for each set of GPU targets, or build for all of them"
+                .into();
         let found = Found { wheels: &files, requirement: None, found, help };
         report.add(Severity::Warning, "several-gpu-targets", found);
     }
@@ -341,8 +352,10 @@ fn gpu_targets(version: &Version) -> String {
     let mut found: Vec<&str> = Vec::new();
     for segment in version.local() {
         if let LocalSegment::String(text) = segment {
-            let part_of =
-                matches!(text.as_str(), "generic" | "xnackon" | "xnackoff" | "srameccon" | "srameccoff");
+            let part_of = matches!(
+                text.as_str(),
+                "generic" | "xnackon" | "xnackoff" | "srameccon" | "srameccoff"
+            );
             if text.starts_with("gfx") || (part_of && !found.is_empty()) {
                 found.push(text);
             }
@@ -362,8 +375,9 @@ fn requirements(
 ) -> Result<(), SourceError> {
     let (urls, rest): (Vec<&Demand<'_>>, Vec<_>) = demands.iter().partition(|d| d.need.names_url());
     for demand in urls {
-        let found = "it names a file and not versions: what that file is can change".to_owned();
-        let help = "let the requirement name versions, by a patch in the component".into();
+        let found =
+            "it names a URL instead of versions, and the file at that URL can change".to_owned();
+        let help = "patch the component to require versions instead".into();
         let (wheels, requirement) = (&demand.wheels[..], Some(demand.need.text.as_str()));
         report.add(Severity::Warning, "requires-url", Found { wheels, requirement, found, help });
     }
@@ -386,18 +400,22 @@ fn requirements(
 fn inside(usables: &Usables<'_>, demand: &Demand<'_>, report: &mut Report) {
     let need = demand.need;
     let there = usables.wheels.get(need.name()).map_or(&[][..], Vec::as_slice);
-    let taken: Vec<_> = there.iter().filter(|usable| need.takes(&usable.wheel.name.version)).collect();
+    let taken: Vec<_> =
+        there.iter().filter(|usable| need.takes(&usable.wheel.name.version)).collect();
     let requirement = Some(need.text.as_str());
     let wheels = &demand.wheels[..];
     if taken.is_empty() {
-        let versions: Vec<String> = there.iter().map(|u| u.wheel.name.version.to_string()).collect();
+        let versions: Vec<String> =
+            there.iter().map(|u| u.wheel.name.version.to_string()).collect();
         let found = match versions.is_empty() {
-            true => format!("the index has `{}` yanked or for other environments only", need.name()),
-            false => format!("the index has {} {} only", need.name(), versions.join(", ")),
+            true => {
+                format!("the index has `{}` only as yanked or for other environments", need.name())
+            }
+            false => format!("the index has only {} {}", need.name(), versions.join(", ")),
         };
         let help = format!(
-            "build a version of `{}` that satisfies it, or the wheels that require it for the one that is \
-             there (`rocmrpm build`)",
+            "build a version of `{}` that satisfies it, or rebuild the wheels that require it with \
+             `rocmrpm build`",
             need.name()
         );
         let found = Found { wheels, requirement, found: with_extra(found, demand), help };
@@ -405,20 +423,29 @@ fn inside(usables: &Usables<'_>, demand: &Demand<'_>, report: &mut Report) {
     }
     for extra in &need.parsed.extras {
         if !taken.iter().any(|usable| usable.needs.extras.contains(extra)) {
-            let found = format!("`{}` has no extra `{extra}`: installers go on without it", need.name());
-            let help = "leave the extra out of the requirement, by a patch in the component".into();
-            report.add(Severity::Warning, "unknown-extra", Found { wheels, requirement, found, help });
+            let found = format!("`{}` has no extra `{extra}`; installers ignore it", need.name());
+            let help = "patch the component to drop the extra from the requirement".into();
+            report.add(
+                Severity::Warning,
+                "unknown-extra",
+                Found { wheels, requirement, found, help },
+            );
         }
     }
 }
 
-fn from_outside(demand: &Demand<'_>, answers: Option<&Answers>, options: &Options<'_>, report: &mut Report) {
+fn from_outside(
+    demand: &Demand<'_>,
+    answers: Option<&Answers>,
+    options: &Options<'_>,
+    report: &mut Report,
+) {
     let need = demand.need;
     let wheels = &demand.wheels[..];
     let requirement = Some(need.text.as_str());
     if options.outside.is_empty() {
         let found = format!("the index has no `{}`, and no outside index is declared", need.name());
-        let help = "build it as a component, or name the index that has it: `[index] outside` in \
+        let help = "build it as a component, or add an index that has it to `[index] outside` in \
                       rocmrpm.toml"
             .into();
         let found = Found { wheels, requirement, found: with_extra(found, demand), help };
@@ -435,13 +462,21 @@ fn from_outside(demand: &Demand<'_>, answers: Option<&Answers>, options: &Option
     // The lock file omits extras that no requirement asks for.
     let held = options.held.get(need.name()).filter(|_| demand.optional.is_none());
     if let Some(version) = held.filter(|version| !need.takes(version)) {
-        let found = format!("the closure's lock holds {} {version}, which does not satisfy it", need.name());
+        let found = format!(
+            "the closure's lock file pins {} {version}, which does not satisfy it",
+            need.name()
+        );
         let help =
-            "`rocmrpm closure --write --upgrade` resolves the closure with what is required now".into();
-        return report.add(Severity::Error, "closure-differs", Found { wheels, requirement, found, help });
+            "run `rocmrpm closure --write --upgrade` to resolve the closure with the current requirements"
+                .into();
+        return report.add(
+            Severity::Error,
+            "closure-differs",
+            Found { wheels, requirement, found, help },
+        );
     }
     let Some(answers) = answers else {
-        return unchecked("no outside index was asked (`--offline`)".into(), false);
+        return unchecked("no outside index was queried (`--offline`)".into(), false);
     };
     let (mut nothing, mut sdist) = (Vec::new(), None);
     for (index, offers) in &answers.offers {
@@ -453,24 +488,34 @@ fn from_outside(demand: &Demand<'_>, answers: Option<&Answers>, options: &Option
     }
     if let Some((index, version)) = sdist {
         let found = format!(
-            "{index} has only sources of {} {version} for this Python: an installer would build them",
+            "{index} has only an sdist of {} {version} for this Python; an installer would build it",
             need.name()
         );
-        let help = "build it as a component, so that the index has a wheel of it".into();
-        return report.add(Severity::Warning, "sources-only", Found { wheels, requirement, found, help });
+        let help = "build it as a component to add a wheel to the index".into();
+        return report.add(
+            Severity::Warning,
+            "sources-only",
+            Found { wheels, requirement, found, help },
+        );
     }
     if !answers.failures.is_empty() {
         return unchecked(answers.failures.join("; "), true);
     }
     let help = match held {
         Some(_) => {
-            "name the index that has it, `[index] outside` in rocmrpm.toml, or take another version: \
-                    `rocmrpm closure --write --upgrade`"
+            "add an index that has it to `[index] outside` in rocmrpm.toml, or choose another version with \
+             `rocmrpm closure --write --upgrade`"
         }
-        None => "build it as a component, or add an index that has it to `[index] outside` in rocmrpm.toml",
+        None => {
+            "build it as a component, or add an index that has it to `[index] outside` in rocmrpm.toml"
+        }
     };
     let found = with_extra(nothing.join("; "), demand);
-    report.add(severity(demand), id(demand), Found { wheels, requirement, found, help: help.into() });
+    report.add(
+        severity(demand),
+        id(demand),
+        Found { wheels, requirement, found, help: help.into() },
+    );
 }
 
 /// A requirement that only a user's extra activates is a warning, because the index does not
@@ -495,7 +540,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn linux_tags_differ_by_architecture_only_and_those_of_other_systems_are_apart() {
+    fn groups_linux_tags_by_architecture() {
         let linux = kind("cp314-cp314-linux_x86_64");
         assert_eq!(linux, kind("cp314-cp314-manylinux_2_28_x86_64"));
         assert_ne!(linux, kind("cp314-cp314-manylinux_2_28_aarch64"));
@@ -504,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn two_wheels_of_one_version_are_found_if_one_environment_takes_both() {
+    fn finds_duplicates_for_one_environment() {
         let environment = Environment::new("3.14", "x86_64", None).unwrap();
         let listed = |file: &str| Listed {
             file: file.to_owned(),

@@ -74,7 +74,8 @@ impl<'v> Usables<'v> {
             let asked: Vec<ExtraName> = asked.get(*name).unwrap_or(&none).iter().cloned().collect();
             for Usable { wheel, needs } in usables {
                 for need in &needs.requires {
-                    let extra = || needs.extras.iter().find(|e| need.holds(markers, &[(*e).clone()]));
+                    let extra =
+                        || needs.extras.iter().find(|e| need.holds(markers, &[(*e).clone()]));
                     let optional = match need.holds(markers, &asked) {
                         true => None,
                         false => match extra() {
@@ -103,7 +104,12 @@ impl<'v> Usables<'v> {
         let mut open: Vec<&str> = self.wheels.keys().copied().collect();
         while let Some(name) = open.pop() {
             let own: Vec<ExtraName> = asked.get(name).into_iter().flatten().cloned().collect();
-            for need in self.wheels.get(name).into_iter().flatten().flat_map(|usable| &usable.needs.requires)
+            for need in self
+                .wheels
+                .get(name)
+                .into_iter()
+                .flatten()
+                .flat_map(|usable| &usable.needs.requires)
             {
                 let Some((required, _)) = self.wheels.get_key_value(need.name()) else { continue };
                 if need.parsed.extras.is_empty() || !need.holds(environment.markers(), &own) {

@@ -13,7 +13,7 @@ use rocmrpm_base::machine;
 use rocmrpm_base::parallel;
 
 #[derive(Debug, Clone)]
-pub(super) struct Entry {
+pub(super) struct IndexedWheel {
     /// The path on this machine.
     pub source: PathBuf,
     /// The normalized name of the distribution.
@@ -24,7 +24,7 @@ pub(super) struct Entry {
     pub metadata: String,
 }
 
-impl Entry {
+impl IndexedWheel {
     /// Checks a wheel; see [`wheel::read`].
     pub fn read(source: &Path) -> Result<Self, WheelError> {
         let (wheel, newest) = wheel::read_dated(source)?;
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_requirements_are_found() {
+    fn lists_names_of_requirements() {
         let text = "Name: a\nRequires-Dist: Torch_x[b]==1; python_version>'3'\nrequires-dist: c (>1)\n\
                     Requires-Dist: d\n\nRequires-Dist: no\n";
         assert_eq!(requires(text), ["torch-x", "c", "d"]);

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::publish::PublishError;
-use super::view::{CHANNELS, View};
+use super::publish_error::PublishError;
+use super::view::{NoChannel, View};
 use python_packaging::wheel::{self, WheelError};
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::error::{Diagnose, Diagnosis, Error, IoError, Kind};
@@ -18,7 +18,7 @@ pub enum IndexError {
     #[error(transparent)]
     Wheel(#[from] WheelError),
     /// Two different files have the same name.
-    #[error("{} and {} have the same name and differ", first.display(), second.display())]
+    #[error("{} and {} have the same name but different contents", first.display(), second.display())]
     SameName {
         /// One file.
         first: PathBuf,
@@ -26,7 +26,7 @@ pub enum IndexError {
         second: PathBuf,
     },
     /// A published file has the same name and other bytes.
-    #[error("{file} is in {place} already, with the digest {there}; the new one has {new}")]
+    #[error("{file} already exists in {place} with the digest {there}; the new file has {new}")]
     OtherDigest {
         /// The name of the file.
         file: String,
@@ -38,7 +38,7 @@ pub enum IndexError {
         new: Sha256,
     },
     /// Two wheels are ambiguous to installers.
-    #[error("{first} and {second} are of one version, and both serve {tag}")]
+    #[error("{first} and {second} have the same version and both match {tag}")]
     SameTags {
         /// One wheel.
         first: String,
@@ -48,7 +48,9 @@ pub enum IndexError {
         tag: String,
     },
     /// Installers would continue to choose the old wheel.
-    #[error("{new} sorts below {old}, which is in {place}: installers would go on choosing the old one")]
+    #[error(
+        "{new} sorts below {old}, which is in {place}: installers would keep choosing the old one"
+    )]
     Below {
         /// The wheel to add.
         new: String,
@@ -58,7 +60,7 @@ pub enum IndexError {
         place: String,
     },
     /// A page is damaged, or another program wrote it.
-    #[error("the page {path} is not as rocmrpm writes it: {reason}")]
+    #[error("unexpected content in the page {path}: {reason}")]
     Page {
         /// The path of the page.
         path: String,
@@ -66,7 +68,7 @@ pub enum IndexError {
         reason: String,
     },
     /// A page refers to a missing file.
-    #[error("{path} is missing in {place}, though its page names it")]
+    #[error("{path} is missing in {place}, but its page lists it")]
     Gone {
         /// The path of the file.
         path: String,
@@ -74,7 +76,7 @@ pub enum IndexError {
         place: String,
     },
     /// Another writer published at the same time.
-    #[error("{page} in {place} was changed by somebody else meanwhile; no page was written")]
+    #[error("another writer changed {page} in {place}; no page was written")]
     Meanwhile {
         /// The path of the page.
         page: String,
@@ -90,7 +92,7 @@ pub enum IndexError {
         reason: String,
     },
     /// A page differs from the signed one.
-    #[error("{path} in {place} was changed by something that did not sign it")]
+    #[error("{path} in {place} was changed without a signature")]
     Tampered {
         /// The path of the page.
         path: String,
@@ -98,7 +100,9 @@ pub enum IndexError {
         place: String,
     },
     /// The published state is older than one that this machine has seen.
-    #[error("{place} was rolled back: its serial number is {there}, this machine has seen {seen}")]
+    #[error(
+        "{place} was rolled back: its serial number is {there}, but this machine has seen {seen}"
+    )]
     Rollback {
         /// The index or repository.
         place: String,
@@ -108,7 +112,7 @@ pub enum IndexError {
         seen: u64,
     },
     /// The index is signed, but no key is configured to sign the change.
-    #[error("the index in {place} is signed, and no key is configured to sign this change")]
+    #[error("the index in {place} is signed, but no key is configured to sign this change")]
     NoKey {
         /// The index.
         place: String,
@@ -128,13 +132,8 @@ pub enum IndexError {
         published: bool,
     },
     /// The channel does not exist.
-    #[error("there is no channel `{channel}`")]
-    NoChannel {
-        /// The requested channel.
-        channel: String,
-        /// A channel with a similar name.
-        near: Option<String>,
-    },
+    #[error(transparent)]
+    NoChannel(#[from] NoChannel),
     /// The index does not have the requested wheels.
     #[error("there is no {wanted} in {place}")]
     NotThere {
@@ -149,7 +148,7 @@ pub enum IndexError {
     #[error("`{0}` is neither NAME nor NAME==VERSION")]
     Selection(String),
     /// The selection lacks a version.
-    #[error("`{0}` names no version")]
+    #[error("`{0}` has no version")]
     NoVersion(String),
     /// The source and the target of a promotion are the same channel.
     #[error("{0} cannot be promoted to itself")]
@@ -181,7 +180,8 @@ impl From<io::Error> for IndexError {
 
 impl Diagnose for IndexError {
     fn diagnosis(&self) -> Diagnosis {
-        let near = |near: &Option<String>| near.as_ref().map(|near| format!("did you mean `{near}`?"));
+        let near =
+            |near: &Option<String>| near.as_ref().map(|near| format!("did you mean `{near}`?"));
         match self {
             Self::Wheel(error) => error.diagnosis(),
             Self::Io(error) => error.diagnosis(),
@@ -192,36 +192,30 @@ impl Diagnose for IndexError {
             Self::Manifest { .. } | Self::Tampered { .. } => {
                 Kind::Environment.with_help("restore the index from a backup, or publish to a new place")
             }
-            Self::Rollback { .. } => Kind::Environment.with_help(
-                "find out who put the older state there; if it was you, accept it with `--allow-rollback`",
-            ),
-            Self::Page { .. } => Kind::Environment
-                .with_help("restore the page from a backup; rocmrpm changes none that it cannot read whole"),
+            Self::Rollback { .. } => Kind::Environment
+                .with_help("find out who restored the older state; if it was you, pass `--allow-rollback`"),
+            Self::Page { .. } => Kind::Environment.with_help("restore the page from a backup"),
             Self::Meanwhile { .. } => Kind::Environment.with_help("run the same command again to resume"),
             Self::Gone { .. } => {
                 Kind::Environment.with_help("restore the file from a backup, or yank the wheel")
             }
             Self::NoKey { .. } => Kind::Config
                 .with_help("run the command in the workspace whose rocmrpm.toml has the key in `[signing]`"),
-            Self::NoChannel { near: None, .. } => {
-                Kind::Usage.with_help(format!("there is: {}", CHANNELS.join(", ")))
-            }
-            Self::NoChannel { near: name, .. } | Self::NotThere { near: name, .. } => {
-                Diagnosis::from(Kind::Usage).with_help_lines(near(name))
-            }
+            Self::NoChannel(error) => error.diagnosis(),
+            Self::NotThere { near: name, .. } => Diagnosis::from(Kind::Usage).with_help_lines(near(name)),
             Self::Selection(_) => {
-                Kind::Usage.with_help("such as `torch` or `torch==2.11.0+rocm7.14.gfx1151`")
+                Kind::Usage.with_help("write e.g. `torch` or `torch==2.11.0+rocm7.14.gfx1151`")
             }
             Self::NoVersion(name) => Kind::Usage
-                .with_help(format!("all of it, with the label: `{name}==2.11.0+rocm7.14.gfx1151.3`")),
-            Self::SameChannel(_) => Kind::Usage.with_help("`--from` and `--to` name two channels"),
+                .with_help(format!("add the version and label, e.g. `{name}==2.11.0+rocm7.14.gfx1151.3`")),
+            Self::SameChannel(_) => Kind::Usage.with_help("pass different channels to `--from` and `--to`"),
             Self::Empty { .. } => Kind::Usage.with_help(
-                "is the destination right? `rocmrpm publish index` puts the workspace's wheels there",
+                "check the destination, or upload the workspace's wheels with `rocmrpm publish index`",
             ),
             Self::SameName { .. } => Kind::Usage
                 .with_help("give different builds of one version different local labels, or leave one out"),
             Self::OtherDigest { .. } => Kind::Usage.with_help(
-                "what is published never changes: raise the component's Release, build it, and publish that",
+                "published files never change: raise the component's Release, then build and publish again",
             ),
             Self::SameTags { .. } => {
                 Kind::Usage.with_help("leave one of them out, or give it another version")
@@ -234,17 +228,16 @@ impl Diagnose for IndexError {
                     "raise the component's Release, or yank the old wheel first with `rocmrpm publish yank`"
                 }
                 false => {
-                    "their labels differ before the Release, which therefore does not count (another ROCm, \
-                     other GPU targets, or something that is not committed): yank the old wheel first \
-                     with `rocmrpm publish yank`, or publish to another index"
+                    "their labels differ before the Release (another ROCm, other GPU targets, or \
+                     uncommitted changes): yank the old wheel first with `rocmrpm publish yank`, or \
+                     publish to another index"
                 }
             }),
             Self::Mixed { published: true, .. } => Kind::Usage.with_help(
-                "a build's index removes what it does not name; publish to a folder outside of `build`",
+                "publish to a folder outside `build`; each build removes other files from its index",
             ),
-            Self::Mixed { published: false, .. } => Kind::Usage.with_help(
-                "each build removes from its index what it does not name; publish to another folder",
-            ),
+            Self::Mixed { published: false, .. } => Kind::Usage
+                .with_help("publish to another folder; each build removes other files from its index"),
         }
     }
 }

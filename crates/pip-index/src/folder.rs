@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -9,9 +10,9 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::IndexError;
 use super::entry::each;
-use super::place::{Package, Page, Place, Stored};
+use super::place::{IndexStorage, Package, Page, Stored};
 use rocmrpm_base::digest::Sha256;
-use rocmrpm_base::{files, parallel};
+use rocmrpm_base::files;
 
 /// A folder with an index.
 #[derive(Debug)]
@@ -42,24 +43,25 @@ impl Folder {
     }
 }
 
-impl Place for Folder {
+impl IndexStorage for Folder {
     fn name(&self) -> String {
         self.root.display().to_string()
     }
 
     fn read(&self, paths: &[String]) -> Result<Vec<Option<Vec<u8>>>, IndexError> {
-        each(paths, |path| Ok(there(fs::read(self.root.join(path)))?))
+        each(paths, |path| Ok(if_exists(fs::read(self.root.join(path)))?))
     }
 
     fn stored(&self, paths: &[String]) -> Result<Vec<Option<Stored>>, IndexError> {
-        let stored = |path: &String| there(Sha256::of_file(&self.root.join(path)));
+        let stored = |path: &String| if_exists(Sha256::of_file(&self.root.join(path)));
         each(paths, |path| Ok(stored(path)?.map(|(sha256, size)| Stored { size, sha256 })))
     }
 
     /// Copies each package into place and verifies the copy. A hard link would let a published file
     /// change together with its source.
     fn put_packages(&self, packages: &[Package]) -> Result<(), IndexError> {
-        let copies: Vec<_> = packages.iter().map(|package| (self.copy_of(package), package)).collect();
+        let copies: Vec<_> =
+            packages.iter().map(|package| (self.copy_of(package), package)).collect();
         let staged = each(&copies, |(copy, package)| Ok(copy_file(&package.file, copy)?))
             .and_then(|_| sync(copies.iter().map(|(copy, _)| copy.as_path())))
             .and_then(|()| each(&copies, |(copy, package)| self.keep_package(copy, package)));
@@ -71,13 +73,14 @@ impl Place for Folder {
     }
 
     fn put_pages(&self, pages: &[Page]) -> Result<(), IndexError> {
-        let pages: Vec<_> = pages.iter().map(|page| (self.root.join(&page.path), &page.bytes[..])).collect();
+        let pages: Vec<_> =
+            pages.iter().map(|page| (self.root.join(&page.path), &page.bytes[..])).collect();
         replace_all(&pages, true)?;
         sync_folders(pages.iter().map(|(path, _)| path.as_path()))
     }
 
     fn remove(&self, paths: &[String]) -> Result<(), IndexError> {
-        let remove = |path: &String| Ok(there(fs::remove_file(self.root.join(path)))?);
+        let remove = |path: &String| Ok(if_exists(fs::remove_file(self.root.join(path)))?);
         paths.iter().try_for_each(|path| remove(path).map(drop))
     }
 }
@@ -95,34 +98,49 @@ impl Folder {
         let (target, new) = (self.root.join(&package.path), package.stored.sha256);
         let (sha256, _) = Sha256::of_file(copy)?;
         if sha256 != new {
-            return Err(changed(&package.path, "the copy that was made of it", sha256, new));
+            return Err(changed(&package.path, "the temporary copy", sha256, new));
         }
         match keep(copy, &target) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 fs::remove_file(copy)?;
                 let (there, _) = Sha256::of_file(&target)?;
-                if there == new { Ok(()) } else { Err(changed(&package.path, &self.name(), there, new)) }
+                if there == new {
+                    Ok(())
+                } else {
+                    Err(changed(&package.path, &self.name(), there, new))
+                }
             }
             other => Ok(other?),
         }
     }
 }
 
-/// The number of files to sync in parallel. A sync waits for the disk, not for a core, and a
-/// journal commits once for all files that wait for it: syncing one after the other takes four
-/// times as long.
-const SYNCS: usize = 32;
+/// The number of files that are synced one by one. Beyond it, one `syncfs` per file system is faster,
+/// although it also writes what other programs left unwritten: each `fsync` waits for the disk.
+const MAX_FSYNCS: usize = 16;
 
 /// Makes the contents of files survive a power failure.
 fn sync<'a>(files: impl Iterator<Item = &'a Path>) -> Result<(), IndexError> {
-    let files: Vec<&Path> = files.collect();
-    parallel::try_map(&files, SYNCS, |file| Ok(fs::File::open(*file)?.sync_all()?)).map(drop)
+    sync_each(&files.collect())
 }
 
 /// Makes the names of files survive a power failure.
 fn sync_folders<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<(), IndexError> {
-    let folders: Vec<&Path> = paths.filter_map(Path::parent).collect::<BTreeSet<_>>().into_iter().collect();
-    parallel::try_map(&folders, SYNCS, |folder| Ok(files::sync_folder(folder)?)).map(drop)
+    sync_each(&paths.filter_map(Path::parent).collect())
+}
+
+/// Syncs files and folders.
+fn sync_each(paths: &BTreeSet<&Path>) -> Result<(), IndexError> {
+    if paths.len() <= MAX_FSYNCS {
+        return paths.iter().try_for_each(|path| Ok(fs::File::open(*path)?.sync_all()?));
+    }
+    let mut devices = BTreeSet::new();
+    for path in paths {
+        if devices.insert(fs::metadata(*path)?.dev()) {
+            rustix::fs::syncfs(fs::File::open(*path)?).map_err(io::Error::from)?;
+        }
+    }
+    Ok(())
 }
 
 /// The prefix of temporary file names.
@@ -200,10 +218,12 @@ fn keep(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Maps a missing file to `None`.
-pub(super) fn there<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+pub(super) fn if_exists<T>(read: io::Result<T>) -> io::Result<Option<T>> {
     match read {
         Ok(read) => Ok(Some(read)),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
             Ok(None)
         }
         Err(error) => Err(error),

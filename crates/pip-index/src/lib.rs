@@ -18,6 +18,7 @@ pub mod outside;
 pub mod page;
 pub mod place;
 pub mod publish;
+mod publish_error;
 mod rules;
 pub mod seen;
 pub mod serve;

@@ -69,17 +69,13 @@ pub enum ListingError {
 impl Diagnose for ListingError {
     fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Missing { channels, .. } if !channels.is_empty() => Kind::Usage.with_help(format!(
-                "it has the channels {}: choose one with `--channel`",
-                channels.join(", ")
-            )),
-            Self::Missing { .. } => {
-                Kind::Usage.with_help("`rocmrpm index` writes the index of the workspace's wheels")
-            }
+            Self::Missing { channels, .. } if !channels.is_empty() => Kind::Usage
+                .with_help(format!("choose a channel with `--channel`: {}", channels.join(", "))),
+            Self::Missing { .. } => Kind::Usage
+                .with_help("run `rocmrpm index` to write the index of the workspace's wheels"),
             // A page in a folder does not come from the network.
-            Self::Page(SourceError::IndexPage { .. }) => {
-                Kind::Config.with_help("`rocmrpm index` writes the pages of the workspace's index again")
-            }
+            Self::Page(SourceError::IndexPage { .. }) => Kind::Config
+                .with_help("run `rocmrpm index` to write the pages of the workspace's index again"),
             Self::Page(error) => error.diagnosis(),
             Self::Index(error) => error.diagnosis(),
             Self::Io(error) => error.diagnosis(),
@@ -91,13 +87,14 @@ impl Listing {
     /// Reads the view of a channel, or of the local index if `channel` is `None`.
     pub fn read(root: &Path, channel: Option<&str>) -> Result<Self, ListingError> {
         let root = std::path::absolute(root).map_err(IoError::doing("find the index"))?;
-        let view = View::of(channel)?.simple();
+        let view = View::of(channel).map_err(IndexError::from)?.simple();
         let simple = root.join(&view);
         if !simple.is_dir() {
             let channels = channels(&root);
             return Err(ListingError::Missing { root, view, channels });
         }
-        let mut read = Self { root, simple, wheels: BTreeMap::new(), misfits: Vec::new(), torn: Vec::new() };
+        let mut read =
+            Self { root, simple, wheels: BTreeMap::new(), misfits: Vec::new(), torn: Vec::new() };
         for name in folders(&read.simple).map_err(IoError::doing("read the index"))? {
             let folder = read.simple.join(&name);
             let json = sources::files_of_page(&folder.join("index.json"))?;
@@ -130,7 +127,12 @@ impl Listing {
             Err(wrong) => return self.misfits.push((page.to_owned(), file, wrong)),
         };
         let path = sources::path_of_url(&said.url).filter(|path| path.starts_with(&self.root));
-        self.wheels.entry(name.distribution.clone()).or_default().push(Listed { file, name, path, said });
+        self.wheels.entry(name.distribution.clone()).or_default().push(Listed {
+            file,
+            name,
+            path,
+            said,
+        });
     }
 }
 
@@ -138,17 +140,21 @@ impl Listed {
     /// Reads the wheel's METADATA from the file beside it (PEP 658). The error describes what is
     /// wrong.
     pub fn metadata(&self) -> Result<String, String> {
-        let path = self.path.as_ref().ok_or("its page names a place outside of the index")?;
+        let path = self.path.as_ref().ok_or("its page links to a file outside the index")?;
         let mut name = path.clone().into_os_string();
         name.push(".metadata");
-        let bytes =
-            std::fs::read(&name).map_err(|error| format!("{}: {error}", Path::new(&name).display()))?;
+        let bytes = std::fs::read(&name)
+            .map_err(|error| format!("{}: {error}", Path::new(&name).display()))?;
         if let Some(said) = self.said.metadata
             && said != Sha256::of_bytes(&bytes)
         {
-            return Err(format!("{}: its digest is not the one on the page", Path::new(&name).display()));
+            return Err(format!(
+                "{}: its digest differs from the one on the page",
+                Path::new(&name).display()
+            ));
         }
-        String::from_utf8(bytes).map_err(|_| format!("{}: it is not UTF-8", Path::new(&name).display()))
+        String::from_utf8(bytes)
+            .map_err(|_| format!("{}: it is not UTF-8", Path::new(&name).display()))
     }
 }
 
@@ -164,7 +170,8 @@ fn folders(folder: &Path) -> std::io::Result<Vec<String>> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         if entry.path().is_dir() {
-            names.extend(entry.file_name().into_string().ok().filter(|name| !name.starts_with('.')));
+            names
+                .extend(entry.file_name().into_string().ok().filter(|name| !name.starts_with('.')));
         }
     }
     names.sort();

@@ -10,8 +10,8 @@ use fs_err as fs;
 
 use super::IndexError;
 use super::change::tracked;
-use super::entry::{Entry, each, file_name, requires};
-use super::folder::{Folder, replace, replace_all, there};
+use super::entry::{IndexedWheel, each, file_name, requires};
+use super::folder::{Folder, if_exists, replace, replace_all};
 use super::order::required_first;
 use super::page::{File, Project, Root};
 use super::rules;
@@ -44,7 +44,7 @@ struct Old {
 
 /// A wheel for the index.
 struct Taken {
-    entry: Entry,
+    entry: IndexedWheel,
     /// What exists at the package's path; `None` if both that and the page are up to date.
     there: Option<There>,
 }
@@ -110,7 +110,8 @@ pub fn write_tracking(
     let fresh: Vec<_> = taken.iter().filter_map(|taken| Some((taken, taken.there?))).collect();
     changed |= fresh.iter().any(|(_, there)| *there != There::Same);
     each(&fresh, |(taken, there)| Ok(put(taken, *there, index_dir)?))?;
-    let read: BTreeSet<&String> = fresh.iter().map(|(taken, _)| &taken.entry.distribution).collect();
+    let read: BTreeSet<&String> =
+        fresh.iter().map(|(taken, _)| &taken.entry.distribution).collect();
     let mut pages = each(&required_first(&required), |name| {
         let project = &projects[name];
         let was = old.get(name).map(|page| page.json.as_slice());
@@ -118,15 +119,23 @@ pub fn write_tracking(
         compare(index_dir, &View::Local.page(name), html, json, was, read.contains(name))
     })?;
     let root = Root(projects.keys().cloned().collect());
-    let was = there(fs::read(index_dir.join(View::Local.root() + ".json")))?;
-    pages.push(compare(index_dir, &View::Local.root(), root.html(), root.json(), was.as_deref(), false)?);
+    let was = if_exists(fs::read(index_dir.join(View::Local.root() + ".json")))?;
+    pages.push(compare(
+        index_dir,
+        &View::Local.root(),
+        root.html(),
+        root.json(),
+        was.as_deref(),
+        false,
+    )?);
     changed |= pages.iter().flatten().any(|page| page.changed);
     let pages: Vec<_> =
         pages.iter().flatten().map(|page| (page.path.clone(), page.text.as_bytes())).collect();
     replace_all(&pages, false)?;
     changed |= clean(index_dir, &projects)?;
 
-    let distributions = projects.into_iter().map(|(name, project)| (name, project.files.len())).collect();
+    let distributions =
+        projects.into_iter().map(|(name, project)| (name, project.files.len())).collect();
     Ok(Written { simple: index_dir.join(View::Local.simple()), distributions, changed })
 }
 
@@ -140,8 +149,10 @@ fn old_pages(wheels: &[PathBuf], index_dir: &Path) -> Result<HashMap<String, Old
         let path = index_dir.join(View::Local.page(name) + ".json");
         let bytes = fs::read(&path).ok()?;
         let meta = fs::metadata(&path).ok()?;
-        let project = Project::from_json(&bytes, &path.to_string_lossy(), View::Local, name).ok()?;
-        let by_name = project.files.iter().enumerate().map(|(at, file)| (file.name.clone(), at)).collect();
+        let project =
+            Project::from_json(&bytes, &path.to_string_lossy(), View::Local, name).ok()?;
+        let by_name =
+            project.files.iter().enumerate().map(|(at, file)| (file.name.clone(), at)).collect();
         Some(Old { project, by_name, written: (meta.mtime(), meta.mtime_nsec()), json: bytes })
     };
     let pages = each(&names, |name| Ok(read(name)))?;
@@ -151,18 +162,22 @@ fn old_pages(wheels: &[PathBuf], index_dir: &Path) -> Result<HashMap<String, Old
 /// Checks a wheel, unless it is in the index and has not changed since.
 fn take(source: &Path, old: &HashMap<String, Old>, index_dir: &Path) -> Result<Taken, IndexError> {
     let name = file_name(source);
-    let fresh = |there| Ok(Taken { entry: Entry::read(source)?, there: Some(there) });
+    let fresh = |there| Ok(Taken { entry: IndexedWheel::read(source)?, there: Some(there) });
     // Reading the wheel reports an invalid name.
     let Ok(parsed) = FileName::parse(&name) else { return fresh(There::Nothing) };
     let target = index_dir.join(package_path(&parsed.distribution, &name));
-    let Some(there) = there(fs::symlink_metadata(&target))? else { return fresh(There::Nothing) };
+    let Some(there) = if_exists(fs::symlink_metadata(&target))? else {
+        return fresh(There::Nothing);
+    };
     let now = fs::metadata(source)?;
     let modified = (now.mtime(), now.mtime_nsec());
     let linked = (now.dev(), now.ino()) == (there.dev(), there.ino());
     let same = linked
-        || there.is_file() && (now.len(), modified) == (there.len(), (there.mtime(), there.mtime_nsec()));
+        || there.is_file()
+            && (now.len(), modified) == (there.len(), (there.mtime(), there.mtime_nsec()));
     let page = old.get(&parsed.distribution);
-    let known = page.and_then(|page| page.by_name.get(&name).map(|at| (page, &page.project.files[*at])));
+    let known =
+        page.and_then(|page| page.by_name.get(&name).map(|at| (page, &page.project.files[*at])));
     if let Some((page, file)) = known
         && same
         && file.size == now.len()
@@ -174,10 +189,11 @@ fn take(source: &Path, old: &HashMap<String, Old>, index_dir: &Path) -> Result<T
         && (metadata.mtime(), metadata.mtime_nsec()) <= page.written
     {
         let (source, distribution) = (source.to_owned(), parsed.distribution);
-        let entry = Entry { source, distribution, file: file.clone(), metadata: String::new() };
+        let entry =
+            IndexedWheel { source, distribution, file: file.clone(), metadata: String::new() };
         return Ok(Taken { entry, there: None });
     }
-    let entry = Entry::read(source)?;
+    let entry = IndexedWheel::read(source)?;
     let there = match there.is_file() && there.len() == entry.file.size {
         _ if linked => There::Same,
         true if Sha256::of_file(&target)?.0 == entry.file.sha256 => {
@@ -216,18 +232,26 @@ fn unique(all: Vec<Taken>) -> Result<Vec<Taken>, IndexError> {
 
 /// Removes packages that are about to be replaced from their pages, because the digest there would
 /// be wrong for a moment. Returns whether there were any.
-fn vacate(taken: &[Taken], old: &mut HashMap<String, Old>, index_dir: &Path) -> Result<bool, IndexError> {
+fn vacate(
+    taken: &[Taken],
+    old: &mut HashMap<String, Old>,
+    index_dir: &Path,
+) -> Result<bool, IndexError> {
     let mut pages: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for Taken { entry, .. } in taken.iter().filter(|taken| taken.there == Some(There::Other)) {
         pages.entry(&entry.distribution).or_default().insert(&entry.file.name);
     }
     for (name, replaced) in &pages {
-        let mut project = old.get(*name).map_or_else(|| Project::new(name), |page| page.project.clone());
+        let mut project =
+            old.get(*name).map_or_else(|| Project::new(name), |page| page.project.clone());
         project.files.retain(|file: &File| !replaced.contains(file.name.as_str()));
         let path = index_dir.join(View::Local.page(name));
         let (html, json) = (project.html(View::Local), project.json(View::Local));
         replace_all(
-            &[(path.with_extension("html"), html.as_bytes()), (path.with_extension("json"), json.as_bytes())],
+            &[
+                (path.with_extension("html"), html.as_bytes()),
+                (path.with_extension("json"), json.as_bytes()),
+            ],
             false,
         )?;
         // The page has changed since it was read.
@@ -238,7 +262,7 @@ fn vacate(taken: &[Taken], old: &mut HashMap<String, Old>, index_dir: &Path) -> 
 
 /// Puts a package and its metadata in place.
 fn put(taken: &Taken, there: There, index_dir: &Path) -> io::Result<()> {
-    let Entry { source, distribution, file, metadata } = &taken.entry;
+    let IndexedWheel { source, distribution, file, metadata } = &taken.entry;
     let target = index_dir.join(package_path(distribution, &file.name));
     if there != There::Same {
         files::link_or_copy(source, &target)?;
@@ -280,7 +304,7 @@ fn compare(
 
 /// Returns whether a file has exactly these bytes.
 fn has(path: &Path, bytes: &[u8]) -> io::Result<bool> {
-    let Some(mut file) = there(fs::File::open(path))? else { return Ok(false) };
+    let Some(mut file) = if_exists(fs::File::open(path))? else { return Ok(false) };
     if file.metadata()?.len() != bytes.len() as u64 {
         return Ok(false);
     }
@@ -298,7 +322,8 @@ fn clean(index_dir: &Path, projects: &BTreeMap<String, Project>) -> Result<bool,
     let all: Vec<&Project> = projects.values().collect();
     let any = |removed: Vec<bool>| removed.contains(&true);
     let mut removed = remove_others(&simple, &names().chain(page).collect())?;
-    removed |= any(each(&all, |project| Ok(remove_others(&simple.join(&project.name), &page.into())?))?);
+    removed |=
+        any(each(&all, |project| Ok(remove_others(&simple.join(&project.name), &page.into())?))?);
     removed |= remove_others(&packages, &names().collect())?;
     removed |= any(each(&all, |project| {
         let files = project.files.iter().map(|file| file.name.as_str());

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::IndexError;
 use super::page::{Project, Root};
-use super::place::{Page, Place};
+use super::place::{IndexStorage, Page};
 use super::seen::Seen;
 use super::view::{CHANNELS, View, package_path};
 use rocmrpm_base::digest::Sha256;
@@ -59,10 +59,18 @@ impl Document for Manifest {
 
 impl Manifest {
     pub(super) fn new(serial: u64, now: Timestamp, files: BTreeMap<String, Sha256>) -> Self {
-        let text = |time: Timestamp| Timestamp::from_second(time.as_second()).unwrap_or(time).to_string();
+        let text =
+            |time: Timestamp| Timestamp::from_second(time.as_second()).unwrap_or(time).to_string();
         let expires = now.checked_add(LIFETIME).unwrap_or(now);
         let schema = SCHEMA.to_owned();
-        Self { schema, serial, date: text(now), expires: text(expires), files, pending: BTreeMap::new() }
+        Self {
+            schema,
+            serial,
+            date: text(now),
+            expires: text(expires),
+            files,
+            pending: BTreeMap::new(),
+        }
     }
 
     /// Parses a manifest and verifies its signature by this public key. `place` is for errors.
@@ -71,12 +79,14 @@ impl Manifest {
             let path = format!("{}/{PATH}", place.trim_end_matches('/'));
             IndexError::Manifest { path, reason }
         };
-        let envelope: Envelope = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
+        let envelope: Envelope =
+            serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
         let (text, signature) = (envelope.manifest.as_bytes(), envelope.signature.as_bytes());
         if !is_signed_by(public, text, signature)? {
-            return Err(damaged("it has no valid signature of the key".into()));
+            return Err(damaged("it has no valid signature by the configured key".into()));
         }
-        let manifest: Self = serde_json::from_slice(text).map_err(|error| damaged(error.to_string()))?;
+        let manifest: Self =
+            serde_json::from_slice(text).map_err(|error| damaged(error.to_string()))?;
         match manifest.schema == SCHEMA {
             true => Ok(manifest),
             false => Err(damaged(format!("its schema is not {SCHEMA}"))),
@@ -112,7 +122,7 @@ impl Manifest {
 pub type AllPages = BTreeMap<String, Vec<u8>>;
 
 /// Reads all pages of a published index.
-pub fn read_pages(place: &dyn Place) -> Result<AllPages, IndexError> {
+pub fn read_pages(place: &dyn IndexStorage) -> Result<AllPages, IndexError> {
     let forms = |path: String| ["json", "html"].map(|form| format!("{path}.{form}"));
     let mut pages = AllPages::new();
     let read = |paths: Vec<String>| -> Result<Vec<(String, Vec<u8>)>, IndexError> {
@@ -125,7 +135,9 @@ pub fn read_pages(place: &dyn Place) -> Result<AllPages, IndexError> {
     for view in views() {
         let root = format!("{}.json", view.root());
         if let Some(bytes) = pages.get(&root) {
-            paths.extend(Root::from_json(bytes, &root)?.0.iter().flat_map(|name| forms(view.page(name))));
+            paths.extend(
+                Root::from_json(bytes, &root)?.0.iter().flat_map(|name| forms(view.page(name))),
+            );
         }
     }
     pages.extend(read(paths)?);
@@ -140,7 +152,8 @@ fn digests(pages: &AllPages) -> Result<BTreeMap<String, Sha256>, IndexError> {
     }
     for view in CHANNELS.into_iter().map(View::Channel) {
         let root = format!("{}.json", view.root());
-        let names = pages.get(&root).map_or(Ok(Root::default()), |bytes| Root::from_json(bytes, &root))?;
+        let names =
+            pages.get(&root).map_or(Ok(Root::default()), |bytes| Root::from_json(bytes, &root))?;
         for name in &names.0 {
             let path = format!("{}.json", view.page(name));
             let Some(bytes) = pages.get(&path) else { continue };
@@ -180,13 +193,16 @@ pub struct Signed {
 /// Fails if the published state is older than one that this machine has seen, or was changed
 /// without a signature, because the new signature would cover that change too.
 pub(super) fn plan(
-    place: &dyn Place,
+    place: &dyn IndexStorage,
     changed: &[Page],
     signing: &Signing<'_>,
 ) -> Result<Option<Signed>, IndexError> {
     let bytes = place.read(&[PATH.to_owned()])?.pop().flatten();
     let public = signing.signer.public();
-    let old = bytes.as_deref().map(|bytes| Manifest::verified(bytes, public, &place.name())).transpose()?;
+    let old = bytes
+        .as_deref()
+        .map(|bytes| Manifest::verified(bytes, public, &place.name()))
+        .transpose()?;
     signing.seen.check(old.as_ref().map_or(0, |old| old.serial))?;
     let mut pages = read_pages(place)?;
     if let Some(old) = &old {
@@ -201,7 +217,8 @@ pub(super) fn plan(
     }
     let serial = old.map_or(0, |old| old.serial);
     let mut before = Manifest::new(serial + 1, signing.now, current);
-    before.pending = changed.iter().map(|page| (page.path.clone(), Sha256::of_bytes(&page.bytes))).collect();
+    before.pending =
+        changed.iter().map(|page| (page.path.clone(), Sha256::of_bytes(&page.bytes))).collect();
     let after = Manifest::new(serial + 2, signing.now, files);
     let page = |manifest: &Manifest| {
         let bytes = manifest.signed(signing.signer)?;
@@ -215,7 +232,9 @@ pub(super) fn plan(
 pub fn check_pages(manifest: &Manifest, pages: &AllPages, place: &str) -> Result<(), IndexError> {
     match differences(manifest, pages).first() {
         None => Ok(()),
-        Some((path, _)) => Err(IndexError::Tampered { path: path.clone(), place: place.to_owned() }),
+        Some((path, _)) => {
+            Err(IndexError::Tampered { path: path.clone(), place: place.to_owned() })
+        }
     }
 }
 
@@ -225,7 +244,10 @@ pub fn differences(manifest: &Manifest, pages: &AllPages) -> Vec<(String, &'stat
     for (path, bytes) in pages {
         if !manifest.allows(path, Sha256::of_bytes(bytes)) {
             let listed = manifest.files.contains_key(path) || manifest.pending.contains_key(path);
-            wrong.push((path.clone(), if listed { "has another digest" } else { "is not in the manifest" }));
+            wrong.push((
+                path.clone(),
+                if listed { "has another digest" } else { "is not in the manifest" },
+            ));
         }
     }
     let page = |path: &&String| path.ends_with("/index.json") || path.ends_with("/index.html");
@@ -243,14 +265,18 @@ mod tests {
     }
 
     fn manifest(list: &[(&str, &str)]) -> Manifest {
-        let files = list.iter().map(|(path, text)| ((*path).to_owned(), Sha256::of_bytes(text))).collect();
+        let files =
+            list.iter().map(|(path, text)| ((*path).to_owned(), Sha256::of_bytes(text))).collect();
         Manifest::new(1, Timestamp::UNIX_EPOCH, files)
     }
 
     #[test]
-    fn names_pages_that_differ_are_missing_or_were_added() {
+    fn lists_changed_missing_and_added_pages() {
         let signed = manifest(&[("a/index.json", "1"), ("b/index.json", "2"), ("packages/x", "3")]);
-        assert_eq!(differences(&signed, &pages(&[("a/index.json", "1"), ("b/index.json", "2")])), []);
+        assert_eq!(
+            differences(&signed, &pages(&[("a/index.json", "1"), ("b/index.json", "2")])),
+            []
+        );
         let found = differences(&signed, &pages(&[("a/index.json", "x"), ("c/index.json", "2")]));
         let expected = [
             ("a/index.json", "has another digest"),
@@ -261,18 +287,21 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_publishing_has_old_and_new_pages() {
+    fn accepts_old_and_new_pages_while_pending() {
         let mut signed = manifest(&[("a/index.json", "1"), ("b/index.json", "1")]);
         signed.pending = manifest(&[("b/index.json", "2")]).files;
         for now in ["1", "2"] {
-            assert_eq!(differences(&signed, &pages(&[("a/index.json", "1"), ("b/index.json", now)])), []);
+            assert_eq!(
+                differences(&signed, &pages(&[("a/index.json", "1"), ("b/index.json", now)])),
+                []
+            );
         }
         let other = differences(&signed, &pages(&[("a/index.json", "2"), ("b/index.json", "1")]));
         assert_eq!(other, [("a/index.json".to_owned(), "has another digest")]);
     }
 
     #[test]
-    fn a_manifest_expires_after_90_days() {
+    fn manifest_expires_after_90_days() {
         let signed = manifest(&[]);
         let day = |days: i64| Timestamp::from_second(days * 86_400).unwrap();
         assert!(signed.rest(day(89)).unwrap().is_positive());

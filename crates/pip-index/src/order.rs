@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// arbitrary. Ignores requirements that are not keys of `requires`.
 pub(super) fn required_first(requires: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     let mut order = Vec::with_capacity(requires.len());
-    let mut begun: BTreeSet<&str> = BTreeSet::new();
+    let mut visited: BTreeSet<&str> = BTreeSet::new();
     for name in requires.keys() {
         let mut stack = vec![(name.as_str(), false)];
         while let Some((name, ready)) = stack.pop() {
             if ready {
                 order.push(name.to_owned());
-            } else if begun.insert(name) {
+            } else if visited.insert(name) {
                 stack.push((name, true));
                 let inside = requires[name].iter().filter(|other| requires.contains_key(*other));
                 stack.extend(inside.map(|other| (other.as_str(), false)));
@@ -28,8 +28,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_required_comes_first() {
-        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    fn sorts_required_first() {
+        let set =
+            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
         let requires = BTreeMap::from([
             ("a".into(), set(&["z", "outside"])),
             ("m".into(), set(&["a", "m"])),

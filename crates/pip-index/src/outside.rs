@@ -12,7 +12,7 @@ use rocmrpm_base::parallel;
 use rocmrpm_fetch::{self as sources, Cache, ProjectFile, SourceError};
 
 /// The number of parallel requests.
-const SIDE_BY_SIDE: usize = 8;
+const PARALLEL_REQUESTS: usize = 8;
 
 /// A package index as configured in a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +72,8 @@ impl Offer {
         let (version, tags) = match file.sdist_version(project) {
             Some(version) => (version, None),
             None => {
-                let name = FileName::parse(&file.name).ok().filter(|name| name.distribution == project)?;
+                let name =
+                    FileName::parse(&file.name).ok().filter(|name| name.distribution == project)?;
                 (name.version, Some(name.tags))
             }
         };
@@ -112,16 +113,18 @@ pub(super) fn satisfy(
         specifiers.iter().any(|s| matches!(s.operator(), Operator::Equal | Operator::ExactEqual))
     });
     let exact = exact || held.is_some();
-    let wanted = |o: &&Offer| held.map_or_else(|| need.takes(&o.version), |held| o.version == *held);
-    let versions: Vec<&Offer> = offers.iter().filter(|o| wanted(o) && (exact || !o.yanked)).collect();
+    let wanted =
+        |o: &&Offer| held.map_or_else(|| need.takes(&o.version), |held| o.version == *held);
+    let versions: Vec<&Offer> =
+        offers.iter().filter(|o| wanted(o) && (exact || !o.yanked)).collect();
     if let Some(held) = held.filter(|_| versions.is_empty()) {
-        return Match::Nothing(format!("has no {held}, which the closure's lock holds"));
+        return Match::Nothing(format!("has no {held}, which the closure's lock file pins"));
     }
     if versions.is_empty() {
         let newest = offers.iter().filter(|o| !o.yanked).map(|o| &o.version).max();
         return Match::Nothing(match newest {
             Some(newest) => format!("has no such version; its newest is {newest}"),
-            None => "has yanked files only".into(),
+            None => "has only yanked files".into(),
         });
     }
     let suitable: Vec<&&Offer> = versions.iter().filter(|offer| offer.suits(environment)).collect();
@@ -131,9 +134,9 @@ pub(super) fn satisfy(
     match (suitable.iter().map(|o| &o.version).max(), versions.iter().map(|o| &o.version).max()) {
         (Some(version), _) => Match::Sdist(version.clone()),
         (None, Some(version)) => Match::Nothing(format!(
-            "has such versions, up to {version}, but for other Pythons or platforms only"
+            "has matching versions, up to {version}, but only for other Pythons or platforms"
         )),
-        (None, None) => Match::Nothing("has nothing that fits".into()),
+        (None, None) => Match::Nothing("has no matching file".into()),
     }
 }
 
@@ -146,7 +149,7 @@ pub(super) fn ask(
     let cache = Cache::from_env()?;
     let tasks: Vec<(&str, &Outside)> =
         names.iter().flat_map(|name| indexes.iter().map(move |index| (*name, index))).collect();
-    let found = parallel::map(&tasks, SIDE_BY_SIDE, |(name, index)| {
+    let found = parallel::map(&tasks, PARALLEL_REQUESTS, |(name, index)| {
         sources::project_files(&cache, &index.url, name)
     })?;
     let mut answers: BTreeMap<String, Answers> = BTreeMap::new();
@@ -186,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_pythons_tags_and_yanks_count() {
+    fn matches_versions_pythons_tags_and_yanks() {
         let here = Environment::new("3.14", "x86_64", Some((2, 42))).unwrap();
         let files = [
             file("numpy-1.0-py3-none-any.whl", None, false),
@@ -198,17 +201,19 @@ mod tests {
         ];
         let offers: Vec<Offer> = files.iter().filter_map(|f| Offer::of(f, "numpy")).collect();
         assert_eq!(offers.len(), 5);
-        let says = |text: &str| {
+        let matched = |text: &str| {
             let needs = Needs::read(&format!("Requires-Dist: numpy{text}\n"));
             satisfy(&needs.requires[0], &offers, None, &here)
         };
-        assert_eq!(says(""), Match::Wheel);
-        assert_eq!(says("==5.0"), Match::Wheel);
-        assert_eq!(says(">=4"), Match::Sdist(Version::from_str("4.0").unwrap()));
-        for (text, expected) in
-            [("==2.0", "other Pythons or platforms"), ("==3.0", "up to 3.0"), (">=6", "newest is 4.0")]
-        {
-            let Match::Nothing(what) = says(text) else { panic!("{text}") };
+        assert_eq!(matched(""), Match::Wheel);
+        assert_eq!(matched("==5.0"), Match::Wheel);
+        assert_eq!(matched(">=4"), Match::Sdist(Version::from_str("4.0").unwrap()));
+        for (text, expected) in [
+            ("==2.0", "other Pythons or platforms"),
+            ("==3.0", "up to 3.0"),
+            (">=6", "newest is 4.0"),
+        ] {
+            let Match::Nothing(what) = matched(text) else { panic!("{text}") };
             assert!(what.contains(expected), "{text}: {what}");
         }
         let needs = Needs::read("Requires-Dist: numpy\n");
@@ -219,8 +224,11 @@ mod tests {
         assert_eq!(
             (held("1.0"), held("5.0")),
             (Match::Wheel, Match::Wheel),
-            "a yanked one is locked on purpose"
+            "a yanked version is locked on purpose"
         );
-        assert_eq!(held("9"), Match::Nothing("has no 9, which the closure's lock holds".into()));
+        assert_eq!(
+            held("9"),
+            Match::Nothing("has no 9, which the closure's lock file pins".into())
+        );
     }
 }

@@ -148,7 +148,9 @@ fn damaged(path: &str, reason: impl AsRef<str>) -> IndexError {
 fn check_version(path: &str, meta: &Meta<'_>) -> Result<(), IndexError> {
     match &*meta.api_version {
         API_VERSION => Ok(()),
-        other => Err(damaged(path, format!("its api-version is `{other}`, ours is {API_VERSION}"))),
+        other => {
+            Err(damaged(path, format!("its api-version is `{other}`, expected {API_VERSION}")))
+        }
     }
 }
 
@@ -173,7 +175,7 @@ impl Project {
         let page: JsonProject<'_> = parse(path, bytes)?;
         check_version(path, &page.meta)?;
         if page.name != name {
-            return Err(damaged(path, format!("it is that of `{}`", page.name)));
+            return Err(damaged(path, format!("it is the page of `{}`", page.name)));
         }
         let mut files = Vec::with_capacity(page.files.len());
         for file in page.files {
@@ -184,7 +186,10 @@ impl Project {
                 return Err(damaged(path, format!("`{file}` is at `{got}`, expected `{url}`")));
             }
             let upload_time = file.upload_time.parse().map_err(|_| {
-                damaged(path, format!("`{}` is not a time as PEP 700 has it", file.upload_time))
+                damaged(
+                    path,
+                    format!("`{}` is not a time in the format of PEP 700", file.upload_time),
+                )
             })?;
             files.push(File {
                 name: file.filename.into_owned(),
@@ -204,12 +209,12 @@ impl Project {
         let mut names: Vec<&String> = files.iter().map(|file| &file.name).collect();
         names.sort();
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(damaged(path, format!("it names `{}` twice", twice[0])));
+            return Err(damaged(path, format!("it lists `{}` twice", twice[0])));
         }
         let tracks = page.meta.tracks.into_iter().map(Cow::into_owned).collect();
         let project = Self { name: name.to_owned(), files, tracks };
         if project.versions() != page.versions {
-            return Err(damaged(path, "its list of versions is not that of its files"));
+            return Err(damaged(path, "its list of versions does not match its files"));
         }
         Ok(project)
     }
@@ -221,7 +226,8 @@ impl Project {
 
     /// Returns the versions of the wheels, without duplicates (PEP 700, "Versions").
     pub fn versions(&self) -> Vec<String> {
-        let mut versions: Vec<Version> = self.files.iter().filter_map(|file| version(&file.name)).collect();
+        let mut versions: Vec<Version> =
+            self.files.iter().filter_map(|file| version(&file.name)).collect();
         versions.dedup();
         versions.iter().map(Version::to_string).collect()
     }
@@ -254,9 +260,15 @@ impl Project {
     pub fn html(&self, view: View) -> String {
         let title = escaped(&self.name);
         let mut page = head(&self.tracks);
-        page += &format!("<title>Links for {title}</title>\n</head>\n<body>\n<h1>Links for {title}</h1>\n");
+        page += &format!(
+            "<title>Links for {title}</title>\n</head>\n<body>\n<h1>Links for {title}</h1>\n"
+        );
         for file in &self.files {
-            page += &format!("<a href=\"{}#sha256={}\"", url(view, &self.name, &file.name), file.sha256);
+            page += &format!(
+                "<a href=\"{}#sha256={}\"",
+                url(view, &self.name, &file.name),
+                file.sha256
+            );
             if let Some(python) = &file.requires_python {
                 page += &format!(" data-requires-python=\"{}\"", escaped(python));
             }
@@ -280,9 +292,13 @@ impl Root {
         check_version(path, &page.meta)?;
         let names = page.projects.into_iter().map(|project| {
             let name = project.name.into_owned();
-            let plain =
-                python_packaging::wheel::normalized(&name).is_some_and(|normalized| normalized == name);
-            if plain { Ok(name) } else { Err(damaged(path, format!("`{name}` is not a normalized name"))) }
+            let plain = python_packaging::wheel::normalized(&name)
+                .is_some_and(|normalized| normalized == name);
+            if plain {
+                Ok(name)
+            } else {
+                Err(damaged(path, format!("`{name}` is not a normalized name")))
+            }
         });
         names.collect::<Result<_, _>>().map(Self)
     }

@@ -21,7 +21,10 @@ fn project() -> Project {
     let name = "demo_tool-1.0+rocm7.14-py3-none-any.whl";
     let mut project = Project::new("demo-tool");
     project.files.push(file("demo_tool-1.10-py3-none-any.whl"));
-    project.files.push(File { yanked: Some("it <breaks>".into()), ..file("demo_tool-1.9-py3-none-any.whl") });
+    project.files.push(File {
+        yanked: Some("it <breaks>".into()),
+        ..file("demo_tool-1.9-py3-none-any.whl")
+    });
     project.files.push(File { plain_name: false, yanked: Some(String::new()), ..file(name) });
     project.files.push(File { requires_python: None, ..file("demo_tool-1.9-py2-none-any.whl") });
     project.sort();
@@ -32,11 +35,14 @@ fn project() -> Project {
 const STABLE: View = View::Channel("stable");
 
 #[test]
-fn a_page_is_read_as_it_was_written() {
+fn pages_round_trip() {
     for view in [View::Local, STABLE] {
         let project = project();
         let json = project.json(view);
-        assert_eq!(Project::from_json(json.as_bytes(), "page", view, "demo-tool").unwrap(), project);
+        assert_eq!(
+            Project::from_json(json.as_bytes(), "page", view, "demo-tool").unwrap(),
+            project
+        );
     }
     let root = Root(BTreeSet::from(["a".into(), "b-c".into()]));
     assert_eq!(Root::from_json(root.json().as_bytes(), "root").unwrap(), root);
@@ -44,13 +50,16 @@ fn a_page_is_read_as_it_was_written() {
 }
 
 #[test]
-fn json_has_what_the_peps_ask_for() {
+fn writes_json_of_the_peps() {
     let json: serde_json::Value = serde_json::from_str(&project().json(STABLE)).unwrap();
     assert_eq!(json["meta"]["api-version"], "1.2");
     assert_eq!(json["meta"]["tracks"][0], "https://host/simple/demo-tool/?a&b");
     assert_eq!(json["versions"], serde_json::json!(["1.0+rocm7.14", "1.9", "1.10"]));
     let [labelled, old, yanked, last] = [0, 1, 2, 3].map(|at| &json["files"][at]);
-    assert_eq!(labelled["url"], "../../../packages/demo-tool/demo_tool-1.0%2Brocm7.14-py3-none-any.whl");
+    assert_eq!(
+        labelled["url"],
+        "../../../packages/demo-tool/demo_tool-1.0%2Brocm7.14-py3-none-any.whl"
+    );
     assert_eq!(labelled["yanked"], true);
     assert_eq!(labelled["core-metadata"]["sha256"], Sha256::of_bytes("metadata").to_string());
     assert!(last.get("dist-info-metadata").is_none(), "pip 23.0 would stop with a TypeError");
@@ -66,7 +75,7 @@ fn json_has_what_the_peps_ask_for() {
 }
 
 #[test]
-fn html_has_what_the_peps_ask_for() {
+fn writes_html_of_the_peps() {
     let page = project().html(View::Local);
     let (wheel, metadata) = (Sha256::of_bytes("wheel"), Sha256::of_bytes("metadata"));
     for expected in [
@@ -85,11 +94,14 @@ fn html_has_what_the_peps_ask_for() {
         assert!(page.contains(&expected), "{expected} is not in {page}");
     }
     let epoch = Project { files: vec![file(NAME)], ..Project::new("demo") }.html(STABLE);
-    assert!(epoch.contains("href=\"../../../packages/demo/demo-tool-1%211.0%2Brocm7.14-py3"), "{epoch}");
+    assert!(
+        epoch.contains("href=\"../../../packages/demo/demo-tool-1%211.0%2Brocm7.14-py3"),
+        "{epoch}"
+    );
 }
 
 #[test]
-fn a_page_that_is_not_ours_is_refused_by_name() {
+fn rejects_foreign_pages() {
     let json = project().json(View::Local);
     let digest = Sha256::of_bytes("metadata").to_string();
     for (expected, text) in [
@@ -98,7 +110,7 @@ fn a_page_that_is_not_ours_is_refused_by_name() {
         ("unknown field `_last-serial`", json.replace("\"name\":", "\"_last-serial\":1,\"name\":")),
         ("unknown field `gpg-sig`", json.replacen("\"size\":", "\"gpg-sig\":true,\"size\":", 1)),
         ("unknown field `md5`", json.replacen("\"sha256\":", "\"md5\":\"\",\"sha256\":", 1)),
-        ("it is that of `other`", json.replace("\"name\":\"demo-tool\"", "\"name\":\"other\"")),
+        ("it is the page of `other`", json.replace("\"name\":\"demo-tool\"", "\"name\":\"other\"")),
         ("is at `../../../etc", json.replace("../../packages", "../../../etc")),
         ("its list of versions", json.replace("\"1.9\",", "")),
         ("not a time", json.replace("2023-11-14", "yesterday")),
@@ -110,12 +122,16 @@ fn a_page_that_is_not_ours_is_refused_by_name() {
         ("not a SHA-256", json.replace(&digest, "0")),
         ("`\\u{1b}[2J`", json.replace("\"1.2\"", "\"\\u001b[2J\"")),
     ] {
-        let error =
-            Project::from_json(text.as_bytes(), "a/index.json", View::Local, "demo-tool").unwrap_err();
+        let error = Project::from_json(text.as_bytes(), "a/index.json", View::Local, "demo-tool")
+            .unwrap_err();
         let shown = error.to_string();
-        assert!(shown.contains("a/index.json") && shown.contains(expected), "expected {expected}: {shown}");
+        assert!(
+            shown.contains("a/index.json") && shown.contains(expected),
+            "expected {expected}: {shown}"
+        );
     }
-    let channel = Project::from_json(json.as_bytes(), "p", STABLE, "demo-tool").unwrap_err().to_string();
+    let channel =
+        Project::from_json(json.as_bytes(), "p", STABLE, "demo-tool").unwrap_err().to_string();
     assert!(channel.contains("expected `../../../packages/demo-tool/"), "{channel}");
     let root = Root(BTreeSet::from(["a".into()])).json();
     for (expected, text) in

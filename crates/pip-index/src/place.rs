@@ -38,7 +38,7 @@ pub struct Page {
 }
 
 /// A place for an index. All paths are relative to its root and use `/`.
-pub trait Place {
+pub trait IndexStorage {
     /// Returns the place in the user's spelling.
     fn name(&self) -> String;
 
@@ -49,7 +49,7 @@ pub trait Place {
     /// the stored bytes, not taken from metadata, unless the place itself verified it.
     fn stored(&self, paths: &[String]) -> Result<Vec<Option<Stored>>, IndexError>;
 
-    /// Like [`Place::stored`], for packages with local files: a place may compare them without
+    /// Like [`IndexStorage::stored`], for packages with local files: a place may compare them without
     /// reading the stored files.
     fn compare(&self, packages: &[Package]) -> Result<Vec<Option<Stored>>, IndexError> {
         let paths: Vec<String> = packages.iter().map(|package| package.path.clone()).collect();

@@ -44,14 +44,19 @@ impl Seen {
     pub fn remember(&self, serial: u64) -> Result<(), IndexError> {
         if serial != self.serial()? {
             let record = Record { place: self.place.clone(), serial };
-            files::write_durably(&self.file, serde_json::to_vec(&record).map_err(std::io::Error::from)?)?;
+            files::write_durably(
+                &self.file,
+                serde_json::to_vec(&record).map_err(std::io::Error::from)?,
+            )?;
         }
         Ok(())
     }
 
     fn serial(&self) -> Result<u64, IndexError> {
         match fs_err::read(&self.file) {
-            Ok(bytes) => Ok(serde_json::from_slice::<Record>(&bytes).map_or(0, |record| record.serial)),
+            Ok(bytes) => {
+                Ok(serde_json::from_slice::<Record>(&bytes).map_or(0, |record| record.serial))
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
             Err(error) => Err(error.into()),
         }
@@ -63,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lower_serial_is_a_rollback_unless_allowed() {
+    fn rejects_lower_serial_unless_allowed() {
         let cache = tempfile::tempdir().unwrap();
         let seen = Seen::of(cache.path(), "/srv/index", false);
         seen.check(0).unwrap();

@@ -11,7 +11,7 @@ use super::change::{Action, Change, plan_add, plan_promote, plan_yank};
 use super::check::{self, Options};
 use super::folder::Folder;
 use super::listing::Listing;
-use super::place::Place as _;
+use super::place::IndexStorage as _;
 use super::view::View;
 use python_packaging::environment::Environment;
 use rocmrpm_base::digest::Sha256;
@@ -32,7 +32,9 @@ fn wheel(dir: &Path, stem: &str, metadata: &str) -> PathBuf {
         ),
     ];
     let digest = |text: &str| BASE64_URL_SAFE_NO_PAD.encode(Sha256::of_bytes(text).as_bytes());
-    let line = |(name, text): &(String, String)| format!("{name},sha256={},{}\n", digest(text), text.len());
+    let line = |(name, text): &(String, String)| {
+        format!("{name},sha256={},{}\n", digest(text), text.len())
+    };
     let record = files.iter().map(line).collect::<String>() + &format!("{info}/RECORD,,\n");
     let path = dir.join(format!("{stem}-py3-none-any.whl"));
     let mut zip = zip::ZipWriter::new(fs_err::File::create(&path).unwrap());
@@ -88,14 +90,15 @@ impl Lab {
             digests,
         };
         let report = check::check(&view, &options).unwrap();
-        let errors = report.findings.iter().any(|finding| format!("{:?}", finding.severity) == "Error");
+        let errors =
+            report.findings.iter().any(|finding| format!("{:?}", finding.severity) == "Error");
         assert_eq!(report.has_errors(), errors);
         report.findings.iter().map(|f| format!("{:?} {}: {}", f.severity, f.id, f.found)).collect()
     }
 }
 
 #[test]
-fn wheels_are_added_once_and_never_with_other_bytes() {
+fn adds_wheels_once_and_rejects_other_bytes() {
     let lab = Lab::new();
     let a = lab.wheel("a-1.0", "Requires-Dist: b\n");
     let b = lab.wheel("b-1.0", "");
@@ -117,7 +120,7 @@ fn wheels_are_added_once_and_never_with_other_bytes() {
 }
 
 #[test]
-fn packages_of_an_interrupted_publishing_are_kept_or_refused() {
+fn resumes_interrupted_publishing() {
     let lab = Lab::new();
     let a = [lab.wheel("a-1.0", "")];
     let change = lab.plan("testing", &a).unwrap();
@@ -141,15 +144,19 @@ fn refuses_a_second_wheel_for_the_same_tags_or_with_a_lower_label() {
 }
 
 #[test]
-fn promotes_what_is_selected() {
+fn promotes_selected_wheels() {
     let lab = Lab::new();
     lab.add("testing", &["a-1.0", "a-2.0", "b-1.0"].map(|stem| lab.wheel(stem, "")));
-    assert!(matches!(plan_promote(&lab.place, "stable", "testing", &[]), Err(IndexError::Empty { .. })));
+    assert!(matches!(
+        plan_promote(&lab.place, "stable", "testing", &[]),
+        Err(IndexError::Empty { .. })
+    ));
     let promote = |selection: &[&str]| {
         let selection: Vec<String> = selection.iter().map(|text| (*text).to_owned()).collect();
         plan_promote(&lab.place, "testing", "stable", &selection)
     };
-    let files = |change: &Change| change.notes.iter().map(|note| note.file.clone()).collect::<Vec<_>>();
+    let files =
+        |change: &Change| change.notes.iter().map(|note| note.file.clone()).collect::<Vec<_>>();
     let change = promote(&["A==1.0.0"]).unwrap();
     assert_eq!(files(&change), ["a-1.0-py3-none-any.whl"]);
     let edge = View::of(Some("testing")).unwrap();
@@ -161,10 +168,16 @@ fn promotes_what_is_selected() {
     for (wrong, near) in [("a==3", "a==1.0"), ("c", "a")] {
         let error = promote(&[wrong]).unwrap_err();
         let IndexError::NotThere { near: found, .. } = error else { panic!("{error}") };
-        assert!(found.is_none_or(|found| found.starts_with(near.split('=').next().unwrap())), "{wrong}");
+        assert!(
+            found.is_none_or(|found| found.starts_with(near.split('=').next().unwrap())),
+            "{wrong}"
+        );
     }
     assert!(matches!(promote(&["a=="]), Err(IndexError::Selection(_))));
-    assert!(matches!(plan_promote(&lab.place, "testing", "testing", &[]), Err(IndexError::SameChannel(_))));
+    assert!(matches!(
+        plan_promote(&lab.place, "testing", "testing", &[]),
+        Err(IndexError::SameChannel(_))
+    ));
 }
 
 #[test]
@@ -183,7 +196,7 @@ fn yanks_one_version_in_all_channels_and_restores_it() {
 }
 
 #[test]
-fn pages_that_another_run_changed_are_not_overwritten() {
+fn keeps_pages_changed_by_another_run() {
     let lab = Lab::new();
     let (a, b) = (lab.wheel("a-1.0", ""), lab.wheel("b-1.0", ""));
     let late = lab.plan("testing", &[a]).unwrap();
@@ -192,7 +205,7 @@ fn pages_that_another_run_changed_are_not_overwritten() {
 }
 
 #[test]
-fn the_check_finds_packages_that_differ_from_their_pages() {
+fn check_finds_changed_packages() {
     let lab = Lab::new();
     let a = lab.wheel("a-1.0", "");
     lab.add("testing", std::slice::from_ref(&a));
@@ -206,19 +219,22 @@ fn the_check_finds_packages_that_differ_from_their_pages() {
     };
     write(&bytes);
     let found = lab.check("testing", true);
-    assert!(found.iter().any(|text| text.contains("Error package-differs: its sha256 is")), "{found:?}");
+    assert!(
+        found.iter().any(|text| text.contains("Error package-differs: its sha256 is")),
+        "{found:?}"
+    );
     assert!(!lab.check("testing", false).iter().any(|text| text.contains("package-differs")));
     bytes.push(0);
     write(&bytes);
     let found = lab.check("testing", false);
-    assert!(found.iter().any(|text| text.contains("bytes, its page says")), "{found:?}");
+    assert!(found.iter().any(|text| text.contains("bytes, but its page lists")), "{found:?}");
     fs_err::remove_file(&package).unwrap();
     let found = lab.check("testing", false);
     assert!(found.iter().any(|text| text.starts_with("Error package-missing")), "{found:?}");
 }
 
 #[test]
-fn the_check_finds_requirements_that_nothing_satisfies() {
+fn check_finds_unsatisfied_requirements() {
     let lab = Lab::new();
     let needs = "Provides-Extra: fast\nRequires-Dist: b>=1\nRequires-Dist: b[x]\nRequires-Dist: c\n\
                  Requires-Dist: never ; python_version < \"3\"\nRequires-Dist: d ; extra == \"fast\"\n\
@@ -228,27 +244,38 @@ fn the_check_finds_requirements_that_nothing_satisfies() {
         lab.check("testing", false),
         [
             "Error unsatisfied: the index has no `c`, and no outside index is declared",
-            "Warning requires-url: it names a file and not versions: what that file is can change",
-            "Warning unknown-extra: `b` has no extra `x`: installers go on without it",
-            "Warning unsatisfied-extra: with the extra `fast`: the index has b 1.0 only",
+            "Warning requires-url: it names a URL instead of versions, and the file at that URL can change",
+            "Warning unknown-extra: `b` has no extra `x`; installers ignore it",
+            "Warning unsatisfied-extra: with the extra `fast`: the index has only b 1.0",
             "Warning unsatisfied-extra: with the extra `fast`: the index has no `d`, and no outside index is declared",
         ]
     );
     // A yanked wheel satisfies no requirement.
     lab.apply(&plan_yank(&lab.place, "b==1.0", Some("x")).unwrap());
     let found = lab.check("testing", false);
-    let yanked = "Error unsatisfied: the index has `b` yanked or for other environments only";
+    let yanked = "Error unsatisfied: the index has `b` only as yanked or for other environments";
     assert_eq!(found.iter().filter(|text| *text == yanked).count(), 2, "{found:?}");
 }
 
 #[test]
-fn the_check_finds_wheels_between_which_installers_choose() {
+fn check_finds_ambiguous_wheels() {
     let lab = Lab::new();
-    let stems = ["a-1.0", "a-1.1+rocm7.gfx1100.1", "a-1.1+rocm7.gfx1151.1", "b-1.0+rocm7.gfx1151.xnackon.1"];
+    let stems = [
+        "a-1.0",
+        "a-1.1+rocm7.gfx1100.1",
+        "a-1.1+rocm7.gfx1151.1",
+        "b-1.0+rocm7.gfx1151.xnackon.1",
+    ];
     lab.add("testing", &stems.map(|stem| lab.wheel(stem, "")));
     let found = lab.check("testing", false);
     assert_eq!(found.len(), 2, "{found:?}");
-    assert!(found[0].starts_with("Error plain-beside-labelled: a plain wheel of `a`"), "{found:?}");
-    assert!(found[1].contains("a 1.1 is there for the GPU targets gfx1100 and gfx1151"), "{found:?}");
+    assert!(
+        found[0].starts_with("Error plain-beside-labelled: a wheel of `a` without a label"),
+        "{found:?}"
+    );
+    assert!(
+        found[1].contains("the index has a 1.1 for the GPU targets gfx1100 and gfx1151;"),
+        "{found:?}"
+    );
     assert!(found[1].starts_with("Warning several-gpu-targets"), "{found:?}");
 }

@@ -1,7 +1,7 @@
 //! The views of an index: the folders of their pages, and the URLs from pages to packages. It does
 //! not know the contents of the pages.
 
-use super::IndexError;
+use rocmrpm_base::error::{Diagnose, Diagnosis, Kind};
 use rocmrpm_base::names::nearest;
 
 /// The channels of a published index, in the order of promotion.
@@ -16,12 +16,31 @@ pub enum View {
     Channel(&'static str),
 }
 
+/// The channel does not exist.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no channel `{channel}`")]
+pub struct NoChannel {
+    /// The requested channel.
+    pub channel: String,
+    /// A channel with a similar name.
+    pub near: Option<String>,
+}
+
+impl Diagnose for NoChannel {
+    fn diagnosis(&self) -> Diagnosis {
+        Kind::Usage.with_help(match &self.near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("choose one of: {}", CHANNELS.join(", ")),
+        })
+    }
+}
+
 impl View {
     /// Returns the view of a channel, or of the local index if `channel` is `None`.
-    pub fn of(channel: Option<&str>) -> Result<Self, IndexError> {
+    pub fn of(channel: Option<&str>) -> Result<Self, NoChannel> {
         let Some(channel) = channel else { return Ok(Self::Local) };
         let known = CHANNELS.into_iter().find(|known| *known == channel).map(Self::Channel);
-        known.ok_or_else(|| IndexError::NoChannel {
+        known.ok_or_else(|| NoChannel {
             channel: channel.to_owned(),
             near: nearest(channel, CHANNELS.iter().copied()).map(str::to_owned),
         })
@@ -82,13 +101,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn channels_are_those_that_exist() {
+    fn rejects_unknown_channels() {
         assert_eq!(View::of(None).unwrap().root(), "simple/index");
         assert_eq!(View::of(Some("stable")).unwrap().page("a"), "stable/simple/a/index");
         let error = View::of(Some("stabel")).unwrap_err();
         assert!(error.to_string().contains("`stabel`"), "{error}");
         assert_eq!(rocmrpm_base::error::Diagnose::help(&error), ["did you mean `stable`?"]);
         let error = View::of(Some("nightly")).unwrap_err();
-        assert_eq!(rocmrpm_base::error::Diagnose::help(&error), ["there is: testing, stable"]);
+        assert_eq!(rocmrpm_base::error::Diagnose::help(&error), ["choose one of: testing, stable"]);
     }
 }

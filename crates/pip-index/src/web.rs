@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::IndexError;
 use super::entry::each;
-use super::place::{Package, Page, Place, Stored};
+use super::place::{IndexStorage, Package, Page, Stored};
 use super::publish::PublishError;
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::error::Error;
@@ -19,7 +19,7 @@ impl Web {
     /// Wraps a URL, which must be `https://` or `http://`.
     pub fn at(url: &str) -> Result<Self, PublishError> {
         if !url.starts_with("https://") && !url.starts_with("http://") {
-            let why = "an index is read over https or http".to_owned();
+            let why = "it must start with https:// or http://".to_owned();
             return Err(PublishError::Destination { text: url.to_owned(), why });
         }
         Ok(Self(url.trim_end_matches('/').to_owned()))
@@ -42,7 +42,7 @@ impl Web {
     }
 }
 
-impl Place for Web {
+impl IndexStorage for Web {
     fn name(&self) -> String {
         self.0.clone()
     }

@@ -67,7 +67,8 @@ impl Environment {
     /// `python-abi-platform` tag (platform compatibility tags of the Python packaging user guide).
     pub fn takes(&self, tag: &str) -> bool {
         let mut parts = tag.splitn(3, '-');
-        let (Some(python), Some(abi), Some(platform)) = (parts.next(), parts.next(), parts.next()) else {
+        let (Some(python), Some(abi), Some(platform)) = (parts.next(), parts.next(), parts.next())
+        else {
             return false;
         };
         self.takes_python(python, abi) && self.takes_platform(platform)
@@ -87,11 +88,11 @@ impl Environment {
     }
 
     /// Returns whether a tag's version, such as `3` or `39`, has this major version and is not
-    /// newer than this Python. `alone` is the answer for a bare major version.
-    fn reaches(&self, version: &str, alone: bool) -> bool {
+    /// newer than this Python. `bare` is the answer for a bare major version.
+    fn reaches(&self, version: &str, bare: bool) -> bool {
         let (major, minor) = self.python;
         match version.strip_prefix(&major.to_string()) {
-            Some("") => alone,
+            Some("") => bare,
             Some(rest) => rest.parse::<u32>().is_ok_and(|tagged| tagged <= minor),
             None => false,
         }
@@ -109,7 +110,9 @@ impl Environment {
             "manylinux1" => Some((2, 5)),
             "manylinux2010" => Some((2, 12)),
             "manylinux2014" => Some((2, 17)),
-            other => other.strip_prefix("manylinux_").and_then(|v| major_and_minor(&v.replacen('_', ".", 1))),
+            other => other
+                .strip_prefix("manylinux_")
+                .and_then(|v| major_and_minor(&v.replacen('_', ".", 1))),
         };
         needs.is_some_and(|needs| self.glibc.is_none_or(|has| needs <= has))
     }
@@ -129,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_are_taken_as_installers_do() {
+    fn accepts_tags_like_installers() {
         let here = Environment::new("3.14", "x86_64", Some((2, 42))).unwrap();
         for tag in [
             "py3-none-any",
@@ -162,9 +165,10 @@ mod tests {
     }
 
     #[test]
-    fn pythons_are_allowed_by_their_specifiers() {
+    fn checks_requires_python() {
         let here = Environment::new("3.14", "x86_64", None).unwrap();
-        for (text, allowed) in [(">=3.9,<4", true), (">=3.9,<3.14", false), ("==3.14.*", true), ("3x", true)]
+        for (text, allowed) in
+            [(">=3.9,<4", true), (">=3.9,<3.14", false), ("==3.14.*", true), ("3x", true)]
         {
             assert_eq!(here.allows(Some(text)), allowed, "{text}");
         }

@@ -91,7 +91,7 @@ mod tests {
     use crate::environment::Environment;
 
     #[test]
-    fn requirements_and_extras_are_read() {
+    fn parses_requirements_and_extras() {
         let needs = Needs::read(
             "Name: a\nRequires-Dist: Torch_X[gpu]==2.11.0 ; python_version >= '3.9'\nrequires-dist: b >=1,\n  <2\n\
              Provides-Extra: dev\nProvides-Extra: dev\nRequires-Dist: c ; extra == 'dev'\nRequires-Dist: d ==x\n\n\
@@ -102,16 +102,18 @@ mod tests {
         assert_eq!(needs.requires[0].name(), "torch-x");
         assert_eq!((needs.extras.len(), needs.unreadable.len()), (1, 1));
         let here = Environment::new("3.14", "x86_64", None).unwrap();
-        let holds = |at: usize, extras: &[ExtraName]| needs.requires[at].holds(here.markers(), extras);
+        let holds =
+            |at: usize, extras: &[ExtraName]| needs.requires[at].holds(here.markers(), extras);
         assert!(holds(0, &[]) && !holds(2, &[]) && holds(2, &needs.extras));
         let local = Version::from_str("2.11.0+rocm7.14.gfx1151").unwrap();
         assert!(needs.requires[0].takes(&local) && !needs.requires[1].takes(&local));
     }
 
     #[test]
-    fn hostile_requirements_are_unreadable() {
+    fn rejects_hostile_requirements() {
         let deep = format!("Requires-Dist: a; {}os_name == 'x'\n", "(".repeat(5000));
-        let pairs: Vec<String> = (0..40).map(|n| format!("(extra == 'a{n}' and extra == 'b{n}')")).collect();
+        let pairs: Vec<String> =
+            (0..40).map(|n| format!("(extra == 'a{n}' and extra == 'b{n}')")).collect();
         let wide = format!("Requires-Dist: a; {}\n", pairs.join(" or "));
         for hostile in [deep.as_str(), &wide, "Requires-Dist: a-\n", "Requires-Dist: a[x-]\n"] {
             assert_eq!(Needs::read(hostile).unreadable.len(), 1, "{hostile}");

@@ -15,60 +15,60 @@ use rocmrpm_base::names::Soname;
 /// The name and version of a serialized [`Comparison`].
 const SCHEMA: &str = "rocmrpm/comparison/2";
 
-/// What `rocmrpm inspect --against --json` prints: what changed between two inspections.
+/// The output of `rocmrpm inspect --against --json`: the changes between two inspections.
 ///
 /// It lists only differences.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Comparison {
     schema: &'static str,
-    /// Targets that the whole set serves, leaving out debugging data and tuning data.
+    /// Targets that the whole set serves, excluding debugging data and tuning data.
     pub targets: Delta,
-    /// Packages, wheels, folders and files that have no counterpart, by name.
+    /// Packages, wheels, folders and files without a counterpart, by name.
     pub subjects: Delta,
     /// Subjects that differ from their counterpart.
     pub changed: Vec<SubjectChange>,
     /// New findings.
     pub findings_new: Vec<Finding>,
-    /// Findings that are gone.
+    /// Findings that no longer occur.
     pub findings_gone: Vec<Finding>,
 }
 
-/// What was added to a list and removed from it, sorted.
+/// The additions to a list and the removals from it, sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Delta {
-    /// Only in the new one.
+    /// Only in the new inspection.
     pub added: Vec<String>,
-    /// Only in the old one.
+    /// Only in the old inspection.
     pub removed: Vec<String>,
 }
 
-/// A value that changed.
+/// A changed value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change<T> {
-    /// What it was.
+    /// The old value.
     pub old: T,
-    /// What it is.
+    /// The new value.
     pub new: T,
 }
 
-/// What changed in a package, a wheel, a folder or a file.
+/// The changes in a package, a wheel, a folder or a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SubjectChange {
-    /// Its name before.
+    /// The old name.
     pub old: String,
-    /// Its name now.
+    /// The new name.
     pub new: String,
-    /// Its own size in bytes.
+    /// The size in bytes.
     pub size: Option<Change<u64>>,
-    /// ELF files and files of GPU code that are new.
+    /// New ELF files and files with GPU code.
     pub files_added: Vec<SizedFile>,
-    /// ELF files and files of GPU code that are gone.
+    /// Removed ELF files and files with GPU code.
     pub files_removed: Vec<SizedFile>,
-    /// Those that differ.
+    /// Changed ELF files and files with GPU code.
     pub files: Vec<FileChange>,
     /// All other files, by path.
     pub other_files: Delta,
@@ -84,15 +84,15 @@ pub struct SizedFile {
     pub size: u64,
 }
 
-/// What changed in a file.
+/// The changes in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileChange {
-    /// Its path before.
+    /// The old path.
     pub old: String,
-    /// Its path now.
+    /// The new path.
     pub new: String,
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: Option<Change<u64>>,
     /// GPU code, by target.
     pub device: Vec<TargetChange>,
@@ -104,23 +104,23 @@ pub struct FileChange {
     pub rpath: Option<Change<Vec<String>>>,
     /// `DT_RUNPATH`.
     pub runpath: Option<Change<Vec<String>>>,
-    /// Symbol versions that it needs, each as `library: VERSION`.
+    /// The symbol versions that it needs, each as `library: VERSION`.
     pub versions_needed: Delta,
-    /// Symbol versions that it defines.
+    /// The symbol versions that it defines.
     pub versions_provided: Delta,
-    /// Names of the dynamic symbols that it defines.
+    /// The names of the dynamic symbols that it defines.
     pub symbols: Delta,
 }
 
-/// GPU code for a target in a file, before and now; `None` where there is none.
+/// GPU code for a target in a file, old and new; `None` without such code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TargetChange {
     /// The target.
     pub target: String,
-    /// What was there.
+    /// The old code.
     pub old: Option<Code>,
-    /// What is there.
+    /// The new code.
     pub new: Option<Code>,
 }
 
@@ -128,13 +128,13 @@ pub struct TargetChange {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Code {
-    /// How many code objects.
+    /// The number of code objects.
     pub count: u64,
-    /// How many kernels; `None` where they were not counted.
+    /// The number of kernels; `None` if they were not counted.
     pub kernels: Option<u64>,
-    /// How many bytes, decompressed.
+    /// The size in bytes, decompressed.
     pub bytes: u64,
-    /// In which storage and compression, such as `hip-fatbin ccob3-zstd`.
+    /// The storage and compression, such as `hip-fatbin ccob3-zstd`.
     pub storage: BTreeSet<String>,
 }
 
@@ -142,7 +142,9 @@ pub struct Code {
 pub fn compare(old: &Report, new: &Report) -> Comparison {
     let Pairs { both, old_only, new_only } = pairs::subjects(&old.subjects, &new.subjects);
     let changed = both.into_iter().map(|(old, new)| subject(old, new));
-    let names = |subjects: Vec<&Subject>| subjects.into_iter().map(|subject| subject.name.clone()).collect();
+    let names = |subjects: Vec<&Subject>| {
+        subjects.into_iter().map(|subject| subject.name.clone()).collect()
+    };
     let findings = pairs::findings(&old.findings, &new.findings);
     Comparison {
         schema: SCHEMA,
@@ -183,8 +185,12 @@ impl Comparison {
 }
 
 impl Delta {
-    fn of<T: Ord + ToString>(old: impl IntoIterator<Item = T>, new: impl IntoIterator<Item = T>) -> Self {
-        let (old, new): (BTreeSet<T>, BTreeSet<T>) = (old.into_iter().collect(), new.into_iter().collect());
+    fn of<T: Ord + ToString>(
+        old: impl IntoIterator<Item = T>,
+        new: impl IntoIterator<Item = T>,
+    ) -> Self {
+        let (old, new): (BTreeSet<T>, BTreeSet<T>) =
+            (old.into_iter().collect(), new.into_iter().collect());
         let texts = |left: &BTreeSet<T>, right: &BTreeSet<T>| {
             left.difference(right).map(ToString::to_string).collect::<Vec<_>>()
         };
@@ -225,13 +231,17 @@ fn served(report: &Report) -> impl Iterator<Item = String> {
 fn subject(old: &Subject, new: &Subject) -> SubjectChange {
     let Pairs { both, old_only, new_only } = pairs::files(&old.files, &new.files);
     let sized = |files: Vec<&FileFacts>| {
-        files.into_iter().map(|file| SizedFile { path: file.path.clone(), size: file.size }).collect()
+        files
+            .into_iter()
+            .map(|file| SizedFile { path: file.path.clone(), size: file.size })
+            .collect()
     };
     let size = match (old.size, new.size) {
         (Some(old), Some(new)) => Change::of(old, new),
         _ => None,
     };
-    let files = both.into_iter().map(|(old, new)| file(old, new)).filter(|change| !change.is_empty());
+    let files =
+        both.into_iter().map(|(old, new)| file(old, new)).filter(|change| !change.is_empty());
     let (old_others, new_others) = (others(old), others(new));
     let other = pairs::paths(&old_others, &new_others);
     let owned = |paths: Vec<&&str>| paths.into_iter().map(|path| (*path).to_owned()).collect();
@@ -250,7 +260,8 @@ fn subject(old: &Subject, new: &Subject) -> SubjectChange {
 /// links by build ID, which differ in every build.
 fn others(subject: &Subject) -> Vec<&str> {
     let listed: BTreeSet<&str> = subject.files.iter().map(|file| file.path.as_str()).collect();
-    let paths = subject.contents.paths.iter().chain(subject.contents.links.keys()).map(String::as_str);
+    let paths =
+        subject.contents.paths.iter().chain(subject.contents.links.keys()).map(String::as_str);
     paths.filter(|path| !listed.contains(path) && !path.contains("/.build-id/")).collect()
 }
 
@@ -281,7 +292,9 @@ fn file(old: &FileFacts, new: &FileFacts) -> FileChange {
 
 fn versions(elf: &ElfFacts) -> impl Iterator<Item = String> {
     let all = elf.versions_needed.iter();
-    all.flat_map(|(library, versions)| versions.iter().map(move |version| format!("{library}: {version}")))
+    all.flat_map(|(library, versions)| {
+        versions.iter().map(move |version| format!("{library}: {version}"))
+    })
 }
 
 fn device(old: &[DeviceCode], new: &[DeviceCode]) -> Vec<TargetChange> {
@@ -351,8 +364,12 @@ mod tests {
     }
 
     fn report(subjects: Vec<Subject>, findings: Vec<Finding>) -> Report {
-        let judgement =
-            Judgement { gpu_targets: Vec::new(), system: String::new(), findings, waived: Vec::new() };
+        let judgement = Judgement {
+            gpu_targets: Vec::new(),
+            system: String::new(),
+            findings,
+            waived: Vec::new(),
+        };
         Report::new(Depth::Deep, subjects, Vec::new(), judgement)
     }
 
@@ -368,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_in_another_version_differs_in_nothing() {
+    fn ignores_versions_in_names() {
         let old = report(vec![wheel("1.0", vec![library("k/libk.so")])], Vec::new());
         let new = report(vec![wheel("1.1", vec![library("k/libk.so")])], Vec::new());
         let comparison = compare(&old, &new);
@@ -381,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_changed_in_a_library_is_told() {
+    fn lists_all_changes_in_a_library() {
         let mut changed = library("k/libk.so.2.0");
         changed.size = 6000;
         changed.device = vec![
@@ -395,7 +412,8 @@ mod tests {
         elf.needed[0] = Soname::new("libamdhip64.so.7");
         elf.runpath.clear();
         elf.rpath.push("$ORIGIN".into());
-        elf.versions_needed.insert("libc.so.6".into(), vec!["GLIBC_2.17".into(), "GLIBC_2.38".into()]);
+        elf.versions_needed
+            .insert("libc.so.6".into(), vec!["GLIBC_2.17".into(), "GLIBC_2.38".into()]);
         elf.versions_provided = vec!["K_2".into()];
         elf.symbols.defined = vec!["b".into(), "d".into()];
         let old = report(vec![wheel("1.0", vec![library("k/libk.so.1.0")])], Vec::new());
@@ -414,7 +432,12 @@ mod tests {
             size: Change::of(5000, 6000),
             device: vec![TargetChange {
                 target: owned("gfx1151"),
-                old: Some(Code { count: 1, kernels: None, bytes: 1000, storage: storage("embedded") }),
+                old: Some(Code {
+                    count: 1,
+                    kernels: None,
+                    bytes: 1000,
+                    storage: storage("embedded"),
+                }),
                 new: Some(Code {
                     count: 2,
                     kernels: Some(18),
@@ -434,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_counterpart_came_or_left() {
+    fn lists_additions_and_removals() {
         let old = vec![wheel("1.0", vec![library("k/liba.so")]), subject("x-1.rpm", vec![])];
         let new = vec![wheel("1.0", vec![library("k/libb.so")]), subject("y-1.rpm", vec![])];
         let comparison = compare(&report(old, Vec::new()), &report(new, Vec::new()));
@@ -446,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_files_too_except_those_by_build_id() {
+    fn compares_links_except_those_by_build_id() {
         let with = |links: &[&str]| {
             let mut subject = subject("k-1.rpm", vec![library("/usr/lib64/libk.so.1.0")]);
             subject.contents.links =
@@ -459,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thing_on_either_side_is_the_same_whatever_its_name() {
+    fn pairs_single_subjects_of_any_name() {
         let old = report(vec![subject("old/folder", vec![library("k.so")])], Vec::new());
         let new = report(vec![subject("other", vec![library("k.so")])], Vec::new());
         assert!(compare(&old, &new).is_empty());
@@ -469,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn findings_are_new_or_gone_wherever_they_moved() {
+    fn lists_new_and_gone_findings_regardless_of_offsets() {
         let finding = |id: &str, file: &str, found: &str| {
             let rule = RULES.iter().find(|rule| rule.id.as_str() == id).unwrap();
             Finding {
@@ -493,14 +516,15 @@ mod tests {
         ];
         new[0].subject = Some("k-2.rpm".into());
         let comparison = compare(&report(Vec::new(), old), &report(Vec::new(), new));
-        let ids = |findings: &[Finding]| findings.iter().map(|f| f.id.to_string()).collect::<Vec<_>>();
+        let ids =
+            |findings: &[Finding]| findings.iter().map(|f| f.id.to_string()).collect::<Vec<_>>();
         assert_eq!(ids(&comparison.findings_new), ["needed-absolute"]);
         assert_eq!(ids(&comparison.findings_gone), ["needed-absolute", "not-stripped"]);
         assert!(!comparison.is_empty());
     }
 
     #[test]
-    fn code_of_one_target_is_summed_and_kernels_only_if_all_are_counted() {
+    fn sums_code_by_target_and_kernels_only_if_all_are_counted() {
         let codes = [
             code("gfx1151", Storage::HipFatbin, 2, Some(20)),
             code("gfx1151", Storage::OtherSection, 1, None),
@@ -509,6 +533,9 @@ mod tests {
         ];
         let targets = by_target(&codes);
         assert_eq!((targets["gfx1151"].count, targets["gfx1151"].kernels), (3, None));
-        assert_eq!((targets["gfx1100"].count, targets["gfx1100"].kernels), (u64::MAX, Some(u64::MAX)));
+        assert_eq!(
+            (targets["gfx1100"].count, targets["gfx1100"].kernels),
+            (u64::MAX, Some(u64::MAX))
+        );
     }
 }

@@ -34,12 +34,15 @@ struct EarlierCode {
 /// is not a report of this format, or if its kernels were not counted.
 pub fn kernels_in(json: &[u8]) -> BTreeMap<String, u64> {
     let mut kernels = BTreeMap::new();
-    let Ok(Earlier { schema, depth, subjects }) = serde_json::from_slice(json) else { return kernels };
+    let Ok(Earlier { schema, depth, subjects }) = serde_json::from_slice(json) else {
+        return kernels;
+    };
     if schema != SCHEMA || depth != Depth::Deep.to_string() {
         return kernels;
     }
     let no_code = [Storage::DataFile, Storage::Embedded].map(|storage| storage.to_string());
-    let codes = subjects.into_iter().filter(|subject| !subject.debug).flat_map(|subject| subject.device);
+    let codes =
+        subjects.into_iter().filter(|subject| !subject.debug).flat_map(|subject| subject.device);
     for code in codes.filter(|code| !no_code.contains(&code.storage)) {
         if let Some(count) = code.kernels {
             let sum: &mut u64 = kernels.entry(code.target).or_default();
@@ -66,7 +69,11 @@ mod tests {
         });
         subject(
             name,
-            vec![FileFacts { path: "/usr/k.so".into(), device: device.collect(), ..FileFacts::default() }],
+            vec![FileFacts {
+                path: "/usr/k.so".into(),
+                device: device.collect(),
+                ..FileFacts::default()
+            }],
         )
     }
 
@@ -80,21 +87,27 @@ mod tests {
         let subjects = vec![
             with(
                 "a.rpm",
-                &[("gfx1151", Storage::HipFatbin, Some(40)), ("gfx1100", Storage::Embedded, Some(9))],
+                &[
+                    ("gfx1151", Storage::HipFatbin, Some(40)),
+                    ("gfx1100", Storage::Embedded, Some(9)),
+                ],
             ),
-            with("b.rpm", &[("gfx1151", Storage::CodeObject, Some(2)), ("gfx1201", Storage::Kpack, None)]),
+            with(
+                "b.rpm",
+                &[("gfx1151", Storage::CodeObject, Some(2)), ("gfx1201", Storage::Kpack, None)],
+            ),
             with("a-debuginfo.rpm", &[("gfx1151", Storage::HipFatbin, Some(40))]),
         ];
         serde_json::to_vec(&Report::new(depth, subjects, Vec::new(), judgement)).unwrap()
     }
 
     #[test]
-    fn kernels_of_what_serves_are_summed_by_target() {
+    fn sums_serving_kernels_by_target() {
         assert_eq!(kernels_in(&json(Depth::Deep)), BTreeMap::from([("gfx1151".to_owned(), 42)]));
     }
 
     #[test]
-    fn reports_that_did_not_count_and_other_formats_say_nothing() {
+    fn ignores_uncounted_reports_and_other_formats() {
         assert_eq!(kernels_in(&json(Depth::Quick)), BTreeMap::new());
         let deep = String::from_utf8(json(Depth::Deep)).unwrap();
         let older = deep.replace(SCHEMA, "rocmrpm/inspection/1");
@@ -102,7 +115,9 @@ mod tests {
         for end in 0..deep.len() {
             assert_eq!(kernels_in(&deep.as_bytes()[..end]), BTreeMap::new());
         }
-        let huge = deep.replace(":40,", ":18446744073709551615,").replace(":40}", ":18446744073709551615}");
+        let huge = deep
+            .replace(":40,", ":18446744073709551615,")
+            .replace(":40}", ":18446744073709551615}");
         assert_eq!(kernels_in(huge.as_bytes()).get("gfx1151"), Some(&u64::MAX));
     }
 }

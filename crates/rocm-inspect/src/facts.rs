@@ -18,7 +18,7 @@ pub enum SubjectKind {
     Rpm,
     /// A wheel, or any other zip archive.
     Wheel,
-    /// A tar archive, compressed or not: an sdist, or a wheel's content so packed.
+    /// A tar archive, compressed or not: an sdist, or a wheel's content packed as one.
     Tar,
     /// A folder.
     Folder,
@@ -26,22 +26,22 @@ pub enum SubjectKind {
     File,
 }
 
-/// One thing that was inspected.
+/// An inspected package, archive, folder or file.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Subject {
-    /// The path as given, or below the folder that was given.
+    /// The path as given, or below the given folder.
     pub path: String,
-    /// What it is.
+    /// The kind.
     pub kind: SubjectKind,
-    /// `name-version-release.arch` of an RPM, else the file's or folder's name.
+    /// `name-version-release.arch` of an RPM, otherwise the file's or folder's name.
     pub name: String,
-    /// The package's or distribution's name alone, of an RPM or a wheel.
+    /// The package's or distribution's name, if it is an RPM or a wheel.
     pub package: Option<String>,
-    /// Whether this is an RPM of debugging data, which no target rule looks at.
+    /// Whether this is an RPM of debugging data, which the target rules ignore.
     pub debug: bool,
-    /// The digest of the file itself; `None` for a folder, and for a single file at a
-    /// quick look, which takes a hundredth of the time that a digest takes.
+    /// The digest of the file itself; `None` for a folder, and for a single file in a
+    /// quick inspection, because the digest takes a hundred times as long as the inspection.
     pub sha256: Option<Sha256>,
     /// The size of the file itself in bytes; `None` for a folder.
     pub size: Option<u64>,
@@ -50,20 +50,20 @@ pub struct Subject {
     pub files: Vec<FileFacts>,
     /// The GPU code of all `files` together.
     pub device: Vec<DeviceCode>,
-    /// What of it was not read, by path.
+    /// Files and archives in it that were not read, by path.
     pub unread: Vec<Unread>,
-    /// All its paths, those of `files` included.
+    /// All its paths, including those of `files`.
     #[serde(skip)]
     pub contents: Contents,
 }
 
-/// A file or an archive that was not read, so that nothing is known of what it holds.
+/// A file or an archive that was not read, so that its content is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unread {
     /// The path inside the subject.
     pub path: String,
-    /// Whether it is an archive of a kind, or in a place, that is not read; else reading it failed.
+    /// Whether it is an archive whose kind or location is not supported; otherwise, reading it failed.
     pub archive: bool,
     /// Why it was not read.
     pub why: String,
@@ -87,7 +87,7 @@ pub struct Contents {
     pub gpu_provides: Option<BTreeSet<String>>,
 }
 
-/// What one ELF file, code object, bundle or kpack archive holds.
+/// The contents of one ELF file, code object, bundle or kpack archive.
 #[derive(Debug, Clone, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileFacts {
@@ -95,29 +95,29 @@ pub struct FileFacts {
     pub path: String,
     /// The size in bytes.
     pub size: u64,
-    /// What its headers say; `None` for a bare bundle and an unreadable ELF file.
+    /// Facts from its headers; `None` for a bare bundle and an unreadable ELF file.
     pub elf: Option<ElfFacts>,
-    /// How many offload bundles were read. A target with a smaller count than
-    /// this is missing in some of them, which can be meant so.
+    /// How many offload bundles were read. A target with a smaller count is
+    /// missing in some of them, which can be intended.
     pub bundles: u64,
     /// The GPU code, by target, storage, compression and code object version.
     pub device: Vec<DeviceCode>,
     /// Where the GPU code is that was moved out of this ELF file.
     pub kpack_reference: Option<KpackReference>,
-    /// What a kpack archive's table of contents says.
+    /// A kpack archive's table of contents.
     pub kpack: Option<KpackArchive>,
-    /// What could not be read.
+    /// Parts that could not be read.
     pub damage: Vec<Damage>,
-    /// Code objects that contradict the IDs they are stored under.
+    /// Code objects that contradict their IDs.
     pub mismatches: Vec<Mismatch>,
-    /// Compressed bundles whose content has another hash than their header states.
+    /// Compressed bundles whose content does not match the hash in their header.
     pub wrong_hashes: Vec<WrongHash>,
-    /// Whether memory ran out while it was decoded, so that its facts are not complete.
+    /// Whether memory ran out while it was decoded, so that its facts are incomplete.
     #[serde(skip)]
     pub out_of_memory: bool,
 }
 
-/// What an ELF file's headers, tables and read-only strings say.
+/// Facts from an ELF file's headers, tables and read-only strings.
 #[derive(Debug, Clone, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ElfFacts {
@@ -126,12 +126,12 @@ pub struct ElfFacts {
     /// Whether the byte order is big-endian.
     pub big_endian: bool,
     /// The machine's name as in RPM architectures (`x86_64`), `amdgpu`, or
-    /// `machine N` where we have no name for it.
+    /// `machine N` if it has no name here.
     pub machine: String,
     /// `e_type`.
     pub kind: ElfKind,
-    /// Whether this is separate debugging data (`.debug`), whose code and dynamic
-    /// section were taken out.
+    /// Whether this is separate debugging data (`.debug`), without code and dynamic
+    /// section.
     pub debug: bool,
     /// The dynamic loader that `PT_INTERP` names.
     pub interpreter: Option<String>,
@@ -139,7 +139,7 @@ pub struct ElfFacts {
     #[serde(serialize_with = "soname")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub soname: Option<Soname>,
-    /// `DT_NEEDED`, in the file's order, which is the loader's.
+    /// `DT_NEEDED`, in the file's order, in which the loader searches.
     #[serde(serialize_with = "sonames")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub needed: Vec<Soname>,
@@ -147,7 +147,7 @@ pub struct ElfFacts {
     pub rpath: Vec<String>,
     /// The entries of `DT_RUNPATH`, in order; empty ones stay empty.
     pub runpath: Vec<String>,
-    /// The symbol versions that it needs (`.gnu.version_r`), sorted, by library.
+    /// The symbol versions that it needs (`.gnu.version_r`), by library, sorted.
     pub versions_needed: BTreeMap<String, Vec<String>>,
     /// The symbol versions that it defines (`.gnu.version_d`), sorted, without the
     /// base version.
@@ -160,39 +160,39 @@ pub struct ElfFacts {
     pub has_symbols: bool,
     /// Whether it has debugging information (`.debug_info`).
     pub has_debug_info: bool,
-    /// Whether it has section headers; a file without loads all the same.
+    /// Whether it has section headers, which the loader does not need.
     pub has_sections: bool,
-    /// Whether code must be changed while it is loaded (`DT_TEXTREL`, `DF_TEXTREL`).
+    /// Whether the loader must modify code (`DT_TEXTREL`, `DF_TEXTREL`).
     pub text_relocations: bool,
-    /// Whether its stack is executable (`PT_GNU_STACK`); `None` where it does not say.
+    /// Whether its stack is executable (`PT_GNU_STACK`); `None` if not stated.
     pub executable_stack: Option<bool>,
-    /// How much is made read-only after relocation.
+    /// How much relocated data is made read-only.
     pub relro: Relro,
-    /// Whether all symbols are bound when the file is loaded (`DF_BIND_NOW`, `DF_1_NOW`).
+    /// Whether the loader binds all symbols when it loads the file (`DF_BIND_NOW`, `DF_1_NOW`).
     pub bind_now: bool,
     /// Libraries that dlopen notes name (`.note.dlopen`, systemd's ELF_DLOPEN_METADATA).
     pub dlopen_notes: Vec<String>,
-    /// Library file names in read-only strings, sorted: what may be opened by name.
+    /// Library file names in read-only strings, which the file may open by name, sorted.
     pub mentioned_libraries: Vec<String>,
-    /// `/opt/rocm` and folders of builds in read-only strings, sorted.
+    /// `/opt/rocm` and build folders in read-only strings, sorted.
     pub mentioned_paths: Vec<Mention>,
     /// Contradictions in the program headers.
     pub header_faults: Vec<HeaderFault>,
-    /// How many dynamic symbols it defines, weak ones included.
+    /// How many dynamic symbols it defines, including weak ones.
     pub defined_symbols: u64,
-    /// How many dynamic symbols it leaves to others. Weak ones are not counted:
-    /// nothing fails without them.
+    /// How many dynamic symbols it imports, excluding weak ones: nothing fails if
+    /// these are missing.
     pub undefined_symbols: u64,
     /// The names of both, for rules and comparisons.
     #[serde(skip)]
     pub symbols: Symbols,
-    /// `GNU_PROPERTY_X86_ISA_1_NEEDED`: bit 0 is x86-64's baseline, bits 1 to 3 are
+    /// `GNU_PROPERTY_X86_ISA_1_NEEDED`: bit 0 is the baseline of x86-64, bits 1 to 3 are
     /// x86-64-v2 to v4.
     #[serde(skip)]
     pub x86_isa_needed: u32,
 }
 
-/// What kind of ELF file it is (`e_type`).
+/// The kind of an ELF file (`e_type`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -218,7 +218,7 @@ pub enum Relro {
     None,
     /// `PT_GNU_RELRO`, with lazy binding.
     Partial,
-    /// `PT_GNU_RELRO` and all symbols bound when loaded (`DF_BIND_NOW`, `DF_1_NOW`).
+    /// `PT_GNU_RELRO`, with all symbols bound when loaded (`DF_BIND_NOW`, `DF_1_NOW`).
     Full,
 }
 
@@ -237,24 +237,24 @@ pub struct Symbols {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mention {
-    /// The path as far as it goes on.
+    /// The path.
     pub path: String,
-    /// The section, or `segment` where there are no section headers.
+    /// The section, or `segment` if there are no section headers.
     pub section: String,
-    /// Where it begins, in bytes from the file's beginning.
+    /// The offset in the file, in bytes.
     pub offset: u64,
 }
 
-/// A contradiction in the program headers, as editing a finished file leaves it.
+/// A contradiction in the program headers, usually left by editing a linked file.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeaderFault {
-    /// Where the program header stands, in bytes from the file's beginning.
+    /// The offset of the program header in the file, in bytes.
     pub offset: u64,
-    /// What is wrong with it.
+    /// The problem.
     pub what: String,
-    /// Whether the loader refuses or misreads the file; what it does not mind is
-    /// only a sign that the file was edited.
+    /// Whether the loader refuses or misreads the file; a fault that it tolerates
+    /// only shows that the file was edited.
     pub fatal: bool,
 }
 
@@ -265,8 +265,8 @@ pub struct HeaderFault {
 pub struct KpackReference {
     /// The name under which the archives list this file's code.
     pub kernel_name: String,
-    /// Where the archives are, relative to this file's folder; `@GFXARCH@` stands
-    /// for a target.
+    /// Where the archives are, relative to this file's folder; `@GFXARCH@` is replaced
+    /// by a target.
     pub search_paths: Vec<String>,
     /// How many pieces of code it refers to: `kernel_name#0` to `#pieces-1`.
     pub pieces: u64,
@@ -276,15 +276,15 @@ pub struct KpackReference {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KpackArchive {
-    /// The group of libraries whose code is in it.
+    /// The group of libraries whose code it contains.
     pub group: String,
-    /// The targets that the archive says it serves.
+    /// The targets that the archive declares.
     pub targets: Vec<Target>,
     /// `none` or `zstd-per-kernel`.
     pub compression: String,
-    /// How many entries the table has, over all targets.
+    /// How many entries the table has, for all targets.
     pub entries: u64,
-    /// The table: for every `kernel_name#index` the targets it is there for.
+    /// The table: the targets of every `kernel_name#index`.
     #[serde(skip)]
     pub table: BTreeMap<String, BTreeSet<Target>>,
 }
@@ -293,34 +293,34 @@ pub struct KpackArchive {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeviceCode {
-    /// What it runs on.
+    /// The target.
     pub target: Target,
-    /// Where it lies.
+    /// The storage.
     pub storage: Storage,
     /// How the bundle around it is compressed, if it is.
     pub compression: Option<Compression>,
-    /// The code object version, 2 to 6; `None` for what is no code object, and for
-    /// what a quick look does not decompress.
+    /// The code object version, 2 to 6; `None` for other formats, and for code that
+    /// a quick inspection does not decompress.
     #[cfg_attr(feature = "schema", schemars(range(min = 2, max = 6)))]
     pub version: Option<u8>,
-    /// How many code objects.
+    /// The number of code objects.
     pub count: u64,
     /// Their size in bytes, decompressed.
     pub bytes: u64,
-    /// How many kernels they have; `None` unless every bundle was decoded.
+    /// The number of kernels; `None` unless every bundle was decoded.
     pub kernels: Option<u64>,
-    /// How much code these kernels have; `None` where it is not known of all of them.
+    /// The code of these kernels; `None` unless it is known for all of them.
     pub kernel_code: Option<KernelCode>,
 }
 
-/// How much machine code the kernels of code objects have together.
+/// The machine code of several kernels together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelCode {
     /// The size in bytes: of the kernels' functions, or of the executable segment of a large code
     /// object.
     pub bytes: u64,
-    /// How many kernels have room for no instruction that writes to memory.
+    /// How many kernels are too small for an instruction that writes to memory.
     pub empty: u64,
 }
 
@@ -328,11 +328,14 @@ impl KernelCode {
     /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        Self { bytes: self.bytes.saturating_add(other.bytes), empty: self.empty.saturating_add(other.empty) }
+        Self {
+            bytes: self.bytes.saturating_add(other.bytes),
+            empty: self.empty.saturating_add(other.empty),
+        }
     }
 }
 
-/// What GPU code runs on. Serialized as text.
+/// The target of GPU code. Serialized as text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
     /// A processor or generic target that is in the table.
@@ -374,11 +377,11 @@ impl Serialize for Target {
 }
 
 rocmrpm_base::text_schema!(Target, {
-    "description": "What GPU code runs on: a GPU target, `amdgcnspirv`, a name that is not known, or `unread`.",
+    "description": "The target of GPU code: a GPU target, `amdgcnspirv`, an unknown name, or `unread`.",
     "minLength": 1,
 });
 
-/// Where GPU code lies.
+/// Where GPU code is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -387,7 +390,7 @@ pub enum Storage {
     HipFatbin,
     /// A bundle in another section of a host's ELF file.
     OtherSection,
-    /// An offload binary in `.llvm.offloading`, as the new driver writes it.
+    /// An offload binary in `.llvm.offloading`, as clang's new driver writes it.
     OffloadBinary,
     /// An object file in a static archive.
     StaticArchive,
@@ -461,15 +464,15 @@ rocmrpm_base::text_schema!(Compression, {
     "pattern": "^ccob[1-3]-(zlib|zstd)$",
 });
 
-/// A place that cannot be read.
+/// A part of a file that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Damage {
-    /// Whether the ELF file around is damaged, not a bundle or code object.
+    /// Whether the ELF file itself is damaged, rather than a bundle or code object in it.
     pub elf: bool,
-    /// Where, in bytes from the file's beginning.
+    /// The offset in the file, in bytes.
     pub offset: u64,
-    /// What is wrong there.
+    /// The problem.
     pub what: String,
 }
 
@@ -479,24 +482,24 @@ pub struct Damage {
 pub struct Mismatch {
     /// The ID in the bundle.
     pub id: String,
-    /// What the code object's `e_flags` say.
+    /// The target in the code object's `e_flags`.
     pub flags: String,
-    /// How many such code objects.
+    /// The number of such code objects.
     pub count: u64,
-    /// The place of the first one's bundle, in bytes from the file's beginning.
+    /// The offset of the first one's bundle in the file, in bytes.
     pub offset: u64,
 }
 
-/// A compressed bundle whose content is not what was compressed.
+/// A compressed bundle whose content does not match its hash.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WrongHash {
-    /// The place of the bundle, in bytes from the file's beginning.
+    /// The offset of the bundle in the file, in bytes.
     pub offset: u64,
-    /// The first eight bytes of the MD5 as the header states them, in hexadecimal
-    /// digits as they stand in the file.
+    /// The first eight bytes of the MD5 in the header, in hexadecimal digits, in the
+    /// order of the file.
     pub stated: String,
-    /// The same of the content.
+    /// The same for the content.
     pub computed: String,
 }
 

@@ -3,8 +3,9 @@
 
 use goblin::elf::header::ELFMAG;
 
-use super::code_object::{EM_AMDGPU, Sections};
+use super::code_object::EM_AMDGPU;
 use super::device::Device;
+use super::elf_headers::Sections;
 use super::facts::{Damage, ElfFacts, FileFacts, Storage};
 use super::finding::Depth;
 use super::{ar, bundle, ccob, data_files, elf, kpack};
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn bundles_and_code_objects_elsewhere_are_found_and_strings_are_not() {
+    fn finds_bundles_and_code_objects_but_not_strings() {
         let mut bytes = vec![1; 1000];
         bytes
             .extend(b"__CLANG_OFFLOAD_BUNDLE__ is a mere string, as is CCOB\x02\0\x01\0 and \x7fELF\x02\x01");
@@ -209,7 +210,10 @@ mod tests {
         bytes.extend([7; 333]);
         bytes.extend(crate::testing::ccob(&plain("gfx1030"), 3, crate::testing::Method::Zstd));
         bytes.extend([7; 333]);
-        let all = elf::Places { others: std::iter::once(0..bytes.len()).collect(), ..elf::Places::default() };
+        let all = elf::Places {
+            others: std::iter::once(0..bytes.len()).collect(),
+            ..elf::Places::default()
+        };
         assert_eq!(
             placed(&bytes, &all, true),
             [
@@ -219,22 +223,27 @@ mod tests {
             ]
         );
         // Only code inside the given ranges is found.
-        let few = elf::Places { others: std::iter::once(0..1500).collect(), ..elf::Places::default() };
+        let few =
+            elf::Places { others: std::iter::once(0..1500).collect(), ..elf::Places::default() };
         assert_eq!(placed(&bytes, &few, true), [""; 0]);
     }
 
     #[test]
-    fn without_sections_the_alignment_tells() {
+    fn detects_bundles_without_sections_by_alignment() {
         let bytes = [vec![1; 4096], plain("gfx1151")].concat();
-        let all = elf::Places { others: std::iter::once(0..bytes.len()).collect(), ..elf::Places::default() };
+        let all = elf::Places {
+            others: std::iter::once(0..bytes.len()).collect(),
+            ..elf::Places::default()
+        };
         assert_eq!(placed(&bytes, &all, false), ["gfx1151 hip-fatbin 1 Some(3)"]);
         assert_eq!(placed(&bytes, &all, true), ["gfx1151 other-section 1 Some(3)"]);
     }
 
     #[test]
-    fn offload_binaries_are_read_in_a_row_and_as_files() {
+    fn reads_offload_binaries_in_a_row_and_as_files() {
         let object = kernels_object("gfx1151", 2);
-        let mut bytes = offload_binary(&[("gfx1151", 1, &object), ("gfx1100", 2, b"BC\xc0\xde")], 2);
+        let mut bytes =
+            offload_binary(&[("gfx1151", 1, &object), ("gfx1100", 2, b"BC\xc0\xde")], 2);
         bytes.extend(offload_binary(&[("gfx1151", 1, &object)], 1));
         let fat = plain("gfx1030");
         bytes.extend(offload_binary(&[("", 4, &fat)], 2));
@@ -243,8 +252,10 @@ mod tests {
             "gfx1100 bitcode 1 None",
             "gfx1151 offload-binary 2 Some(4)",
         ];
-        let all =
-            elf::Places { offloading: std::iter::once(0..bytes.len()).collect(), ..elf::Places::default() };
+        let all = elf::Places {
+            offloading: std::iter::once(0..bytes.len()).collect(),
+            ..elf::Places::default()
+        };
         assert_eq!(placed(&bytes, &all, true), wanted);
         assert_eq!(codes(&read(&bytes)), wanted);
         // An architecture that the object contradicts.
@@ -253,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_of_one_target_each_are_read_once() {
+    fn reads_sections_of_one_target_once() {
         let object = kernels_object("gfx1151", 2);
         let name = b"__CLANG_OFFLOAD_BUNDLE__hip-amdgcn-amd-amdhsa--gfx1151\0";
         let (at, length) = (64 + name.len() as u64, object.len() as u64);
@@ -284,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn archives_are_gone_through() {
+    fn reads_static_archives() {
         let fat = HostElf::new().fatbin(&aligned(&[plain("gfx1151"), plain("gfx1151")])).build();
         let members = [
             ("/", &b"symbols"[..]),
@@ -309,14 +320,14 @@ mod tests {
     }
 
     #[test]
-    fn names_alone_tell_where_nothing_was_read() {
+    fn recognizes_data_files_by_name() {
         let found = facts("db/gfx942130.db.txt".into(), 77, &[], Depth::Quick);
         assert_eq!(codes(&found), ["gfx942 data-file 1 None"]);
         assert_eq!((found.device[0].bytes, found.size), (77, 77));
     }
 
     #[test]
-    fn random_corruption_never_panics() {
+    fn survives_random_corruption() {
         let object = kernels_object("gfx1151", 2);
         let host = HostElf::new().fatbin(&plain("gfx1100")).build();
         let files = [

@@ -13,12 +13,12 @@ use rocmrpm_base::text::visible;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Depth {
-    /// Targets and linkage: of compressed bundles no more than their tables of
-    /// entries is decompressed.
+    /// Targets and linkage. Only the entry tables of compressed bundles are
+    /// decompressed.
     #[default]
     Quick,
-    /// Every bundle is decoded and its hash verified, every code object's flags are
-    /// compared with its ID, kernels are counted.
+    /// Every bundle is decoded and its hash verified, the flags of every code object are
+    /// compared with its ID, and kernels are counted.
     Deep,
 }
 
@@ -51,8 +51,8 @@ pub struct Need {
     pub library: String,
     /// Where it comes from.
     pub origin: Origin,
-    /// The file of the set or the package of the system that has it; of a missing one the distribution
-    /// whose wheel has it, if that is known.
+    /// The file of the set or the system package that provides it; if it is missing, the distribution
+    /// whose wheel provides it, if known.
     pub by: Option<String>,
 }
 
@@ -67,9 +67,9 @@ pub enum Origin {
     /// From a known package of the system or of ROCm.
     Provided,
     /// A known library that does not belong to this system: another vendor's, or
-    /// another major version of ROCm's than the system has.
+    /// another major version of ROCm than the system's.
     Foreign,
-    /// From nowhere that is known.
+    /// Not found.
     Missing,
 }
 
@@ -92,18 +92,18 @@ pub struct Waived {
     pub finding: Finding,
     /// Why it is accepted.
     pub reason: String,
-    /// The file in which the waiver stands.
+    /// The file that contains the waiver.
     pub place: String,
 }
 
-/// How bad a finding is. Ordered from worst to best.
+/// The severity of a finding, ordered from worst to best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
     /// The set must not be used.
     Error,
-    /// It works, but probably not as meant.
+    /// It works, but probably not as intended.
     Warning,
     /// Worth knowing.
     Info,
@@ -142,25 +142,25 @@ impl fmt::Display for RuleId {
 }
 
 rocmrpm_base::text_schema!(RuleId, {
-    "description": "The stable name of a rule; `rocmrpm explain ID` has more on it.",
+    "description": "The stable name of a rule; `rocmrpm explain ID` explains it.",
     "pattern": "^[a-z][a-z0-9-]*$",
 });
 
-/// One result of an inspection. Sorted by severity, worst first, then by place.
+/// A finding of an inspection, sorted by severity, worst first, then by location.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// The subject's path; `None` where the finding is about the whole set.
+    /// The subject's path; `None` if the finding is about the whole set.
     pub subject: Option<String>,
     /// The file inside the subject.
     pub file: Option<String>,
-    /// Which rule.
+    /// The rule.
     pub id: RuleId,
-    /// What is there.
+    /// What was found.
     pub found: String,
-    /// What should be there instead.
+    /// What was expected instead.
     pub expected: String,
     /// How to fix it.
     pub help: String,

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use super::testing::{
-    HostElf, Kpack, Method, aligned, archive, bundle, ccob, code_object, flip_bytes, kernels_object,
-    offload_binary,
+    HostElf, Kpack, Method, aligned, archive, bundle, ccob, code_object, flip_bytes,
+    kernels_object, offload_binary,
 };
 use super::{Depth, Expectations, InspectError, inspect, inspect_bytes};
 use rocmrpm_base::gpu::GpuTarget;
@@ -45,7 +45,8 @@ fn kpacks() -> [(&'static str, Vec<u8>); 4] {
 }
 
 fn elfs() -> Vec<(&'static str, Vec<u8>)> {
-    let host = || HostElf::new().needed("libamdhip64.so.7").soname("libk.so.0").runpath("$ORIGIN/../lib");
+    let host =
+        || HostElf::new().needed("libamdhip64.so.7").soname("libk.so.0").runpath("$ORIGIN/../lib");
     let mixed = aligned(&[plain(), ccob(&plain(), 3, Method::Zstd), code_object("gfx1201", 700)]);
     vec![
         ("plain.so", host().fatbin(&plain()).build()),
@@ -54,7 +55,11 @@ fn elfs() -> Vec<(&'static str, Vec<u8>)> {
         ("debug.so", host().empty(".dynamic").empty(".hip_fatbin").build()),
         (
             "kpack.so",
-            host().fatbin(&plain()).empty(".hip_fatbin").kpack_of("lib/libk.so", &[".kpack/a"], 3).build(),
+            host()
+                .fatbin(&plain())
+                .empty(".hip_fatbin")
+                .kpack_of("lib/libk.so", &[".kpack/a"], 3)
+                .build(),
         ),
         ("code.hsaco", code_object("gfx90a:xnack+", 700)),
     ]
@@ -100,8 +105,13 @@ fn tar(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
 /// Static archives and offload binaries.
 fn collections() -> [(&'static str, Vec<u8>); 4] {
     let (fat, object) = (elfs().swap_remove(0).1, kernels_object("gfx1151", 3));
-    let members: [(&str, &[u8]); 5] =
-        [("/", b"symbols"), ("//", b"long.o/\n"), ("/0", &fat), ("k.o/", &object), ("#1/4", b"b.o\0BC")];
+    let members: [(&str, &[u8]); 5] = [
+        ("/", b"symbols"),
+        ("//", b"long.o/\n"),
+        ("/0", &fat),
+        ("k.o/", &object),
+        ("#1/4", b"b.o\0BC"),
+    ];
     let images: [(&str, u16, &[u8]); 3] =
         [("gfx1151", 1, &object), ("gfx1100", 2, b"BC\xc0\xde"), ("", 4, &plain())];
     [
@@ -114,7 +124,8 @@ fn collections() -> [(&'static str, Vec<u8>); 4] {
 
 /// Returns a small file of every kind.
 pub(super) fn fixtures() -> Vec<Fixture> {
-    let mut all: Vec<_> = elfs().into_iter().map(|(name, bytes)| fixture("elf", name, bytes)).collect();
+    let mut all: Vec<_> =
+        elfs().into_iter().map(|(name, bytes)| fixture("elf", name, bytes)).collect();
     all.extend(collections().map(|(name, bytes)| fixture("elf", name, bytes)));
     all.push(fixture("ccob", "plain.co", plain()));
     for version in 1..=3 {
@@ -144,7 +155,11 @@ pub(super) fn fixtures() -> Vec<Fixture> {
 
 fn judged(path: &Path) -> Result<super::Report, InspectError> {
     let gpu_targets = vec![GpuTarget::parse("gfx1151").unwrap()];
-    inspect(&[path.to_owned()], &Expectations { gpu_targets, ..Expectations::default() }, Depth::Deep)
+    inspect(
+        &[path.to_owned()],
+        &Expectations { gpu_targets, ..Expectations::default() },
+        Depth::Deep,
+    )
 }
 
 /// Checks that the result for a changed file names it and is not too long.
@@ -156,7 +171,10 @@ fn answered(path: &Path, bytes: &[u8]) {
             let [subject] = &report.subjects[..] else { panic!("{report:?}") };
             assert!(subject.path.ends_with(name));
             for finding in report.findings.iter().filter(|finding| finding.file.is_some()) {
-                assert!(finding.subject.as_ref().is_some_and(|path| path.ends_with(name)), "{finding:?}");
+                assert!(
+                    finding.subject.as_ref().is_some_and(|path| path.ends_with(name)),
+                    "{finding:?}"
+                );
             }
             // A small file must not cause a large result.
             let answer = serde_json::to_string(&report).unwrap().len();
@@ -172,7 +190,7 @@ fn seeds() -> Option<PathBuf> {
 }
 
 #[test]
-fn whole_files_are_read_without_damage() {
+fn reads_undamaged_files() {
     let dir = tempfile::tempdir().unwrap();
     for Fixture { target, name, bytes } in fixtures() {
         let path = dir.path().join(&name);
@@ -199,7 +217,7 @@ fn whole_files_are_read_without_damage() {
 }
 
 #[test]
-fn files_cut_anywhere_are_answered() {
+fn survives_truncation() {
     let dir = tempfile::tempdir().unwrap();
     for Fixture { name, bytes, .. } in fixtures() {
         let path = dir.path().join(&name);
@@ -213,7 +231,7 @@ fn files_cut_anywhere_are_answered() {
 }
 
 #[test]
-fn files_with_changed_bytes_are_answered() {
+fn survives_changed_bytes() {
     let dir = tempfile::tempdir().unwrap();
     for Fixture { name, bytes, .. } in fixtures() {
         let path = dir.path().join(&name);
@@ -226,7 +244,7 @@ fn files_with_changed_bytes_are_answered() {
 }
 
 #[test]
-fn one_files_bytes_are_answered_at_both_depths() {
+fn inspects_bytes_at_both_depths() {
     for Fixture { name, bytes, .. } in fixtures() {
         for depth in [Depth::Quick, Depth::Deep] {
             flip_bytes(&bytes, 200, |bytes| {

@@ -93,7 +93,7 @@ pub(super) fn is_interesting(head: &[u8]) -> bool {
 }
 
 /// Returns whether a file's name is enough to inspect it, regardless of its content.
-fn told_by_name(path: &str) -> bool {
+fn is_known_by_name(path: &str) -> bool {
     data_files::look(path).is_some()
 }
 
@@ -127,7 +127,7 @@ pub(super) fn on_disk(path: &Path, name: &str) -> io::Result<Option<(Image, u64)
         let length = map.len() as u64;
         return Ok(Some((Image::Mapped(map), length)));
     }
-    match told_by_name(name) {
+    match is_known_by_name(name) {
         true => Ok(Some((Image::Memory(Vec::new()), file.metadata()?.len()))),
         false => Ok(None),
     }
@@ -144,7 +144,7 @@ pub(super) fn of_member(
 ) -> Result<Option<Image>, MemberError> {
     let head = head(&mut reader).map_err(MemberError::Unreadable)?;
     if !is_interesting(&head) {
-        return Ok(told_by_name(name).then_some(Image::Memory(Vec::new())));
+        return Ok(is_known_by_name(name).then_some(Image::Memory(Vec::new())));
     }
     if declared > allowed {
         return Err(MemberError::TooLarge);
@@ -154,7 +154,8 @@ pub(super) fn of_member(
         true => in_memory(&mut whole, declared).map(|bytes| Some(Image::Memory(bytes))),
         false => {
             let folder = folder();
-            let file = tempfile::tempfile_in(&folder).map_err(|e| MemberError::NoRoom(folder.clone(), e))?;
+            let file = tempfile::tempfile_in(&folder)
+                .map_err(|e| MemberError::NoRoom(folder.clone(), e))?;
             spool(&mut whole, declared, taking, file, &folder).map(Some)
         }
     }
@@ -165,7 +166,9 @@ fn in_memory(reader: &mut dyn Read, declared: u64) -> Result<Vec<u8>, MemberErro
     // One more byte shows whether the member is longer; the archive's checksum is verified at the
     // end.
     let mut reader = reader.take(declared + 1);
-    while reader.by_ref().take(1 << 20).read_to_end(&mut bytes).map_err(MemberError::Unreadable)? > 0 {
+    while reader.by_ref().take(1 << 20).read_to_end(&mut bytes).map_err(MemberError::Unreadable)?
+        > 0
+    {
         stop()?;
     }
     match bytes.len() as u64 == declared {
@@ -177,7 +180,7 @@ fn in_memory(reader: &mut dyn Read, declared: u64) -> Result<Vec<u8>, MemberErro
 fn length(declared: u64, came: u64) -> MemberError {
     MemberError::Length(match came > declared {
         true => format!("the archive states {declared} bytes, but there are more"),
-        false => format!("the archive states {declared} bytes, but {came} are there"),
+        false => format!("the archive states {declared} bytes, but has {came}"),
     })
 }
 
@@ -223,7 +226,8 @@ fn spool(
         let mut kept = 0..0;
         while done < filled {
             let window = &buffer[done..filled];
-            let short = window.len() < PAGE || window.len() < LOOKAHEAD && sieve.looks_ahead(window);
+            let short =
+                window.len() < PAGE || window.len() < LOOKAHEAD && sieve.looks_ahead(window);
             if short && !end {
                 break;
             }
@@ -231,7 +235,8 @@ fn spool(
             match sieve.keeps(at + done as u64, window) {
                 true if kept.end == page.start => kept.end = page.end,
                 true => {
-                    file.write_all_at(&buffer[kept.clone()], at + kept.start as u64).map_err(no_room)?;
+                    file.write_all_at(&buffer[kept.clone()], at + kept.start as u64)
+                        .map_err(no_room)?;
                     kept = page.clone();
                 }
                 false => {}
@@ -300,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn only_interesting_files_are_read() {
+    fn reads_only_supported_files() {
         for (bytes, wanted) in [
             (&b"\x7fELF and more"[..], true),
             (b"CCOB", true),
@@ -320,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_of_another_length_than_stated_is_refused() {
+    fn rejects_members_of_the_wrong_length() {
         for size in [9104, LARGE + 9104] {
             let bytes = [b"\x7fELF".as_slice(), &vec![1; size as usize - 4]].concat();
             assert!(taken(&bytes, size).is_ok());
@@ -332,16 +337,17 @@ mod tests {
     }
 
     #[test]
-    fn a_member_over_the_limit_is_refused_before_it_is_read() {
+    fn rejects_members_over_the_limit_before_reading() {
         let error = of_member(&mut &b"\x7fELF"[..], "a", 1000, 999, Taking::All).unwrap_err();
         assert!(matches!(error, MemberError::TooLarge));
     }
 
     #[test]
-    fn a_large_member_goes_through_a_temporary_file() {
+    fn reads_large_members_through_a_temporary_file() {
         for extra in [0, 1, PAGE as u64, 12_345, BUFFER as u64 - 1] {
             let size = LARGE + extra;
-            let bytes: Vec<u8> = b"\x7fELF".iter().copied().chain((4..size).map(|n| (n / 7) as u8)).collect();
+            let bytes: Vec<u8> =
+                b"\x7fELF".iter().copied().chain((4..size).map(|n| (n / 7) as u8)).collect();
             let image = taken(&bytes, size).unwrap().unwrap();
             assert!(matches!(image, Image::Spooled(_)));
             assert!(*image == *bytes);
@@ -349,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_with_its_folder() {
+    fn reports_the_folder_of_a_full_disk() {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let mut bytes = (&b"\x7fELF"[..]).chain(io::repeat(1)).take(LARGE);
         let error = spool(&mut bytes, LARGE, Taking::All, full, Path::new("/full")).unwrap_err();

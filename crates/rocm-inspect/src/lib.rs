@@ -69,16 +69,16 @@ pub use compare::{
 pub use earlier::kernels_in;
 pub use expectations::{Expectations, Waiver};
 pub use facts::{
-    Compression, Contents, Damage, DeviceCode, ElfFacts, ElfKind, FileFacts, HeaderFault, KernelCode,
-    KpackArchive, KpackReference, Mention, Mismatch, Relro, Storage, Subject, SubjectKind, Symbols, Target,
-    Unread, WrongHash,
+    Compression, Contents, Damage, DeviceCode, ElfFacts, ElfKind, FileFacts, HeaderFault,
+    KernelCode, KpackArchive, KpackReference, Mention, Mismatch, Relro, Storage, Subject,
+    SubjectKind, Symbols, Target, Unread, WrongHash,
 };
 pub use finding::{Depth, Finding, Need, Origin, RuleId, Severity, Waived};
 pub use report::{Report, SCHEMA};
 pub use rules::{RULES, RULES_VERSION, Rule, Served, Shortfall, Verdict, rule, rule_groups};
 pub use system::{Rocm, SearchPathTag, System};
 
-use device::{ar, bundle, ccob, code_object, data_files, entry_id, offload_binary};
+use device::{ar, bundle, ccob, code_object, data_files, elf_headers, entry_id, offload_binary};
 
 use rocmrpm_base::error::{Diagnose, Diagnosis, Kind};
 use rocmrpm_base::process::ProcessError;
@@ -92,7 +92,11 @@ use rocmrpm_rpms::RpmError;
 ///
 /// Damage inside ELF files and bundles is a finding, not an error. Returns an error if a path is
 /// missing or is not supported, if an archive is unreadable, or if memory runs out.
-pub fn inspect(paths: &[PathBuf], expectations: &Expectations, depth: Depth) -> Result<Report, InspectError> {
+pub fn inspect(
+    paths: &[PathBuf],
+    expectations: &Expectations,
+    depth: Depth,
+) -> Result<Report, InspectError> {
     let mut subjects = sources::read(paths, depth)?;
     subjects.sort_by(|a, b| a.path.cmp(&b.path));
     subjects.dedup_by(|a, b| a.path == b.path);
@@ -104,12 +108,14 @@ pub fn inspect(paths: &[PathBuf], expectations: &Expectations, depth: Depth) -> 
 
 /// Returns an error if memory ran out for a file, because its facts are then incomplete.
 fn complete(subjects: &[Subject]) -> Result<(), InspectError> {
-    let mut files = subjects.iter().flat_map(|subject| subject.files.iter().map(move |file| (subject, file)));
+    let mut files =
+        subjects.iter().flat_map(|subject| subject.files.iter().map(move |file| (subject, file)));
     match files.find(|(_, file)| file.out_of_memory) {
         None => Ok(()),
-        Some((subject, file)) => {
-            Err(InspectError::OutOfMemory { path: subject.path.clone().into(), file: file.path.clone() })
-        }
+        Some((subject, file)) => Err(InspectError::OutOfMemory {
+            path: subject.path.clone().into(),
+            file: file.path.clone(),
+        }),
     }
 }
 
@@ -122,7 +128,11 @@ pub fn inspect_bytes(path: &str, bytes: &[u8], depth: Depth) -> FileFacts {
 
 /// Returns the linkage of the ELF file of `length` bytes at `offset` of `file`, and whether all of
 /// it could be read. `None` if there is no ELF file with a readable header.
-pub fn linkage(file: &std::fs::File, offset: u64, length: u64) -> std::io::Result<Option<(ElfFacts, bool)>> {
+pub fn linkage(
+    file: &std::fs::File,
+    offset: u64,
+    length: u64,
+) -> std::io::Result<Option<(ElfFacts, bool)>> {
     use std::os::unix::fs::FileExt;
     let mut magic = *goblin::elf::header::ELFMAG;
     if length < magic.len() as u64 {
@@ -175,8 +185,8 @@ pub enum InspectError {
     },
     /// The kind of file is not supported.
     #[error(
-        "{}: neither an RPM, a wheel, a tar archive, an ELF file, a code object, an offload bundle or \
-         binary, a static archive, a kpack archive, a data file with the name of a target nor a folder",
+        "{}: not an RPM, wheel, tar archive, ELF file, code object, offload bundle or binary, static archive, \
+         kpack archive, data file named after a GPU target, or folder",
         path.display()
     )]
     Unknown {
@@ -188,7 +198,7 @@ pub enum InspectError {
     #[error(transparent)]
     Rpm(#[from] RpmError),
     /// A wheel is unreadable.
-    #[error("{}: not a readable wheel", path.display())]
+    #[error("{}: cannot read the wheel", path.display())]
     Wheel {
         /// The wheel.
         path: PathBuf,
@@ -204,7 +214,7 @@ pub enum InspectError {
         what: String,
     },
     /// The disk is too full for a large member of an archive.
-    #[error("{}: no temporary file in {} for `{member}`", archive.display(), folder.display())]
+    #[error("{}: cannot write `{member}` to a temporary file in {}", archive.display(), folder.display())]
     NoRoom {
         /// The archive.
         archive: PathBuf,
@@ -224,7 +234,7 @@ pub enum InspectError {
         file: String,
     },
     /// A file changed while it was read.
-    #[error("{}: the file was changed while it was read", path.display())]
+    #[error("{}: the file changed while it was being read", path.display())]
     Changed {
         /// The file.
         path: PathBuf,
@@ -241,7 +251,7 @@ pub enum InspectError {
     },
     /// An archive decompresses to more than any real one does.
     #[error(
-        "{}: `{member}` brings the content to more than {limit} bytes, the limit for an archive of this size",
+        "{}: `{member}` exceeds the limit of {limit} decompressed bytes for an archive of this size",
         archive.display()
     )]
     TooLarge {
@@ -253,7 +263,7 @@ pub enum InspectError {
         limit: u64,
     },
     /// A file-system error.
-    #[error("cannot read what is to be inspected")]
+    #[error("cannot read the files to inspect")]
     Io(#[from] std::io::Error),
     /// The user asked to stop.
     #[error(transparent)]
@@ -262,8 +272,9 @@ pub enum InspectError {
 
 impl Diagnose for InspectError {
     fn diagnosis(&self) -> Diagnosis {
-        let test =
-            |path: &Path| Kind::Usage.with_help(format!("`unzip -t {}` tests the archive", path.display()));
+        let test = |path: &Path| {
+            Kind::Usage.with_help(format!("test the archive with `unzip -t {}`", path.display()))
+        };
         match self {
             #[cfg(feature = "rpm")]
             Self::Rpm(error) => error.diagnosis(),
@@ -274,14 +285,17 @@ impl Diagnose for InspectError {
             Self::Missing { .. } | Self::Unknown { .. } | Self::Damaged { .. } | Self::Member { .. } => {
                 Kind::Usage.into()
             }
-            Self::NotAFile { .. } => Kind::Usage.with_help("save its content to a file, and inspect that"),
-            Self::TooLarge { .. } => Kind::Usage.with_help("was the archive made to exhaust its reader?"),
-            Self::NoRoom { .. } => {
-                Kind::Environment.with_help("the environment variable TMPDIR names another folder")
+            Self::NotAFile { .. } => Kind::Usage.with_help("save its content to a file and inspect the file"),
+            Self::TooLarge { .. } => {
+                Kind::Usage.with_help("check where the archive comes from; it may be a decompression bomb")
             }
-            Self::OutOfMemory { .. } => Kind::Environment
-                .with_help("leave out `--deep`, or allow more memory (`ulimit -v`, the container's limit)"),
-            Self::Changed { .. } => Kind::Environment.with_help("inspect it again when nothing writes to it"),
+            Self::NoRoom { .. } => Kind::Environment.with_help("set TMPDIR to a folder with more free space"),
+            Self::OutOfMemory { .. } => Kind::Environment.with_help(
+                "run without `--deep`, or raise the memory limit (`ulimit -v`, the container's limit)",
+            ),
+            Self::Changed { .. } => {
+                Kind::Environment.with_help("inspect the file again after other programs stop writing to it")
+            }
         }
     }
 }

@@ -56,7 +56,8 @@ impl RocmLibrary {
 pub(super) fn tables() -> &'static Tables {
     static TABLES: LazyLock<Tables> = LazyLock::new(|| {
         // The table is part of the program, and a test parses it.
-        toml::from_str(include_str!("libraries.toml")).expect("the built-in table of libraries is valid")
+        toml::from_str(include_str!("libraries.toml"))
+            .expect("the built-in table of libraries is valid")
     });
     &TABLES
 }
@@ -75,7 +76,9 @@ impl RocmName<'_> {
     /// does not have it.
     pub(super) fn releases(self) -> BTreeSet<u64> {
         let library = &tables().rocm[self.stem];
-        let has = |rocm: &u64| library.sonames(Some(*rocm)).iter().any(|soname| major(soname) == self.major);
+        let has = |rocm: &u64| {
+            library.sonames(Some(*rocm)).iter().any(|soname| major(soname) == self.major)
+        };
         [6, 7, 10].into_iter().filter(has).collect()
     }
 }
@@ -144,7 +147,9 @@ pub(super) fn rocm_owner(symbol: &str) -> Option<&'static str> {
     }
     let fits = |prefix: &str| {
         let rest = symbol.strip_prefix(prefix);
-        rest.is_some_and(|rest| prefix.ends_with('_') || rest.starts_with(|c: char| c.is_ascii_uppercase()))
+        rest.is_some_and(|rest| {
+            prefix.ends_with('_') || rest.starts_with(|c: char| c.is_ascii_uppercase())
+        })
     };
     PREFIXES.iter().find(|(prefix, _)| fits(prefix)).map(|(_, stem)| *stem)
 }
@@ -158,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_sound() {
+    fn keeps_the_tables_consistent() {
         let tables = tables();
         assert!(tables.fedora.len() > 200);
         assert_eq!(tables.fedora["libstdc++.so.6"], "libstdc++");
@@ -167,7 +172,10 @@ mod tests {
             for soname in library.sonames(None) {
                 assert_eq!(Soname::new(soname).stem(), stem);
                 assert!(Soname::new(soname).major().is_some(), "{soname}");
-                assert!(!tables.fedora.contains_key(soname) && vendor(soname).is_none(), "{soname}");
+                assert!(
+                    !tables.fedora.contains_key(soname) && vendor(soname).is_none(),
+                    "{soname}"
+                );
             }
         }
         for soname in tables.fedora.keys() {
@@ -176,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_have_their_own_sonames() {
+    fn maps_releases_to_sonames() {
         let of = |stem: &str, rocm| tables().rocm[stem].sonames(rocm);
         assert_eq!(of("libamdhip64", Some(6)), ["libamdhip64.so.6"]);
         assert_eq!(of("libamdhip64", Some(10)), ["libamdhip64.so.7"]);
@@ -191,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_whose_a_library_is() {
+    fn identifies_the_vendor_by_name() {
         assert_eq!(rocm_stem("libamdhip64.so.7"), Some("libamdhip64"));
         assert_eq!(rocm_stem("/opt/rocm/lib/libamdhip64-1a2b3c4d.so.7"), Some("libamdhip64"));
         assert_eq!(rocm_stem("libamdhip64-plugin.so"), None);
@@ -208,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_tell_the_library_they_need() {
+    fn identifies_libraries_by_function_name() {
         assert_eq!(rocm_owner("hipMalloc"), Some("libamdhip64"));
         assert_eq!(rocm_owner("__hipRegisterFatBinary"), Some("libamdhip64"));
         assert_eq!(rocm_owner("hipblasSgemm"), Some("libhipblas"));

@@ -126,7 +126,8 @@ fn parse(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> Result<Requ
             "--gpu-target" => {
                 let value = value()?;
                 let target = GpuTarget::parse(&value);
-                let unknown = || Failure::usage(&format!("unknown GPU target `{}`", visible(&value)));
+                let unknown =
+                    || Failure::usage(&format!("unknown GPU target `{}`", visible(&value)));
                 options.gpu_targets.push(target.ok_or_else(unknown)?);
             }
             "--explain" => return explanation(&value()?).map(Request::Print),
@@ -157,7 +158,8 @@ fn explanation(id: &str) -> Result<String, Failure> {
         return Err(Failure::usage(&format!("unknown rule `{}`", visible(id))));
     };
     let mut text = format!("{} ({})\n", rule.id, rule.severity);
-    let parts = [("what", rule.what), ("why", rule.why), ("incident", rule.incident), ("help", rule.help)];
+    let parts =
+        [("what", rule.what), ("why", rule.why), ("incident", rule.incident), ("help", rule.help)];
     for (name, part) in parts.into_iter().filter(|(_, part)| !part.is_empty()) {
         text.push_str(&format!("\n{name}: {part}\n"));
     }
@@ -171,7 +173,8 @@ fn written(report: &Report, json: bool, verbose: bool) -> Result<String, Failure
             .map(|text| text + "\n")
             .map_err(|error| Failure { text: format!("internal error: {error}\n"), code: 70 });
     }
-    let color = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+    let color = std::io::stdout().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     Ok(to_text(report, TextOptions { verbose, color, explain: "rocm-inspect --explain" }))
 }
 

@@ -57,8 +57,10 @@ impl Mapped {
         let file = file.try_clone()?;
         let length = file.metadata()?.len();
         let free = |slot: &&Slot| !slot.taken.swap(true, Ordering::AcqRel);
-        let slot = MAPS.iter().find(free).ok_or_else(|| io::Error::other("too many files are mapped"))?;
-        let map = map(options, &file).inspect_err(|_| slot.taken.store(false, Ordering::Release))?;
+        let slot =
+            MAPS.iter().find(free).ok_or_else(|| io::Error::other("too many files are mapped"))?;
+        let map =
+            map(options, &file).inspect_err(|_| slot.taken.store(false, Ordering::Release))?;
         let start = map.as_ptr() as usize;
         slot.torn.store(false, Ordering::Relaxed);
         slot.start.store(start, Ordering::Release);
@@ -71,7 +73,7 @@ impl Mapped {
     pub(super) fn unchanged(&self) -> io::Result<()> {
         let torn = self.slot.torn.load(Ordering::Acquire);
         match torn || self.file.metadata()?.len() != self.length {
-            true => Err(io::Error::other("the file was changed while it was read")),
+            true => Err(io::Error::other("the file changed while it was being read")),
             false => Ok(()),
         }
     }
@@ -160,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn survives_more_than_one_such_file() {
+    fn survives_several_shrinking_files() {
         for _ in 0..3 {
             let file = tempfile::tempfile().unwrap();
             file.set_len(1 << 20).unwrap();
@@ -182,12 +184,14 @@ mod tests {
         // The rest of the page is still readable; all other pages are gone.
         assert_eq!(mapped.iter().map(|byte| u64::from(*byte)).sum::<u64>(), 700);
         assert!(mapped.slot.torn.load(Ordering::Relaxed));
-        assert!(mapped.unchanged().unwrap_err().to_string().contains("changed while it was read"));
+        assert!(
+            mapped.unchanged().unwrap_err().to_string().contains("changed while it was being read")
+        );
         drop(mapped);
         // A new map of the complete file, in the same slot.
         let mapped = Mapped::new(&file, &MmapOptions::new()).unwrap();
         assert!(mapped.unchanged().is_ok());
         file.set_len(99).unwrap();
-        assert!(mapped.unchanged().is_err(), "no page is gone, and still it is another file");
+        assert!(mapped.unchanged().is_err(), "no page is missing, but the length differs");
     }
 }

@@ -19,10 +19,15 @@ pub(super) struct Pairs<'a, T> {
 pub(super) fn subjects<'a>(old: &'a [Subject], new: &'a [Subject]) -> Pairs<'a, Subject> {
     let mut pairs = Pairs::new(old, new);
     pairs.join(|subject| {
-        (subject.kind, subject.debug, subject.package.clone().unwrap_or_else(|| subject.path.clone()))
+        (
+            subject.kind,
+            subject.debug,
+            subject.package.clone().unwrap_or_else(|| subject.path.clone()),
+        )
     });
     pairs.join(|subject| (subject.kind, subject.debug, without_versions(&subject.name)));
-    if let ([old], [new], []) = (pairs.old_only.as_slice(), pairs.new_only.as_slice(), pairs.both.as_slice())
+    if let ([old], [new], []) =
+        (pairs.old_only.as_slice(), pairs.new_only.as_slice(), pairs.both.as_slice())
     {
         pairs.both.push((old, new));
         (pairs.old_only, pairs.new_only) = (Vec::new(), Vec::new());
@@ -84,11 +89,14 @@ impl<'a, T> Pairs<'a, T> {
             places.entry(key(item)).or_default().1.push(place);
         }
         let mut joined: Vec<(usize, usize)> = Vec::new();
-        for (old, new) in places.values().filter(|(old, new)| old.len() <= most && new.len() <= most) {
+        for (old, new) in
+            places.values().filter(|(old, new)| old.len() <= most && new.len() <= most)
+        {
             joined.extend(old.iter().copied().zip(new.iter().copied()));
         }
         joined.sort_unstable();
-        self.both.extend(joined.iter().map(|(old, new)| (self.old_only[*old], self.new_only[*new])));
+        self.both
+            .extend(joined.iter().map(|(old, new)| (self.old_only[*old], self.new_only[*new])));
         let (mut old_gone, mut new_gone) =
             (vec![false; self.old_only.len()], vec![false; self.new_only.len()]);
         for (old, new) in joined {
@@ -113,11 +121,15 @@ fn without_versions(path: &str) -> String {
     let mut before = '/';
     while let Some(c) = rest.chars().next() {
         let starts = !before.is_ascii_alphanumeric();
-        let word = if starts { rest.bytes().take_while(u8::is_ascii_alphanumeric).count() } else { 0 };
+        let word =
+            if starts { rest.bytes().take_while(u8::is_ascii_alphanumeric).count() } else { 0 };
         if is_target(&rest[..word]) {
             out.push_str(&rest[..word]);
             (before, rest) = ('x', &rest[word..]);
-        } else if before == '-' && word == 8 && rest.as_bytes()[..8].iter().all(u8::is_ascii_hexdigit) {
+        } else if before == '-'
+            && word == 8
+            && rest.as_bytes()[..8].iter().all(u8::is_ascii_hexdigit)
+        {
             out.push('#');
             (before, rest) = ('x', &rest[8..]);
         } else if c.is_ascii_digit() {
@@ -164,9 +176,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_in_names_do_not_matter_and_targets_do() {
+    fn ignores_versions_but_not_targets_in_names() {
         for (a, b) in [
-            ("onnxruntime/capi/libonnxruntime.so.1.22.2", "onnxruntime/capi/libonnxruntime.so.1.27.1"),
+            (
+                "onnxruntime/capi/libonnxruntime.so.1.22.2",
+                "onnxruntime/capi/libonnxruntime.so.1.27.1",
+            ),
             (
                 "/usr/lib64/python3.13/site-packages/k/_C.cpython-313-x86_64-linux-gnu.so",
                 "/usr/lib64/python3.14/site-packages/k/_C.cpython-314-x86_64-linux-gnu.so",
@@ -195,19 +210,28 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ambiguous_is_not_paired() {
+    fn leaves_ambiguous_items_unpaired() {
         let (old, new) = (["libk.so.1", "a"], ["a", "libk.so.2", "libk.so.3"]);
         let pairs = paths(&old, &new);
         assert_eq!(pairs.both, [(&"a", &"a")]);
-        assert_eq!((pairs.old_only, pairs.new_only), (vec![&"libk.so.1"], vec![&"libk.so.2", &"libk.so.3"]));
+        assert_eq!(
+            (pairs.old_only, pairs.new_only),
+            (vec![&"libk.so.1"], vec![&"libk.so.2", &"libk.so.3"])
+        );
         let (old, new) = (["libk.so.1", "libk.so.2"], ["libk.so.2", "libk.so.3"]);
         let pairs = paths(&old, &new);
         assert_eq!(pairs.both, [(&"libk.so.2", &"libk.so.2"), (&"libk.so.1", &"libk.so.3")]);
     }
 
     #[test]
-    fn places_in_bytes_do_not_make_another_finding() {
-        assert_eq!(without_numbers("the data at byte 4096 is, 3 times"), "the data at byte # is, # times");
-        assert_eq!(without_numbers("NEEDED `libx.so.1` for gfx1151"), "NEEDED `libx.so.1` for gfx1151");
+    fn ignores_numbers_in_findings() {
+        assert_eq!(
+            without_numbers("the data at byte 4096 is, 3 times"),
+            "the data at byte # is, # times"
+        );
+        assert_eq!(
+            without_numbers("NEEDED `libx.so.1` for gfx1151"),
+            "NEEDED `libx.so.1` for gfx1151"
+        );
     }
 }

@@ -20,9 +20,9 @@ pub const SCHEMA: &str = "rocmrpm/inspection/4";
 pub struct Report {
     /// How far files were read.
     pub depth: Depth,
-    /// The GPU targets that the set has to serve.
+    /// The GPU targets that the set must serve.
     pub gpu_targets: Vec<GpuTarget>,
-    /// The system on which it has to load, such as `fedora-43`.
+    /// The system on which it must load, such as `fedora-43`.
     pub system: String,
     /// The inspected subjects, by path.
     pub subjects: Vec<Subject>,
@@ -35,7 +35,12 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn new(depth: Depth, subjects: Vec<Subject>, needs: Vec<Need>, judgement: Judgement) -> Self {
+    pub(super) fn new(
+        depth: Depth,
+        subjects: Vec<Subject>,
+        needs: Vec<Need>,
+        judgement: Judgement,
+    ) -> Self {
         let Judgement { gpu_targets, system, mut findings, mut waived } = judgement;
         findings.sort();
         waived.sort();
@@ -70,15 +75,15 @@ impl Report {
     }
 }
 
-/// What `rocmrpm inspect --json` and `rocm-inspect --json` print: what files contain and need, and what is
-/// wrong with them.
+/// The output of `rocmrpm inspect --json` and `rocm-inspect --json`: the contents and dependencies of files,
+/// and problems with them.
 ///
-/// The same files and expectations give the same bytes.
+/// The same files and expectations produce the same bytes.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct ReportDocument<'a> {
     schema: &'static str,
-    /// How far the inspection went.
+    /// The depth of the inspection.
     depth: Depth,
     /// The GPU targets that the set should serve.
     gpu_targets: &'a [GpuTarget],
@@ -88,11 +93,11 @@ struct ReportDocument<'a> {
     system: &'a str,
     /// What was inspected, by path.
     subjects: &'a [Subject],
-    /// Where every needed library comes from, by subject, file and order of search.
+    /// Where every needed library comes from, by subject, file and search order.
     needs: &'a [Need],
-    /// What is wrong or worth knowing, worst first.
+    /// Problems and notes, worst first.
     findings: &'a [Finding],
-    /// Findings that a waiver accepted, with its reason.
+    /// Findings that a waiver accepts, with its reason.
     waived: &'a [Waived],
 }
 
@@ -100,8 +105,18 @@ impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { depth, gpu_targets, system, subjects, needs, findings, waived } = self;
         let (schema, depth, verdicts) = (SCHEMA, *depth, self.verdicts());
-        ReportDocument { schema, depth, gpu_targets, verdicts, system, subjects, needs, findings, waived }
-            .serialize(serializer)
+        ReportDocument {
+            schema,
+            depth,
+            gpu_targets,
+            verdicts,
+            system,
+            subjects,
+            needs,
+            findings,
+            waived,
+        }
+        .serialize(serializer)
     }
 }
 

@@ -118,7 +118,11 @@ pub fn sample() -> Report {
             ..ElfFacts::default()
         }),
         device: ["gfx906", "gfx942"].map(|t| code(gpu(t), Storage::Embedded, 1, None)).into(),
-        damage: vec![Damage { elf: true, offset: 1_048_576, what: "a section lies behind the end".into() }],
+        damage: vec![Damage {
+            elf: true,
+            offset: 1_048_576,
+            what: "a section is beyond the end".into(),
+        }],
         ..FileFacts::default()
     };
     let hostile = FileFacts {
@@ -233,11 +237,26 @@ pub fn sample() -> Report {
         }
     };
     let mut findings = vec![
-        found("gpu-target-missing", None, "GPU code for gfx1100, gfx1151 in 3 files", "GPU code for gfx1201"),
+        found(
+            "gpu-target-missing",
+            None,
+            "GPU code for gfx1100, gfx1151 in 3 files",
+            "GPU code for gfx1201",
+        ),
         found("rpath-in-build-folder", Some(core), "/builddir/build/lib", "$ORIGIN, or no RPATH"),
         found("rpath-relative", Some(core), "an empty entry", "$ORIGIN"),
-        found("bundle-id-mismatch", Some(hip), "2 code objects for gfx1100", "code objects for gfx1151"),
-        found("gpu-target-generic", None, "gfx1150 is served by gfx11-generic", "GPU code for gfx1150"),
+        found(
+            "bundle-id-mismatch",
+            Some(hip),
+            "2 code objects for gfx1100",
+            "code objects for gfx1151",
+        ),
+        found(
+            "gpu-target-generic",
+            None,
+            "gfx1150 is served by gfx11-generic",
+            "GPU code for gfx1150",
+        ),
     ];
     for n in (1..40).step_by(4) {
         let file = format!("demo/lib/library/Kernels_{n:02}_gfx1100.co");
@@ -249,14 +268,21 @@ pub fn sample() -> Report {
         ));
     }
     let hostile = "demo/<script>alert('x')</script>\u{202e}\"&\u{1b}[31m,50%:\n::error::.so";
-    findings.push(found("elf-damaged", Some(hostile), "a <b>name</b> & 100 % of \"it\"", "an ELF file"));
+    findings.push(found(
+        "elf-damaged",
+        Some(hostile),
+        "a <b>name</b> & 100 % of \"it\"",
+        "an ELF file",
+    ));
     let waived = Waived {
         finding: found("needed-absolute", Some(core), "/usr/lib/libz.so", "libz.so"),
         reason: "the vendor's loader wants it <so>".into(),
         place: "specs-templates/demo/component.toml".into(),
     };
-    let gpu_targets = ["gfx1151", "gfx1150", "gfx1201"].map(|t| GpuTarget::parse(t).unwrap()).into();
-    let judgement = Judgement { gpu_targets, system: "fedora-43".into(), findings, waived: vec![waived] };
+    let gpu_targets =
+        ["gfx1151", "gfx1150", "gfx1201"].map(|t| GpuTarget::parse(t).unwrap()).into();
+    let judgement =
+        Judgement { gpu_targets, system: "fedora-43".into(), findings, waived: vec![waived] };
     let mut subjects = vec![wheel_subject, debug];
     subjects.extend(kinds);
     Report::new(Depth::Deep, subjects, needs, judgement)

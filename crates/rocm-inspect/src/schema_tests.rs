@@ -9,7 +9,9 @@ use serde_json::{Map, Value, json};
 use super::facts::{DeviceCode, FileFacts, Storage, Subject, Unread};
 use super::finding::Judgement;
 use super::sample::sample;
-use super::testing::{HostElf, Method, aligned, bundle, ccob, code_object, device_code, gpu, subject};
+use super::testing::{
+    HostElf, Method, aligned, bundle, ccob, code_object, device_code, gpu, subject,
+};
 use super::{Depth, Expectations, Report, SCHEMA, inspect};
 use rocmrpm_base::gpu::GpuTarget;
 
@@ -40,8 +42,18 @@ fn library() -> Vec<u8> {
     ]);
     let mut cut = bundle(&[("hipv4-amdgcn-amd-amdhsa--gfx1151", &code_object("gfx1100", 300))]);
     cut.truncate(4200);
-    let fatbin = aligned(&[plain.clone(), ccob(&plain, 3, Method::Zstd), ccob(&plain, 2, Method::Zlib), cut]);
-    HostElf::new().soname("libk.so.1").needed("libc.so.6").runpath("relative").fatbin(&fatbin).build()
+    let fatbin = aligned(&[
+        plain.clone(),
+        ccob(&plain, 3, Method::Zstd),
+        ccob(&plain, 2, Method::Zlib),
+        cut,
+    ]);
+    HostElf::new()
+        .soname("libk.so.1")
+        .needed("libc.so.6")
+        .runpath("relative")
+        .fatbin(&fatbin)
+        .build()
 }
 
 /// Inspects a folder with an RPM and a wheel that both contain the library.
@@ -65,7 +77,7 @@ fn inspected(depth: Depth) -> Value {
 }
 
 #[test]
-fn what_an_rpm_and_a_wheel_give_is_valid() {
+fn validates_reports_of_an_rpm_and_a_wheel() {
     for depth in [Depth::Quick, Depth::Deep] {
         let document = inspected(depth);
         assert_eq!(document["subjects"].as_array().unwrap().len(), 2);
@@ -75,7 +87,7 @@ fn what_an_rpm_and_a_wheel_give_is_valid() {
 }
 
 #[test]
-fn a_report_with_something_of_everything_is_valid() {
+fn validates_the_sample_report() {
     let document = value(&sample());
     assert_eq!(document["schema"], SCHEMA);
     assert_valid(&document);
@@ -87,19 +99,27 @@ fn objects(value: &Value, at: &str, found: &mut Vec<String>) {
         Value::Object(map) => {
             found.push(at.to_owned());
             map.iter().for_each(|(key, value)| {
-                objects(value, &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")), found);
+                objects(
+                    value,
+                    &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")),
+                    found,
+                );
             });
         }
         Value::Array(items) => {
             // Items of an array are similar, so the first few suffice.
-            items.iter().take(4).enumerate().for_each(|(n, item)| objects(item, &format!("{at}/{n}"), found));
+            items
+                .iter()
+                .take(4)
+                .enumerate()
+                .for_each(|(n, item)| objects(item, &format!("{at}/{n}"), found));
         }
         _ => {}
     }
 }
 
 #[test]
-fn an_unknown_or_a_missing_field_is_refused_everywhere() {
+fn rejects_unknown_and_missing_fields() {
     let schema = schema();
     let validator = jsonschema::draft202012::new(&schema).unwrap();
     let document = value(&sample());
@@ -111,7 +131,7 @@ fn an_unknown_or_a_missing_field_is_refused_everywhere() {
     for place in places {
         let mut more = document.clone();
         fields(&mut more, &place).insert("surprise".into(), json!(1));
-        assert!(!validator.is_valid(&more), "{place}: a field too many");
+        assert!(!validator.is_valid(&more), "{place}: an extra field");
         let names: Vec<String> =
             document.pointer(&place).unwrap().as_object().unwrap().keys().cloned().collect();
         for name in names {
@@ -127,7 +147,7 @@ fn fields<'a>(document: &'a mut Value, place: &str) -> &'a mut Map<String, Value
 }
 
 #[test]
-fn a_value_of_another_kind_is_refused() {
+fn rejects_values_of_another_type() {
     let schema = schema();
     let validator = jsonschema::draft202012::new(&schema).unwrap();
     let document = value(&sample());
@@ -201,16 +221,19 @@ fn all(schema: &Value, at: &str, found: &mut Vec<(String, String)>) {
 /// of one without code.
 fn verdicts() -> Vec<Value> {
     let code = |target, storage, count| DeviceCode { storage, count, ..device_code(gpu(target)) };
-    let counted = |target, count| DeviceCode { kernels: Some(count), ..code(target, Storage::HipFatbin, 1) };
+    let counted =
+        |target, count| DeviceCode { kernels: Some(count), ..code(target, Storage::HipFatbin, 1) };
     let fatbin = |target, count| code(target, Storage::HipFatbin, count);
     let of = |device: Vec<DeviceCode>, unread: &[Unread]| {
         let file = FileFacts { path: "a.so".into(), device, ..FileFacts::default() };
         let subjects = vec![Subject { unread: unread.into(), ..subject("a-1.whl", vec![file]) }];
         let gpu_targets = vec![GpuTarget::parse("gfx1151").unwrap()];
-        let judgement = Judgement { gpu_targets, system: String::new(), findings: vec![], waived: vec![] };
+        let judgement =
+            Judgement { gpu_targets, system: String::new(), findings: vec![], waived: vec![] };
         value(&Report::new(Depth::Quick, subjects, vec![], judgement))
     };
-    let unread = Unread { path: "x.7z".into(), archive: true, why: "its format is not read".into() };
+    let unread =
+        Unread { path: "x.7z".into(), archive: true, why: "unsupported archive format".into() };
     let reports = vec![
         of(vec![fatbin("gfx1151", 1)], &[]),
         of(vec![code("gfx11-generic", Storage::Bitcode, 1)], &[]),
@@ -220,14 +243,15 @@ fn verdicts() -> Vec<Value> {
         of(vec![], &[unread]),
         of(vec![], &[]),
     ];
-    let served: Vec<&Value> = reports.iter().map(|report| &report["verdicts"][0]["served"]).collect();
+    let served: Vec<&Value> =
+        reports.iter().map(|report| &report["verdicts"][0]["served"]).collect();
     assert_eq!(served, ["exactly", "covered", "partly", "partly", "no", "unknown", "no-code"]);
     reports.iter().for_each(assert_valid);
     reports
 }
 
 #[test]
-fn every_field_and_word_of_the_schema_occurs() {
+fn uses_every_field_and_variant_of_the_schema() {
     let schema = schema();
     let mut seen = BTreeSet::new();
     for document in [value(&sample()), inspected(Depth::Quick)].into_iter().chain(verdicts()) {
@@ -239,11 +263,11 @@ fn every_field_and_word_of_the_schema_occurs() {
     let dead: Vec<&String> =
         expected.iter().filter(|(at, _)| !seen.contains(at)).map(|(_, name)| name).collect();
     // A file that is neither program nor library nor object.
-    assert_eq!(dead, ["ElfKind \"other\""], "only what no test makes");
+    assert_eq!(dead, ["ElfKind \"other\""], "only kinds that no test creates");
 }
 
 #[test]
-fn every_field_is_described_and_required_and_no_other_is_allowed() {
+fn describes_and_requires_every_field() {
     fn check(schema: &Value, at: &str) {
         if let Some(properties) = schema["properties"].as_object() {
             let names: Vec<&str> = properties.keys().map(String::as_str).collect();
@@ -252,7 +276,10 @@ fn every_field_is_described_and_required_and_no_other_is_allowed() {
             assert_eq!(required, names.into_iter().collect(), "{at}");
             assert_eq!(schema["additionalProperties"], json!(false), "{at}");
             for (name, property) in properties {
-                assert!(property["description"].as_str().is_some_and(|d| d.len() > 7), "{at}.{name}");
+                assert!(
+                    property["description"].as_str().is_some_and(|d| d.len() > 7),
+                    "{at}.{name}"
+                );
                 check(property, name);
             }
         }

@@ -13,7 +13,7 @@ use rocmrpm_base::process::{Command, ProcessError, find_program};
 /// The tag for search paths in ELF files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchPathTag {
-    /// `DT_RPATH`: searched before `LD_LIBRARY_PATH`, and for the needs of its libraries too.
+    /// `DT_RPATH`: searched before `LD_LIBRARY_PATH`, and also for the dependencies of its libraries.
     Rpath,
     /// `DT_RUNPATH`: searched after `LD_LIBRARY_PATH`, and only for the file's own needs.
     Runpath,
@@ -102,7 +102,8 @@ impl System {
     pub fn fedora() -> Self {
         let tables = libraries::tables();
         let rocm = tables.rocm.values().flat_map(|library| {
-            let named = |soname: &str| (soname.to_owned(), format!("ROCm ({})", library.capability));
+            let named =
+                |soname: &str| (soname.to_owned(), format!("ROCm ({})", library.capability));
             library.sonames(None).into_iter().map(named).collect::<Vec<_>>()
         });
         Self {
@@ -120,8 +121,11 @@ impl System {
         // Not every user has the sbin folders in PATH.
         let places = ["/sbin/ldconfig", "/usr/sbin/ldconfig"];
         let found = places.into_iter().find(|place| Path::new(place).exists());
-        let program =
-            if find_program("ldconfig").is_some() { "ldconfig" } else { found.unwrap_or("ldconfig") };
+        let program = if find_program("ldconfig").is_some() {
+            "ldconfig"
+        } else {
+            found.unwrap_or("ldconfig")
+        };
         let list = Command::new(program).arg("-p").text()?;
         let mut system = Self {
             name: "this machine".to_owned(),
@@ -138,7 +142,9 @@ impl System {
         for loader in ["ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"] {
             system.libraries.entry(loader.to_owned()).or_insert_with(|| "glibc".to_owned());
         }
-        for (library, kinds) in [("libc.so.6", &["GLIBC"][..]), ("libstdc++.so.6", &["GLIBCXX", "CXXABI"])] {
+        for (library, kinds) in
+            [("libc.so.6", &["GLIBC"][..]), ("libstdc++.so.6", &["GLIBCXX", "CXXABI"])]
+        {
             let path = system.libraries.get(library).cloned().unwrap_or_default();
             system.add_versions(Path::new(&path), kinds);
         }
@@ -165,7 +171,8 @@ impl System {
             let text = |key: &str| subject.get(key).and_then(|text| text.as_str());
             let package = text("package").or(text("name")).unwrap_or_default().to_owned();
             for file in list(&subject, "files") {
-                if let Some(soname) = file.pointer("/elf/soname").and_then(|soname| soname.as_str()) {
+                if let Some(soname) = file.pointer("/elf/soname").and_then(|soname| soname.as_str())
+                {
                     self.add(soname, &package);
                 }
             }
@@ -280,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loaders_list_is_read_for_one_machine() {
+    fn reads_the_loaders_list_for_one_machine() {
         let list = "3 libs found in cache `/etc/ld.so.cache'\n\
                     \tlibz.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libz.so.1\n\
                     \tlibz.so.1 (libc6) => /lib/i386-linux-gnu/libz.so.1\n\
@@ -290,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn other_components_add_their_libraries() {
+    fn adds_libraries_of_other_components() {
         let report = serde_json::json!({"subjects": [{"name": "t-1-1.x86_64", "package": "t", "files": [
             {"elf": {"soname": "libtorch.so"}}, {"elf": {"soname": null}}, {"elf": null}, {}]}]});
         let mut system = System::fedora();
@@ -300,12 +307,17 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_numbers() {
+    fn compares_versions_as_numbers() {
         assert_eq!(split_version("GLIBCXX_3.4.9"), Some(("GLIBCXX", vec![3, 4, 9])));
         assert!(dotted("3.4.30") > dotted("3.4.9"));
-        for none in
-            ["GLIBC_PRIVATE", "GLIBC_ABI_DT_RELR", "x", "GLIBC_", "GLIBC_2.", "GLIBC_9999999999999999999999"]
-        {
+        for none in [
+            "GLIBC_PRIVATE",
+            "GLIBC_ABI_DT_RELR",
+            "x",
+            "GLIBC_",
+            "GLIBC_2.",
+            "GLIBC_9999999999999999999999",
+        ] {
             assert_eq!(split_version(none), None, "{none}");
         }
     }

@@ -107,7 +107,8 @@ pub fn ccob(plain: &[u8], version: u16, method: Method) -> Vec<u8> {
     let content = plain;
     let payload = match method {
         Method::Zlib => {
-            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+            let mut encoder =
+                flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
             encoder.write_all(plain).unwrap();
             encoder.finish().unwrap()
         }
@@ -151,8 +152,10 @@ pub fn kernels_object(target: &str, count: u32) -> Vec<u8> {
 pub fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut bytes = b"!<arch>\n".to_vec();
     for (name, content) in members {
-        bytes
-            .extend(format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 644, content.len()).bytes());
+        bytes.extend(
+            format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 644, content.len())
+                .bytes(),
+        );
         bytes.extend(*content);
         bytes.resize(bytes.len().next_multiple_of(2), b'\n');
     }
@@ -286,12 +289,15 @@ impl HostElf {
             (strings.len() - text.len() - 1) as u32
         };
         let words = |words: &[u32]| words.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>();
-        let symbol = |name: u32, bind: u32, index: u32| words(&[name, bind << 4 | index << 16, 0, 0, 0, 0]);
-        let symbols = [(0, 0, 0), (name("leaves"), 1, 0), (name("maybe"), 2, 0), (name("gives"), 1, 1)];
+        let symbol =
+            |name: u32, bind: u32, index: u32| words(&[name, bind << 4 | index << 16, 0, 0, 0, 0]);
+        let symbols =
+            [(0, 0, 0), (name("leaves"), 1, 0), (name("maybe"), 2, 0), (name("gives"), 1, 1)];
         let symbols = symbols.into_iter().flat_map(|(name, bind, index)| symbol(name, bind, index));
         let needed = [1 | 1 << 16, name("libc.so.6"), 16, 0, 0, 2 << 16, name("GLIBC_2.4"), 0];
         let (base, version) = (name("libk.so"), name("V_1"));
-        let provided = [1 | 1 << 16, 1 | 1 << 16, 0, 20, 28, base, 0, 1, 2 | 1 << 16, 0, 20, 0, version, 0];
+        let provided =
+            [1 | 1 << 16, 1 | 1 << 16, 0, 20, 28, base, 0, 1, 2 | 1 << 16, 0, 20, 0, version, 0];
         vec![
             (".dynsym", 11, symbols.collect(), 6),
             (".hash", 5, words(&[1, 4, 3, 0, 0, 0, 0]), 4),
@@ -327,8 +333,13 @@ impl HostElf {
         let dynamic_at = parts.len();
         parts.extend([(".dynamic", 6, dynamic), (".hip_fatbin", 1, self.fatbin.clone())]);
         if let Some((reference, wrappers)) = &self.kpack {
-            let wrapper = |index: u32| [*b"HIPK", [1, 0, 0, 0], [0; 4], [0; 4], index.to_le_bytes(), [0; 4]];
-            parts.push((".hipFatBinSegment", 1, (0..*wrappers).flat_map(wrapper).flatten().collect()));
+            let wrapper =
+                |index: u32| [*b"HIPK", [1, 0, 0, 0], [0; 4], [0; 4], index.to_le_bytes(), [0; 4]];
+            parts.push((
+                ".hipFatBinSegment",
+                1,
+                (0..*wrappers).flat_map(wrapper).flatten().collect(),
+            ));
             parts.push((".rocm_kpack_ref", 1, reference.clone()));
         }
         let names: String = parts.iter().map(|(name, ..)| format!("\0{name}")).collect();
@@ -340,10 +351,15 @@ impl HostElf {
         let mut places = Vec::new();
         for (section, kind, content) in &parts {
             let offset = start + body.len() as u64;
-            let size = self.fatbin_size.filter(|_| *section == ".hip_fatbin").unwrap_or(content.len() as u64);
+            let size = self
+                .fatbin_size
+                .filter(|_| *section == ".hip_fatbin")
+                .unwrap_or(content.len() as u64);
             let kind = if self.empty.iter().any(|empty| empty == section) { 8 } else { *kind };
             headers.extend([name.to_le_bytes(), kind.to_le_bytes()].concat());
-            headers.extend([2, offset, offset, size, 0, 1, 0].iter().flat_map(|n: &u64| n.to_le_bytes()));
+            headers.extend(
+                [2, offset, offset, size, 0, 1, 0].iter().flat_map(|n: &u64| n.to_le_bytes()),
+            );
             body.extend(content);
             body.resize(body.len().next_multiple_of(8), 0);
             name += section.len() as u32 + 1;
@@ -359,7 +375,9 @@ impl HostElf {
         for (kind, offset, size, align) in [(1u32, 0, shoff, 4096), (2, at, size, 8)] {
             bytes.extend([kind.to_le_bytes(), 4u32.to_le_bytes()].concat());
             bytes.extend(
-                [offset, offset, offset, size, size, align].iter().flat_map(|n: &u64| n.to_le_bytes()),
+                [offset, offset, offset, size, size, align]
+                    .iter()
+                    .flat_map(|n: &u64| n.to_le_bytes()),
             );
         }
         bytes.extend(body);
@@ -486,7 +504,8 @@ impl Kpack {
                 number(&mut toc, "size", size);
             }
         }
-        let names: std::collections::BTreeSet<_> = self.kernels.iter().map(|(name, ..)| name).collect();
+        let names: std::collections::BTreeSet<_> =
+            self.kernels.iter().map(|(name, ..)| name).collect();
         text(&mut toc, "toc");
         write_map_len(&mut toc, names.len() as u32).unwrap();
         for name in names {

@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-RULES = "../../../docs/rules.md"
+RULES = "../../../docs/reference/rules.md"
 SEVERITIES = {"error": "errors", "warning": "warnings"}
 
 
@@ -35,7 +35,7 @@ def main():
 
 
 def report(program, version, digest, name, folder):
-    """Returns the report about one wheel, from the folder if this program already made it."""
+    """Returns the report about one wheel, from the folder if the same program already wrote it."""
     kept = folder / f"{name}.json"
     if kept.exists():
         old = json.loads(kept.read_text())
@@ -55,7 +55,7 @@ def report(program, version, digest, name, folder):
 
 
 def fetch(digest, name, folder):
-    """Has pip download exactly this file, whichever Python and system this is."""
+    """Downloads exactly this file with pip, regardless of the local Python and system."""
     distribution, version, *_, python, abi, platforms = name.removesuffix(".whl").split("-")
     requirements = pathlib.Path(folder) / "requirements.txt"
     requirements.write_text(f"{distribution}=={version} --hash=sha256:{digest}\n")
@@ -70,7 +70,7 @@ def fetch(digest, name, folder):
         command += ["--platform", platform]
     subprocess.run(command, check=True)
     if not (pathlib.Path(folder) / name).is_file():
-        sys.exit(f"error: pip downloaded another file than {name}")
+        sys.exit(f"error: pip downloaded a file other than {name}")
 
 
 def page(reports):
@@ -95,7 +95,7 @@ def page(reports):
         "- **Errors** and **Warnings** list rules with the number of findings. The rules are explained"
         f" in [rules.md]({RULES}).",
         "",
-        "A wheel is inspected by itself, as if for Fedora, without the wheels that it depends on.",
+        "Each wheel is inspected separately, for Fedora, without the wheels that it depends on.",
         "",
         "| Wheel | GPU targets | ROCm | Kernels | Errors | Warnings |",
         "|---|---|---|---:|---|---|",
@@ -130,14 +130,14 @@ def release(report):
 
 
 def code(report):
-    """Returns the GPU code that programs can run, without what is only data."""
+    """Returns the GPU code that programs can run, excluding data."""
     device = report["subjects"][0]["device"]
     served = [each for each in device if each["storage"] not in ("data-file", "embedded")]
     return [each for each in served if each["target"].startswith("gfx")]
 
 
 def embedded(report):
-    """Returns how many code objects host files contain that no runtime finds by itself."""
+    """Returns the number of code objects in host files that no runtime finds by itself."""
     device = report["subjects"][0]["device"]
     number = sum(each["count"] for each in device if each["storage"] == "embedded")
     return f": {plural(number, 'embedded code object')} without a target" if number else ""

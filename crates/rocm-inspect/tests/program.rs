@@ -58,7 +58,11 @@ fn fails_if_a_report_has_errors() {
     assert_eq!(json["findings"][0]["id"], id);
     assert!(text.contains(&format!("why       rocm-inspect --explain {id}\n")), "{text}");
     let explained = run(dir.path(), &["--explain", id]);
-    assert!(String::from_utf8(explained.stdout).unwrap().starts_with(&format!("{id} (error)\n\nwhat: ")));
+    assert!(
+        String::from_utf8(explained.stdout)
+            .unwrap()
+            .starts_with(&format!("{id} (error)\n\nwhat: "))
+    );
 }
 
 #[test]
@@ -67,7 +71,7 @@ fn rejects_files_that_are_not_inspected() {
     std::fs::write(dir.path().join("empty.so"), "").unwrap();
     std::fs::write(dir.path().join("text.so"), "not an ELF file\n").unwrap();
     for name in ["empty.so", "text.so"] {
-        let expected = format!("error: {name}: neither an RPM, a wheel, [..]\n");
+        let expected = format!("error: {name}: not an RPM, wheel, [..]\n");
         assert_prints(&run(dir.path(), &[name]), 2, "", &expected);
     }
     let missing = "error: missing.so: no such file or folder\n";
@@ -108,7 +112,9 @@ fn rejects_wrong_arguments() {
 fn prints_help_and_version() {
     let dir = tempfile::tempdir().unwrap();
     let help = run(dir.path(), &["--help"]);
-    assert!(String::from_utf8(help.stdout).unwrap().contains("Usage: rocm-inspect [OPTIONS] FILE...\n"));
+    assert!(
+        String::from_utf8(help.stdout).unwrap().contains("Usage: rocm-inspect [OPTIONS] FILE...\n")
+    );
     let version = format!("rocm-inspect {}\n", env!("CARGO_PKG_VERSION"));
     assert_prints(&run(dir.path(), &["--version"]), 0, &version, "");
 }

@@ -151,21 +151,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_of_plain_data_is_pinned() {
+    fn text_of_plain_data_is_stable() {
         let digest = Sha256::of_bytes("x");
         assert_eq!(canonical(&digest), format!("Sha256({digest})"));
-        assert_eq!(canonical(&(true, -1_i64, 7_u32, u64::MAX)), "(true, -1, 7, 18446744073709551615)");
+        assert_eq!(
+            canonical(&(true, -1_i64, 7_u32, u64::MAX)),
+            "(true, -1, 7, 18446744073709551615)"
+        );
         assert_eq!(canonical(&(Some("a"), None::<String>)), "(Some(\"a\"), None)");
         assert_eq!(canonical(&vec![(3_u32, 14_u32)]), "[(3, 14)]");
         assert_eq!(canonical(&Vec::<String>::new()), "[]");
-        assert_eq!(canonical(&BTreeMap::from([("a", "1"), ("b", "2")])), "{\"a\": \"1\", \"b\": \"2\"}");
+        assert_eq!(
+            canonical(&BTreeMap::from([("a", "1"), ("b", "2")])),
+            "{\"a\": \"1\", \"b\": \"2\"}"
+        );
         assert_eq!(canonical(&BTreeMap::<String, String>::new()), "{}");
         assert_eq!(canonical(&Some(Word("Runpath"))), "Some(Runpath)");
         assert_eq!(canonical(&Soname::new("liba.so.1")), "Soname(\"liba.so.1\")");
     }
 
     #[test]
-    fn texts_with_quotes_and_control_characters_stay_apart() {
+    fn distinguishes_texts_with_quotes_and_control_characters() {
         assert_eq!(canonical("a\"b\\c\n\r\t\0'é\u{1b}"), "\"a\\\"b\\\\c\\n\\r\\t\\0'é\\u{1b}\"");
         assert_ne!(canonical(&["a\", \"b"][..]), canonical(&["a", "b"][..]));
     }

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_other_text() {
+    fn rejects_other_text() {
         for bad in ["", "ab", &ABC[1..], &format!("{ABC}0"), &ABC.replace('b', "g")] {
             assert_eq!(Sha256::parse(bad), None, "{bad}");
         }

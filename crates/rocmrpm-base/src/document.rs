@@ -64,7 +64,10 @@ mod schema {
             *text = plain(text);
         }
         let composed = ["oneOf", "anyOf", "allOf"].iter().any(|key| object.contains_key(*key));
-        if object.contains_key("properties") && whole && !object.contains_key("additionalProperties") {
+        if object.contains_key("properties")
+            && whole
+            && !object.contains_key("additionalProperties")
+        {
             let key = if composed { "unevaluatedProperties" } else { "additionalProperties" };
             object.insert(key.into(), json!(false));
         }
@@ -75,7 +78,9 @@ mod schema {
                 ("oneOf" | "anyOf" | "allOf", Value::Array(parts)) => {
                     parts.iter_mut().for_each(|part| tidy(part, parts_are_whole));
                 }
-                ("prefixItems", Value::Array(items)) => items.iter_mut().for_each(|item| tidy(item, true)),
+                ("prefixItems", Value::Array(items)) => {
+                    items.iter_mut().for_each(|item| tidy(item, true))
+                }
                 ("items" | "additionalProperties", below) => tidy(below, true),
                 _ => {}
             }

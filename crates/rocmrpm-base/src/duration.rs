@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_read() {
+    fn parses_durations() {
         assert_eq!(parse("8 h"), Some(Duration::from_secs(8 * 3600)));
         assert_eq!(parse("90 min"), Some(Duration::from_secs(90 * 60)));
         assert_eq!(parse("1h 30m"), Some(Duration::from_secs(90 * 60)));
@@ -44,7 +44,7 @@ mod tests {
         }
     }
     #[test]
-    fn durations_are_shown_as_they_are_read() {
+    fn formats_durations_as_parsed() {
         for (seconds, text) in
             [(1, "1 s"), (90, "1 min 30 s"), (60, "1 min"), (7800, "2 h 10 min"), (28_800, "8 h")]
         {

@@ -46,6 +46,69 @@ impl Kind {
             Kind::Interrupted => 130,
         }
     }
+
+    /// All kinds, in the order of their exit codes.
+    pub const ALL: &[Kind] = &[
+        Kind::Findings,
+        Kind::Usage,
+        Kind::Config,
+        Kind::Build,
+        Kind::Timeout,
+        Kind::Environment,
+        Kind::Network,
+        Kind::MissingTool,
+        Kind::Internal,
+        Kind::Interrupted,
+    ];
+
+    /// Returns a few words for lists of exit codes.
+    pub fn summary(self) -> &'static str {
+        match self {
+            Kind::Findings => "findings or differences",
+            Kind::Usage => "usage",
+            Kind::Config => "configuration",
+            Kind::Build => "build failed",
+            Kind::Timeout => "timeout",
+            Kind::Environment => "chroot or host",
+            Kind::Network => "network",
+            Kind::MissingTool => "missing tool",
+            Kind::Internal => "internal error",
+            Kind::Interrupted => "interrupted",
+        }
+    }
+
+    /// Returns what the exit code means for the user, in sentences of Markdown.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Kind::Findings => {
+                "The command ran, and found errors in what it checks, or a difference that `--check` \
+                 or `--dry-run` reports."
+            }
+            Kind::Usage => "The command line is invalid, or names something that does not exist.",
+            Kind::Config => {
+                "A file of the workspace is invalid, or the workspace is not trusted. The message \
+                 shows every mistake with its line."
+            }
+            Kind::Build => {
+                "A build failed. The message shows the relevant lines of the log, and the cause if \
+                 it is a [known one](failures.md)."
+            }
+            Kind::Timeout => "A build exceeded its time limit.",
+            Kind::Environment => {
+                "The chroot, this machine, or its file system does not allow the operation. \
+                 `rocmrpm doctor` checks the machine."
+            }
+            Kind::Network => "The network or a remote service failed. Run the command again later.",
+            Kind::MissingTool => {
+                "A required program is not installed. The message names its package on Fedora and \
+                 on Debian."
+            }
+            Kind::Internal => "A bug in rocmrpm. Report it with the printed lines.",
+            Kind::Interrupted => {
+                "You or the system stopped the command. Run it again to resume; finished work is kept."
+            }
+        }
+    }
 }
 
 /// What an error means for the process, and what helps the user beyond its message.
@@ -82,14 +145,13 @@ impl Diagnosis {
         use std::io::ErrorKind;
         match error.kind() {
             ErrorKind::Interrupted => Kind::Interrupted.with_help(stop::HELP),
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-                Kind::Environment.with_help("free some space and run the same command again to resume")
-            }
-            ErrorKind::PermissionDenied => Kind::Environment
-                .with_help("is the folder owned by another user, from a run as root perhaps?"),
-            ErrorKind::ReadOnlyFilesystem => {
-                Kind::Environment.with_help("make the file system writable, or use a folder on another one")
-            }
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Kind::Environment
+                .with_help("free some space and run the same command again to resume"),
+            ErrorKind::PermissionDenied => Kind::Environment.with_help(
+                "check the owner of the folder: an earlier run as root may have created it",
+            ),
+            ErrorKind::ReadOnlyFilesystem => Kind::Environment
+                .with_help("make the file system writable, or use a folder on another one"),
             _ => Kind::Environment.into(),
         }
     }
@@ -300,7 +362,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_read_only_file_system_is_not_blamed_on_the_cache() {
+    fn kinds_are_listed_by_exit_code() {
+        let codes: Vec<u8> = Kind::ALL.iter().map(|kind| kind.exit_code()).collect();
+        assert!(codes.is_sorted_by(|a, b| a < b), "{codes:?}");
+        // A new kind belongs in `ALL`, too.
+        assert_eq!(codes.len(), 10);
+    }
+
+    #[test]
+    fn read_only_file_system_has_its_own_help() {
         let error = std::io::Error::from(std::io::ErrorKind::ReadOnlyFilesystem);
         let help = IoError::doing("write `/srv/x`")(error).help();
         assert_eq!(help, ["make the file system writable, or use a folder on another one"]);

@@ -11,7 +11,7 @@ use rustix::fs::{CWD, RenameFlags};
 use crate::stop::{Stopped, stop_requested};
 
 /// How often a waiting thread tries to take a lock.
-const LOCK_LOOK: Duration = Duration::from_millis(50);
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A held lock. It is released when it is dropped or when the process ends for any reason.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub fn lock(path: &Path) -> io::Result<Lock> {
         if stop_requested() {
             return Err(io::Error::new(io::ErrorKind::Interrupted, Stopped));
         }
-        std::thread::sleep(LOCK_LOOK);
+        std::thread::sleep(LOCK_POLL_INTERVAL);
     }
 }
 
@@ -85,7 +85,8 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
 fn write(path: &Path, bytes: &[u8], mode: u32, durable: bool) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
-    let name = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    let name =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
     let mut file = tempfile::Builder::new()
         .prefix(".rocmrpm-")
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(mode))
@@ -154,7 +155,8 @@ pub fn names_in(folder: &Path) -> io::Result<Vec<String>> {
     if !folder.is_dir() {
         return Ok(Vec::new());
     }
-    let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    let names =
+        fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
     let mut names = names.collect::<io::Result<Vec<String>>>()?;
     names.sort();
     Ok(names)
@@ -190,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unchanged_file_is_left_alone() {
+    fn does_not_touch_an_unchanged_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/b/c.txt");
         assert!(write_if_changed(&path, "one").unwrap());
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_change_places() {
+    fn exchanges_folders() {
         let dir = tempfile::tempdir().unwrap();
         let (new, old) = (dir.path().join("new"), dir.path().join("old"));
         write_atomically(&new.join("a"), "new").unwrap();
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn linking_replaces_the_target() {
+    fn link_replaces_the_target() {
         let dir = tempfile::tempdir().unwrap();
         let (from, to) = (dir.path().join("from"), dir.path().join("x/to"));
         fs::write(&from, "new").unwrap();

@@ -110,8 +110,9 @@ impl GpuTarget {
 
     /// Returns whether the two targets have opposite values of the same feature.
     pub fn contradicts(&self, other: &GpuTarget) -> bool {
-        let opposite =
-            |a: &str, b: &str| a != b && a.trim_end_matches(['+', '-']) == b.trim_end_matches(['+', '-']);
+        let opposite = |a: &str, b: &str| {
+            a != b && a.trim_end_matches(['+', '-']) == b.trim_end_matches(['+', '-'])
+        };
         self.features().any(|mine| other.features().any(|theirs| opposite(mine, theirs)))
     }
 
@@ -125,9 +126,12 @@ impl GpuTarget {
             || GENERICS.iter().any(|(generic, covered)| {
                 *generic == self.processor() && covered.contains(&wanted.processor())
             });
-        let xnack = |target: &GpuTarget| target.features().any(|feature| feature.starts_with("xnack"));
+        let xnack =
+            |target: &GpuTarget| target.features().any(|feature| feature.starts_with("xnack"));
         let off = !xnack(wanted) && !INTEGRATED.contains(&wanted.processor());
-        processor && !self.contradicts(wanted) && !(off && self.features().any(|mine| mine == "xnack+"))
+        processor
+            && !self.contradicts(wanted)
+            && !(off && self.features().any(|mine| mine == "xnack+"))
     }
 }
 
@@ -157,14 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn strix_halo_has_its_number() {
+    fn knows_the_number_of_strix_halo() {
         assert_eq!(target("gfx1151").mach(), 0x4a);
         assert_eq!(GpuTarget::from_mach(0x4a), Some(target("gfx1151")));
         assert_eq!(GpuTarget::from_mach(0x27), None);
     }
 
     #[test]
-    fn the_table_has_no_name_and_no_number_twice() {
+    fn names_and_numbers_are_unique() {
         let names: std::collections::BTreeSet<_> = ISAS.iter().map(|i| i.name).collect();
         let machs: std::collections::BTreeSet<_> = ISAS.iter().map(|i| i.mach).collect();
         assert_eq!((names.len(), machs.len()), (ISAS.len(), ISAS.len()));
@@ -174,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_refused() {
+    fn rejects_unknown_names() {
         for bad in ["gfx1155", "gfx", "", "gfx90a:xnack", "gfx90a:foo+", "GFX1151"] {
             assert!(GpuTarget::parse(bad).is_none(), "{bad}");
         }
     }
 
     #[test]
-    fn generic_targets_and_open_features_serve() {
+    fn generic_targets_and_unset_features_serve() {
         assert!(target("gfx11-generic").serves(&target("gfx1151")));
         assert!(!target("gfx1100").serves(&target("gfx1151")));
         assert!(target("gfx90a").serves(&target("gfx90a:xnack-")));

@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_has_a_unit() {
+    fn parses_sizes_with_units() {
         assert_eq!(parse_size("4 GB"), Some(4_000_000_000));
         assert_eq!(parse_size("512MB"), Some(512_000_000));
         for bad in ["4", "GB", "-1 GB", "0 GB", "4 GiB", "99999999999999 GB"] {

@@ -48,7 +48,8 @@ pub fn python_version() -> Result<String, ProcessError> {
         return Ok(version.clone());
     }
     let text = Command::new(PYTHON).arg("--version").text()?;
-    let version = text.trim_start_matches("Python ").split('.').take(2).collect::<Vec<_>>().join(".");
+    let version =
+        text.trim_start_matches("Python ").split('.').take(2).collect::<Vec<_>>().join(".");
     Ok(VERSION.get_or_init(|| version).clone())
 }
 
@@ -86,17 +87,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hip_header_has_the_version() {
+    fn reads_the_version_from_the_hip_header() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("hip_version.h");
-        std::fs::write(&path, "#define HIP_VERSION_MAJOR 6\n#define HIP_VERSION_MINOR 4\n").unwrap();
+        std::fs::write(&path, "#define HIP_VERSION_MAJOR 6\n#define HIP_VERSION_MINOR 4\n")
+            .unwrap();
         assert_eq!(hip_version(&path).as_deref(), Some("6.4"));
         std::fs::write(&path, "#define HIP_VERSION_MAJOR 6\n").unwrap();
         assert_eq!(hip_version(&path), None);
     }
 
     #[test]
-    fn this_machine_answers() {
+    fn queries_this_machine() {
         assert!(!os_release().id.is_empty());
         assert!(available_memory() > 0 && cores() > 0);
     }

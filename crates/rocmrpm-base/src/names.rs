@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn component_names_are_safe_file_names() {
+    fn rejects_unsafe_component_names() {
         for good in ["vllm", "rocm-smoke", "llama.cpp", "7zip", "gtk+"] {
             assert!(ComponentName::parse(good).is_some(), "{good}");
         }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn nearest_suggests_only_what_is_near() {
+    fn suggests_only_similar_names() {
         assert_eq!(nearest("rocblass", ["rocblas", "rocsparse"]), Some("rocblas"));
         assert_eq!(nearest("vlm", ["vllm", "torch"]), Some("vllm"));
         assert_eq!(nearest("gfx1511", ["gfx1011", "gfx1151"]), Some("gfx1151"));

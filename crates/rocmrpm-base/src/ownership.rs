@@ -37,17 +37,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_user_and_root_are_trusted() {
+    fn trusts_only_the_user_and_root() {
         let none = || None;
         assert!(is_ours_for(1000, 1000, none) && is_ours_for(0, 1000, none));
         assert!(!is_ours_for(1001, 1000, none) && !is_ours_for(1000, 0, none));
     }
 
     #[test]
-    fn root_below_sudo_acts_for_the_user_who_called_it() {
+    fn trusts_the_user_who_ran_sudo() {
         let sudo = || Some(1000);
         assert!(is_ours_for(1000, 0, sudo));
         assert!(!is_ours_for(1001, 0, sudo));
-        assert!(!is_ours_for(1000, 1001, sudo), "only root can be below sudo");
+        assert!(!is_ours_for(1000, 1001, sudo), "sudo only counts for root");
     }
 }

@@ -28,7 +28,8 @@ pub fn try_map<T: Sync, R: Send, E: From<ProcessError> + Send>(
     threads: usize,
     work: impl Fn(&T) -> Result<R, E> + Sync,
 ) -> Result<Vec<R>, E> {
-    let results: Vec<Mutex<Option<Result<R, E>>>> = items.iter().map(|_| Mutex::new(None)).collect();
+    let results: Vec<Mutex<Option<Result<R, E>>>> =
+        items.iter().map(|_| Mutex::new(None)).collect();
     let (next, failed) = (AtomicUsize::new(0), AtomicUsize::new(usize::MAX));
     let worker = || {
         // Items start in order, so all items before a failed one have started too.
@@ -49,7 +50,8 @@ pub fn try_map<T: Sync, R: Send, E: From<ProcessError> + Send>(
             worker();
         }),
     }
-    let results = results.into_iter().map(|place| place.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let results =
+        results.into_iter().map(|place| place.into_inner().unwrap_or_else(PoisonError::into_inner));
     results.map_while(|result| result).collect()
 }
 
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn work_is_done_without_any_other_thread() {
+    fn works_without_other_threads() {
         let here = std::thread::current().id();
         let ids = without_threads(|| map(&[1, 2, 3], 8, |_| std::thread::current().id()).unwrap());
         assert_eq!(ids, [here; 3]);
@@ -124,12 +126,12 @@ mod tests {
 
     impl From<ProcessError> for Failed {
         fn from(_: ProcessError) -> Self {
-            unreachable!("nobody asks to stop")
+            unreachable!("no test requests a stop")
         }
     }
 
     #[test]
-    fn results_keep_their_order_and_the_first_error_counts() {
+    fn keeps_order_and_returns_the_first_error() {
         let items: Vec<usize> = (0..1000).collect();
         for threads in [0, 1, 2, 8, 2000] {
             let doubled = map(&items, threads, |at| at * 2).unwrap();
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_failure_before_a_fast_one_is_told() {
+    fn returns_a_slow_failure_before_a_fast_one() {
         let (sender, receiver) = std::sync::mpsc::channel();
         let receiver = Mutex::new(receiver);
         let found: Result<Vec<()>, _> = try_map(&[0, 1], 2, |at| {

@@ -60,7 +60,7 @@ pub enum ProcessError {
         tail: String,
     },
     /// The program exceeded its time limit and was killed.
-    #[error("`{program}` took longer than the {} that it was allowed", duration::shown(*allowed))]
+    #[error("`{program}` exceeded its time limit of {}", duration::shown(*allowed))]
     TimedOut {
         /// The program.
         program: String,
@@ -232,7 +232,11 @@ impl Command {
             Code::Own => {
                 let name = Path::new(&self.program).file_name().unwrap_or_default();
                 let runs_code = RUN_CODE.iter().any(|program| name == *program);
-                assert!(!runs_code || self.args == ["--version"], "whose code does `{}` run?", self.line());
+                assert!(
+                    !runs_code || self.args == ["--version"],
+                    "`{}` runs code, but `runs_code_of` was not called",
+                    self.line()
+                );
                 Ok(())
             }
         }
@@ -377,7 +381,8 @@ impl Command {
 
     /// Sets the environment and the working folder.
     fn surroundings(&self, expression: duct::Expression) -> duct::Expression {
-        let expression = expression.full_env(self.environment.of_child(&self.program, std::env::vars_os()));
+        let expression =
+            expression.full_env(self.environment.of_child(&self.program, std::env::vars_os()));
         match &self.cwd {
             Some(dir) => expression.dir(dir),
             None => expression,
@@ -419,11 +424,11 @@ impl Command {
         if finished.success() {
             return Ok(finished.stdout);
         }
-        let said = match log {
+        let output = match log {
             Some(path) => std::fs::read(path).unwrap_or_default(),
             None => finished.stderr.clone(),
         };
-        let tail = last_lines(&said, 3).join("; ");
+        let tail = last_lines(&output, 3).join("; ");
         Err(ProcessError::Failed { program, how: finished.how(), code: finished.code, tail })
     }
 
@@ -459,7 +464,7 @@ pub fn end_leftovers(build: &Path) -> std::io::Result<()> {
             return Ok(());
         }
         if Instant::now() > deadline {
-            return Err(std::io::Error::other("they do not end"));
+            return Err(std::io::Error::other("they do not exit"));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -483,8 +488,11 @@ fn limit_files(handle: &duct::Handle, bytes: u64) {
 fn signal_child(handle: &duct::Handle, signal: rustix::process::Signal, group: bool) -> bool {
     let mut allowed = true;
     for pid in handle.pids() {
-        let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else { continue };
-        let send = if group { rustix::process::kill_process_group } else { rustix::process::kill_process };
+        let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else {
+            continue;
+        };
+        let send =
+            if group { rustix::process::kill_process_group } else { rustix::process::kill_process };
         // An exited child is fine too.
         allowed &= send(pid, signal) != Err(rustix::io::Errno::PERM);
     }
@@ -493,8 +501,8 @@ fn signal_child(handle: &duct::Handle, signal: rustix::process::Signal, group: b
 
 /// Returns whether the output of a program that ran under `LC_ALL=C` reports a full disk, in the
 /// system's wording (strerror(3)).
-pub fn says_full(said: &str) -> bool {
-    ["No space left on device", "Disk quota exceeded"].iter().any(|full| said.contains(full))
+pub fn says_full(output: &str) -> bool {
+    ["No space left on device", "Disk quota exceeded"].iter().any(|full| output.contains(full))
 }
 
 /// Returns the last non-empty lines of a program's output, oldest first.
@@ -520,7 +528,8 @@ pub fn find_program(program: &str) -> Option<PathBuf> {
 /// Returns the path of a program in a list of folders in the format of `PATH`, if found.
 pub fn find_program_in(path: &OsStr, program: &str) -> Option<PathBuf> {
     let runs = |path: &Path| {
-        let mode = std::fs::metadata(path).map(|m| std::os::unix::fs::PermissionsExt::mode(&m.permissions()));
+        let mode = std::fs::metadata(path)
+            .map(|m| std::os::unix::fs::PermissionsExt::mode(&m.permissions()));
         path.is_file() && mode.is_ok_and(|mode| mode & 0o111 != 0)
     };
     std::env::split_paths(path).map(|dir| dir.join(program)).find(|candidate| runs(candidate))
@@ -543,44 +552,50 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_of_an_untrusted_folder_does_not_run() {
+    fn does_not_run_code_of_an_untrusted_folder() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().canonicalize().unwrap();
         let touch = || Command::new("touch").arg(folder.join("PWNED")).runs_code_of(&folder);
         let error = touch().run().unwrap_err();
         assert_eq!(error.kind(), Kind::Config);
-        assert_eq!(error.help(), [format!("to trust it, run `rocmrpm trust {}`", folder.display())]);
+        assert_eq!(
+            error.help(),
+            [format!("to trust it, run `rocmrpm trust {}`", folder.display())]
+        );
         touch().interactive().unwrap_err();
         assert!(!touch().run_to_stop());
         assert!(!folder.join("PWNED").exists());
     }
 
     #[test]
-    #[should_panic(expected = "whose code does `rpmspec -P x.spec` run?")]
-    fn programs_that_run_code_say_whose() {
+    #[should_panic(expected = "`rpmspec -P x.spec` runs code, but `runs_code_of` was not called")]
+    fn requires_the_origin_of_code() {
         let _ = Command::new("rpmspec").args(["-P", "x.spec"]).run();
     }
 
     #[test]
-    fn output_and_failure_are_told_apart() {
+    fn returns_output_or_failure() {
         assert_eq!(Command::new("echo").arg("a b").text().unwrap(), "a b");
         let error = Command::new("sh").args(["-c", "echo gone >&2; exit 7"]).text().unwrap_err();
         assert_eq!(error.to_string(), "`sh` exited with 7: gone");
     }
 
     #[test]
-    fn a_missing_program_is_a_missing_tool() {
+    fn reports_a_missing_program() {
         let error = Command::new("no-such-program").run().unwrap_err();
         assert_eq!(error.kind(), Kind::MissingTool);
     }
 
     #[test]
-    fn lines_are_quoted_for_a_shell() {
-        assert_eq!(Command::new("rpm").args(["--eval", "%{x} 'y'"]).line(), r"rpm --eval '%{x} '\''y'\'''");
+    fn quotes_command_lines() {
+        assert_eq!(
+            Command::new("rpm").args(["--eval", "%{x} 'y'"]).line(),
+            r"rpm --eval '%{x} '\''y'\'''"
+        );
     }
 
     #[test]
-    fn a_program_has_its_own_group_unless_it_is_left_in_ours() {
+    fn runs_programs_in_their_own_group_by_default() {
         // The fifth field of /proc/PID/stat (man 5 proc_pid_stat) is the process group.
         let script = "set -- $(cat /proc/$$/stat); echo $5";
         let group = |command: Command| command.args(["-c", script]).text().unwrap();
@@ -590,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_takes_too_long_is_ended_with_all_that_it_started() {
+    fn ends_a_program_and_its_children_at_the_time_limit() {
         let dir = tempfile::tempdir().unwrap();
         let ids = dir.path().join("ids");
         // The child and its own child record their process IDs; the second one ignores SIGTERM.
@@ -598,10 +613,11 @@ mod tests {
             "echo $$ >> {0}; (trap '' TERM; sh -c 'echo $$ >> {0}; exec sleep 600') & wait",
             ids.display()
         );
-        let command = Command::new("sh").args(["-c", &script]).timeout(Some(Duration::from_secs(1)));
+        let command =
+            Command::new("sh").args(["-c", &script]).timeout(Some(Duration::from_secs(1)));
         let command = command.log_to(dir.path().join("log"));
         let error = command.run().unwrap_err();
-        assert_eq!(error.to_string(), "`sh` took longer than the 1 s that it was allowed");
+        assert_eq!(error.to_string(), "`sh` exceeded its time limit of 1 s");
         assert_eq!(error.kind(), Kind::Timeout);
         let ids = std::fs::read_to_string(ids).unwrap();
         assert_eq!(ids.lines().count(), 2);
@@ -620,7 +636,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_gets_both_streams() {
+    fn logs_both_streams() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
         Command::new("sh").args(["-c", "echo out; echo err >&2"]).log_to(&log).run().unwrap();

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The help line after a stopped run.
 pub(crate) const HELP: &str = "run the same command again to resume";
 
-/// The error of work that a request to stop interrupted.
+/// The error of work that was interrupted.
 #[derive(Debug, thiserror::Error)]
-#[error("stopped on request")]
+#[error("interrupted")]
 pub(crate) struct Stopped;
 
 /// How often the user or the system asked us to stop. Static, because signals concern the whole

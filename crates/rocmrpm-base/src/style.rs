@@ -24,7 +24,8 @@ pub enum Style {
 
 impl Style {
     fn ansi(self) -> anstyle::Style {
-        let color = |color: AnsiColor| anstyle::Style::new().bold().fg_color(Some(Color::Ansi(color)));
+        let color =
+            |color: AnsiColor| anstyle::Style::new().bold().fg_color(Some(Color::Ansi(color)));
         match self {
             Style::Good => color(AnsiColor::Green),
             Style::Bad => color(AnsiColor::Red),
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_and_sizes_read_well() {
+    fn formats_durations_and_sizes() {
         let times: Vec<_> = [0.04, 59.94, 59.96, 185.0, 3720.0].map(human_time).into();
         assert_eq!(times, ["0.0s", "59.9s", "1m 00s", "3m 05s", "1h 02m"]);
         let sizes: Vec<_> = [0, 999, 1000, 16_000, 999_999, 3_400_000_000].map(human_size).into();

@@ -29,8 +29,11 @@ impl Table {
     pub fn text(&self) -> String {
         let columns = self.header.len();
         let width = |column: usize| {
-            let cells =
-                self.rows.iter().filter_map(|row| row.get(column)).map(|(_, cell)| cell.chars().count());
+            let cells = self
+                .rows
+                .iter()
+                .filter_map(|row| row.get(column))
+                .map(|(_, cell)| cell.chars().count());
             cells.chain([self.header[column].chars().count()]).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
@@ -57,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up() {
+    fn aligns_columns() {
         let mut table = Table::new(&["name", "what"]);
         table.row(["a", "x"]);
         table.row(["longer", ""]);

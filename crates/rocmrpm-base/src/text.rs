@@ -44,7 +44,8 @@ pub fn escaped(text: &str) -> String {
 /// The bytes that are percent-encoded in one segment of a URL's path: all except the unreserved
 /// characters of RFC 3986, section 2.3. Servers and signatures differ in which others they accept
 /// unencoded.
-pub const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+pub const SEGMENT: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Like [`SEGMENT`], for a path of several segments.
 pub const PATH: &AsciiSet = &SEGMENT.remove(b'/');
@@ -118,12 +119,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_become_visible_and_others_stay() {
+    fn escapes_only_control_characters() {
         assert_eq!(visible("ü'\u{1b}[2J\n"), "ü'\\u{1b}[2J\\n");
     }
 
     #[test]
-    fn what_turns_or_hides_text_becomes_visible() {
+    fn escapes_hidden_and_bidirectional_characters() {
         assert_eq!(
             visible("a\u{202e}os.\u{2066}\u{200b}\u{feff}b"),
             "a\\u{202e}os.\\u{2066}\\u{200b}\\u{feff}b"
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn markup_becomes_text() {
+    fn escapes_markup() {
         assert_eq!(escaped("<a b=\"c\" d='e'>&ü"), "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;ü");
     }
 
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_survive_file_urls() {
+    fn round_trips_paths_in_file_urls() {
         let odd = Path::new("/a+b ü%/%zz");
         assert_eq!(path_of_file_url(&file_url(odd)).as_deref(), Some(odd));
         let bytes = OsString::from_vec(b"/\xff".to_vec());

@@ -38,7 +38,7 @@ pub enum TrustError {
         why: String,
     },
     /// Another user can change the list.
-    #[error("`{}` can be changed by another user", file.display())]
+    #[error("another user can change `{}`", file.display())]
     Open {
         /// The list.
         file: PathBuf,
@@ -50,7 +50,9 @@ pub enum TrustError {
         folder: PathBuf,
     },
     /// There is no location for the list.
-    #[error("neither XDG_STATE_HOME nor HOME names a folder for the list of trusted folders")]
+    #[error(
+        "no location for the list of trusted folders: neither XDG_STATE_HOME nor HOME is an absolute path"
+    )]
     NoState,
     /// A file-system error.
     #[error(transparent)]
@@ -69,10 +71,12 @@ impl Diagnose for TrustError {
                 ownership::TRUST,
                 word(folder)
             )),
-            Self::Damaged { file, .. } | Self::Open { file } => Kind::Environment.with_help(format!(
-                "remove the list and trust your workspaces again: rm {}; rocmrpm trust DIR",
-                word(file)
-            )),
+            Self::Damaged { file, .. } | Self::Open { file } => {
+                Kind::Environment.with_help(format!(
+                    "remove the list and trust your workspaces again: rm {}; rocmrpm trust DIR",
+                    word(file)
+                ))
+            }
             Self::NoState => Kind::Environment.with_help("set HOME to your home folder"),
             Self::Io(error) => error.diagnosis(),
         }
@@ -120,7 +124,8 @@ impl TrustList {
     fn from_vars(var: impl Fn(&str) -> Option<PathBuf>) -> Result<Self, TrustError> {
         // The XDG base directory specification requires relative values to be ignored.
         let xdg = var("XDG_STATE_HOME").filter(|dir| dir.is_absolute());
-        let home = || var("HOME").filter(|dir| dir.is_absolute()).map(|dir| dir.join(".local/state"));
+        let home =
+            || var("HOME").filter(|dir| dir.is_absolute()).map(|dir| dir.join(".local/state"));
         let state = xdg.or_else(home).ok_or(TrustError::NoState)?;
         Ok(Self { file: state.join("rocmrpm/trust.json") })
     }
@@ -137,9 +142,13 @@ impl TrustList {
             return Err(TrustError::Open { file: self.file.clone() });
         }
         let damaged = |why: String| TrustError::Damaged { file: self.file.clone(), why };
-        let record: Record = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
+        let record: Record =
+            serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
         if record.schema != SCHEMA {
-            return Err(damaged(format!("its schema is `{}`, not `{SCHEMA}`", visible(&record.schema))));
+            return Err(damaged(format!(
+                "its schema is `{}`, not `{SCHEMA}`",
+                visible(&record.schema)
+            )));
         }
         Ok(record.folders.into_iter().map(PathBuf::from).collect())
     }
@@ -213,13 +222,17 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_damaged_list_and_leaves_it_alone() {
+    fn rejects_a_damaged_list_and_keeps_it() {
         let (_dir, list) = list();
         list.add(Path::new("/a")).unwrap();
         let other = r#"{"schema": "rocmrpm/trust/9", "folders": []}"#;
-        for (text, why) in [("", "EOF"), ("[]", "invalid"), ("{\"fold", "EOF"), (other, "its schema is")] {
+        for (text, why) in
+            [("", "EOF"), ("[]", "invalid"), ("{\"fold", "EOF"), (other, "its schema is")]
+        {
             fs_err::write(&list.file, text).unwrap();
-            for error in [list.folders().map(drop).unwrap_err(), list.add(Path::new("/b")).unwrap_err()] {
+            for error in
+                [list.folders().map(drop).unwrap_err(), list.add(Path::new("/b")).unwrap_err()]
+            {
                 let message = error.to_string();
                 assert!(
                     message.contains("is not a list of trusted folders") && message.contains(why),
@@ -232,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_list_that_others_can_write() {
+    fn rejects_a_list_that_others_can_write() {
         let (_dir, list) = list();
         list.add(Path::new("/a")).unwrap();
         fs_err::set_permissions(&list.file, PermissionsExt::from_mode(0o622)).unwrap();
@@ -240,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_a_path_that_is_not_text() {
+    fn rejects_a_path_that_is_not_text() {
         let (_dir, list) = list();
         let folder: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"/a\xff");
         let error = list.add(Path::new(folder)).unwrap_err();
@@ -249,16 +262,20 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_names_the_state_folder() {
+    fn finds_the_state_folder_in_the_environment() {
         let of = |vars: &[(&str, &str)]| {
-            let var =
-                |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| PathBuf::from(value));
+            let var = |name: &str| {
+                vars.iter().find(|(key, _)| *key == name).map(|(_, value)| PathBuf::from(value))
+            };
             TrustList::from_vars(var).map(|list| list.file).ok()
         };
         let home = ("HOME", "/h");
         assert_eq!(of(&[home]), Some("/h/.local/state/rocmrpm/trust.json".into()));
         assert_eq!(of(&[home, ("XDG_STATE_HOME", "/s")]), Some("/s/rocmrpm/trust.json".into()));
-        assert_eq!(of(&[home, ("XDG_STATE_HOME", "s")]), Some("/h/.local/state/rocmrpm/trust.json".into()));
+        assert_eq!(
+            of(&[home, ("XDG_STATE_HOME", "s")]),
+            Some("/h/.local/state/rocmrpm/trust.json".into())
+        );
         assert_eq!(of(&[("HOME", "h")]), None);
     }
 }

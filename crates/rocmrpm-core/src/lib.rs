@@ -1,7 +1,7 @@
 //! The core of rocmrpm: workspaces and their pins, sources and specs, builds in dependency order, the
-//! Python closure, pip indexes, COPR, and the evidence that what was built can be installed. Commands
-//! of the program are thin calls into it. It knows no command line and writes nothing to the
-//! terminal: it reports progress as [`events`] and mistakes as [`error::Error`].
+//! Python closure, pip indexes, COPR, and checks that the results can be installed. The program's
+//! commands are thin calls into it. It neither parses the command line nor writes to the terminal:
+//! it reports progress as [`events`] and failures as [`error::Error`].
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
@@ -34,17 +34,17 @@ mod uv;
 pub mod verify;
 pub mod workspace;
 
-// What lies below is named as if it were part of this crate.
+// Short names for the crates below, as if they were modules of this one.
 pub use pip_index as index;
 use python_packaging::wheel;
 use rocm_inspect as inspect;
 use rocmrpm_base::{
-    canonical, digest, document, duration, error, events, files, gpu, limits, machine, names, ownership,
-    parallel, process, style, text,
+    canonical, digest, document, duration, error, events, files, gpu, limits, machine, names,
+    ownership, parallel, process, style, text,
 };
 use rocmrpm_rpms as rpms;
 
-/// Returns the JSON Schemas of the documents of this crate and of those below it.
+/// Returns the JSON Schemas of the documents of this crate and the crates below it.
 #[cfg(feature = "schema")]
 pub fn documents() -> Vec<serde_json::Value> {
     use document::schema_of;
@@ -55,7 +55,7 @@ pub fn documents() -> Vec<serde_json::Value> {
     all.extend([
         schema_of::<pins::Update>(),
         schema_of::<prep::Record>(),
-        schema_of::<publication::State>(),
+        schema_of::<publication::RepositoryState>(),
         schema_of::<reproduce::Reproduction>(),
     ]);
     all

@@ -22,8 +22,8 @@ pub(crate) fn macro_path(fallback: &Path) -> Result<String, ProcessError> {
 /// Returns the system's macro path without the user's files.
 fn system_macro_path() -> Result<String, ProcessError> {
     let text = Command::new("rpm").arg("--showrc").text()?;
-    let told = text.lines().find_map(|line| line.strip_prefix("Macro path:"));
-    let path = told.map_or(DEFAULT_MACRO_PATH, str::trim);
+    let macro_path = text.lines().find_map(|line| line.strip_prefix("Macro path:"));
+    let path = macro_path.map_or(DEFAULT_MACRO_PATH, str::trim);
     let parts: Vec<&str> =
         path.split(':').filter(|part| !part.starts_with('~') && !part.is_empty()).collect();
     Ok(parts.join(":"))

@@ -26,10 +26,14 @@ use part::{Part, Preloads, parts, wheels_dir};
 /// Builds the wheels of every component that has inspected RPMs and returns all of them, sorted.
 /// Removes the wheels of components that no longer exist. The labels of wheels reflect what the
 /// RPMs were built for, not the current workspace.
-pub fn make_wheels(_lock: &BuildLock, stack: &Stack<'_>, events: &dyn Events) -> Result<Vec<PathBuf>, Error> {
+pub fn make_wheels(
+    _lock: &BuildLock,
+    stack: &Stack<'_>,
+    events: &dyn Events,
+) -> Result<Vec<PathBuf>, Error> {
     let parts = parts(stack)?;
     for name in part::damaged(stack, &parts)? {
-        let text = format!("the results of `{name}` are damaged, it has no wheels until it is built anew");
+        let text = format!("the results of `{name}` are damaged; rebuild it to get its wheels");
         events.event(Event::Warning(text));
     }
     let pins = pins(&parts)?;
@@ -43,7 +47,8 @@ pub fn make_wheels(_lock: &BuildLock, stack: &Stack<'_>, events: &dyn Events) ->
         wheels.extend(files);
     }
     let kept = parts.iter().map(|part| part.component.name.as_str()).collect();
-    remove_others(&wheels_dir(stack.workspace), &kept).map_err(IoError::doing("remove old wheels"))?;
+    remove_others(&wheels_dir(stack.workspace), &kept)
+        .map_err(IoError::doing("remove old wheels"))?;
     wheels.sort();
     Ok(wheels)
 }
@@ -73,9 +78,10 @@ fn pins(parts: &[Part<'_>]) -> Result<Pins, Error> {
         for (name, version) in wheel::distributions(&part.rpms, &part.label, &part.leave_out)? {
             let ours = &part.component.name;
             if let Some(other) = owners.insert(name.clone(), ours) {
-                let message = format!("`{other}` and `{ours}` both have the distribution `{name}`");
+                let message =
+                    format!("`{other}` and `{ours}` both provide the distribution `{name}`");
                 return Err(Error::new(Kind::Config, message).with_help(
-                    "requirements on it could mean either: take one of the two out of the stack",
+                    "remove one of the two from the stack; requirements on it would be ambiguous",
                 ));
             }
             pins.insert(name, version);
@@ -111,14 +117,20 @@ fn doing(part: &Part<'_>) -> impl FnOnce(std::io::Error) -> IoError {
 
 /// Returns the note of the last run if its wheels can be reused: same inputs and pins, and
 /// unchanged on disk.
-fn kept(part: &Part<'_>, key: &KeyInputs, pins: &Pins, events: &dyn Events) -> Result<Option<Note>, Error> {
+fn kept(
+    part: &Part<'_>,
+    key: &KeyInputs,
+    pins: &Pins,
+    events: &dyn Events,
+) -> Result<Option<Note>, Error> {
     let note = Note::read(&part.dir);
-    let Some(note) = note.filter(|note| note.reasons_to_make(key, pins, &part.dir).is_empty()) else {
+    let Some(note) = note.filter(|note| note.reasons_to_make(key, pins, &part.dir).is_empty())
+    else {
         return Ok(None);
     };
     let damaged = note.damaged(&part.dir).map_err(doing(part))?;
     for wheel in &damaged {
-        events.event(Event::Warning(format!("{wheel} changed on disk since it was made; it is made again")));
+        events.event(Event::Warning(format!("{wheel} has changed on disk; rebuilding it")));
     }
     Ok(if damaged.is_empty() { Some(note) } else { None })
 }
@@ -156,7 +168,8 @@ fn write(
     let mut required = BTreeSet::new();
     let mut written = Vec::new();
     for wheel in &wheels {
-        let wrong = |reason| Error::new(Kind::Internal, format!("{}: {reason}", wheel.path.display()));
+        let wrong =
+            |reason| Error::new(Kind::Internal, format!("{}: {reason}", wheel.path.display()));
         required.extend(wheel::required_names(&wheel.metadata).map_err(wrong)?);
         let file = wheel.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         events.event(Event::Step { word: "Wheel", detail: file.clone() });
@@ -173,7 +186,12 @@ fn swap(note: &Note, new: &Path, part: &Part<'_>) -> std::io::Result<()> {
     files::remove_dir_if_there(new)
 }
 
-fn inspect(part: &Part<'_>, stack: &Stack<'_>, dir: &Path, wheels: &[FileRecord]) -> Result<(), Error> {
+fn inspect(
+    part: &Part<'_>,
+    stack: &Stack<'_>,
+    dir: &Path,
+    wheels: &[FileRecord],
+) -> Result<(), Error> {
     if wheels.is_empty() {
         return Ok(());
     }

@@ -1,14 +1,14 @@
-//! Everything that follows from a workspace's pins, in one call: packages in build order, the wheels
-//! made of them, the pip index, and the container files. What a command prints is not decided here;
-//! progress is sent as [`Event`]s.
+//! Builds everything from a workspace's pins in one call: packages in build order, their wheels,
+//! the pip index, and the container files. It sends progress as [`Event`]s, and does not decide
+//! what a command prints.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::build::{
-    BuildLock, Builder, BuilderName, MockOptions, Options, Prepared, Results, Run, Stage, check_locks,
-    choose_builder, prepare, result_rpms, run,
+    BuildLock, Builder, BuilderName, MockOptions, Options, Prepared, Results, Run, Stage,
+    check_locks, choose_builder, prepare, result_rpms, run,
 };
 use crate::container;
 use crate::error::{Error, IoError, Kind, Problems};
@@ -24,38 +24,38 @@ use crate::stack::{Stack, Verdict};
 use crate::style::count;
 use crate::workspace::{Component, IndexSource, Workspace, closure_not_written};
 
-/// What to build, how far, and with what.
+/// What to build, up to which stage, and how.
 #[derive(Debug, Clone)]
 pub struct Order {
     /// The names of components; all if empty.
     pub components: Vec<String>,
     /// The last stage.
     pub until: Stage,
-    /// The builder; `None` for the chroot's usual one.
+    /// The builder; `None` for the chroot's default.
     pub builder: Option<BuilderName>,
-    /// Keep compiled objects in a cache of ccache; only mock can.
+    /// Whether to use ccache, which only mock supports.
     pub ccache: bool,
-    /// Build with exactly the packages of the last build; only mock can.
+    /// Whether to build with exactly the packages of the last build, which only mock supports.
     pub hermetic: bool,
-    /// Download nothing.
+    /// Whether to disable downloads.
     pub offline: bool,
-    /// After a failure, build what does not depend on it.
+    /// Whether to continue after a failure with components that do not depend on it.
     pub keep_going: bool,
-    /// The limit for each build; `None` for those of the components.
+    /// The time limit of each build; `None` for those of the components.
     pub timeout: Option<Duration>,
 }
 
-/// What a production came to.
+/// The result of a production.
 pub struct Production<'s, 'w> {
-    /// What was known before the first build: the specs and the plan.
+    /// The specs and the plan.
     pub prepared: Prepared<'s, 'w>,
-    /// How each component ended.
+    /// The outcome of each component.
     pub run: Run,
-    /// What was made of the packages; `None` if a component is missing.
+    /// The outputs made from the packages; `None` if a component is missing.
     pub outputs: Option<Outputs>,
 }
 
-/// What was made of the packages of a complete run.
+/// The outputs of a complete run besides packages.
 #[derive(Debug, Default)]
 pub struct Outputs {
     /// The number of wheels.
@@ -66,13 +66,17 @@ pub struct Outputs {
     pub containers: Vec<PathBuf>,
 }
 
-/// Returns the components that an order is about, in build order.
+/// Returns the components of an order, in build order.
 ///
 /// # Errors
 ///
-/// A name is unknown, or the Python closure of a component is not written for this chroot.
-pub fn selected<'w>(stack: &Stack<'w>, names: &[String], until: Stage) -> Result<Vec<&'w Component>, Error> {
-    // What a component requires is needed to build its RPMs, but not for what comes before.
+/// Fails if a name is unknown, or if a component's Python closure is not written for this chroot.
+pub fn selected<'w>(
+    stack: &Stack<'w>,
+    names: &[String],
+    until: Stage,
+) -> Result<Vec<&'w Component>, Error> {
+    // Only RPM builds need the required components; earlier stages do not.
     if until <= Stage::Srpm {
         return stack.named(names);
     }
@@ -84,7 +88,7 @@ pub fn selected<'w>(stack: &Stack<'w>, names: &[String], until: Stage) -> Result
     }
 }
 
-/// Renders the specs of what an order names.
+/// Renders the specs of an order's components.
 pub fn render<'s, 'w>(
     stack: &'s Stack<'w>,
     order: &Order,
@@ -103,7 +107,11 @@ struct Chosen<'w> {
     warning: Option<String>,
 }
 
-fn choose<'w>(stack: &Stack<'w>, order: &Order, fetcher: &Fetcher<'_>) -> Result<Chosen<'w>, Error> {
+fn choose<'w>(
+    stack: &Stack<'w>,
+    order: &Order,
+    fetcher: &Fetcher<'_>,
+) -> Result<Chosen<'w>, Error> {
     let components = selected(stack, &order.components, order.until)?;
     let cache = fetcher.cache();
     let options = MockOptions {
@@ -111,17 +119,18 @@ fn choose<'w>(stack: &Stack<'w>, order: &Order, fetcher: &Fetcher<'_>) -> Result
         hermetic: order.hermetic.then(|| (cache.clone(), order.offline)),
     };
     let (builder, warning) = choose_builder(stack, order.builder, order.until, options);
-    for (option, asked) in [("--ccache", order.ccache), ("--hermetic", order.hermetic)] {
-        if asked && builder.name() != "mock" {
-            let message = format!("`{option}` is for mock, and `{}` builds here", builder.name());
+    for (option, requested) in [("--ccache", order.ccache), ("--hermetic", order.hermetic)] {
+        if requested && builder.name() != "mock" {
+            let message =
+                format!("`{option}` requires the builder `mock`, not `{}`", builder.name());
             return Err(Error::new(Kind::Usage, message));
         }
     }
     Ok(Chosen { components, builder, warning })
 }
 
-/// Renders and plans, and sends warnings about the workspace, and about the builder if that has work
-/// to do.
+/// Renders the specs and makes the plan. Sends warnings about the workspace, and about the builder
+/// if it has work to do.
 fn prepare_order<'s, 'w>(
     stack: &'s Stack<'w>,
     order: &Order,
@@ -134,15 +143,16 @@ fn prepare_order<'s, 'w>(
         events.event(Event::Warning(warning.clone()));
     }
     if order.hermetic {
-        let stale = prepared.plan.steps.iter().filter(|step| matches!(step.verdict, Verdict::Stale(_)));
+        let stale =
+            prepared.plan.steps.iter().filter(|step| matches!(step.verdict, Verdict::Stale(_)));
         check_locks(&stack.workspace.build_dir(), stale.map(|step| &step.component))?;
     }
     Ok(prepared)
 }
 
-/// Builds what an order names, from SRPMs on.
+/// Builds the components of an order, and their outputs.
 ///
-/// A failed component is part of the result; an error means that nothing could be started, or that
+/// A failed component is part of the result. An error means that nothing was started, or that
 /// wheels, index, or container files could not be made.
 pub fn produce<'s, 'w>(
     stack: &'s Stack<'w>,
@@ -200,7 +210,8 @@ pub fn write_index(
     events: &dyn Events,
 ) -> Result<index::Written, Error> {
     let tracks = tracked_index(workspace)?;
-    let written = index::write_tracking(wheels, &workspace.build_dir().join("index"), tracks.as_deref())?;
+    let written =
+        index::write_tracking(wheels, &workspace.build_dir().join("index"), tracks.as_deref())?;
     if written.changed {
         let detail = count(written.distributions.len(), "distribution");
         events.event(Event::Step { word: "Indexed", detail });
@@ -228,11 +239,13 @@ fn unknown_packages(stack: &Stack<'_>) -> Result<Vec<String>, IoError> {
         if Results::of(&build_dir, Stage::Rpm, &component.name).record()?.is_none() {
             continue;
         }
-        for package in component.container_packages.iter().filter(|p| !names.contains(&p.value.as_str())) {
+        for package in
+            component.container_packages.iter().filter(|p| !names.contains(&p.value.as_str()))
+        {
             let near = nearest(&package.value, names.iter().copied());
             let near = near.map(|n| format!("; did you mean `{n}`?")).unwrap_or_default();
             let file = &component.file.name;
-            warnings.push(format!("{file}: no built package is called `{}`{near}", package.value));
+            warnings.push(format!("{file}: no built package is named `{}`{near}", package.value));
         }
     }
     Ok(warnings)

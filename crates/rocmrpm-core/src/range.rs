@@ -65,7 +65,8 @@ impl VersionRange {
 impl fmt::Display for VersionRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, (operator, version)) in self.conditions.iter().enumerate() {
-            let sign = OPERATORS.iter().find(|(_, known)| known == operator).map_or("", |(sign, _)| sign);
+            let sign =
+                OPERATORS.iter().find(|(_, known)| known == operator).map_or("", |(sign, _)| sign);
             write!(f, "{}{sign}{version}", if at == 0 { "" } else { ", " })?;
         }
         Ok(())
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_condition_is_refused() {
+    fn rejects_invalid_conditions() {
         for bad in ["", "0.20", ">=", "~=1", ">=1,", ">= a b"] {
             assert_eq!(VersionRange::parse(bad), None, "{bad}");
         }

@@ -19,7 +19,7 @@ pub struct Templates {
 
 /// A template that fails to parse or render: the problem and its location.
 #[derive(Debug, thiserror::Error)]
-#[error("the template `{file}` does not render")]
+#[error("cannot render the template `{file}`")]
 pub struct TemplateError {
     file: String,
     problem: Vec<Problem>,
@@ -70,10 +70,15 @@ impl Templates {
         let fail = |error| to_error(&error, &texts, "");
         tera.set_delimiters(delimiters).map_err(fail)?;
         tera.autoescape_on(Vec::<&str>::new());
-        tera.register_filter("pystr", |text: &str, _: tera::Kwargs, _: &tera::State| python_literal(text));
-        tera.register_test("at_least", |version: &str, arguments: tera::Kwargs, _: &tera::State| {
-            Ok(compare(version, arguments.must_get::<&str>("v")?) != Ordering::Less)
+        tera.register_filter("pystr", |text: &str, _: tera::Kwargs, _: &tera::State| {
+            python_literal(text)
         });
+        tera.register_test(
+            "at_least",
+            |version: &str, arguments: tera::Kwargs, _: &tera::State| {
+                Ok(compare(version, arguments.must_get::<&str>("v")?) != Ordering::Less)
+            },
+        );
         tera.add_raw_templates(texts.iter().map(|(name, text)| (name.as_str(), text.as_str())))
             .map_err(fail)?;
         Ok(Self { tera, texts })
@@ -82,7 +87,8 @@ impl Templates {
     /// Renders a template with the fields of `values` as its variables.
     pub fn render(&self, name: &str, values: &impl Serialize) -> Result<String, TemplateError> {
         let name = short(name);
-        let context = tera::Context::from_serialize(values).map_err(|e| to_error(&e, &self.texts, &name))?;
+        let context =
+            tera::Context::from_serialize(values).map_err(|e| to_error(&e, &self.texts, &name))?;
         let mut output = Output(Vec::new());
         match self.tera.render_to(&name, &context, &mut output) {
             Ok(()) => Ok(String::from_utf8_lossy(&output.0).into_owned()),
@@ -99,7 +105,7 @@ impl Templates {
             span: None,
             message: format!("the rendered text is larger than {} MiB", MAX_OUTPUT >> 20),
             label: String::new(),
-            help: Some("reduce what its loops repeat".into()),
+            help: Some("shorten its loops".into()),
         };
         TemplateError { file, problem: vec![problem] }
     }
@@ -121,7 +127,11 @@ fn shown(name: &str) -> String {
     }
 }
 
-fn to_error(error: &tera::Error, texts: &BTreeMap<String, String>, template: &str) -> TemplateError {
+fn to_error(
+    error: &tera::Error,
+    texts: &BTreeMap<String, String>,
+    template: &str,
+) -> TemplateError {
     let (file, span, message) = match error.kind() {
         ErrorKind::SyntaxError(report) | ErrorKind::RenderingError(report) => {
             (report.filename(), Some(report.span().range.clone()), report.message().to_owned())
@@ -144,12 +154,18 @@ fn to_error(error: &tera::Error, texts: &BTreeMap<String, String>, template: &st
         Some((what, known)) => {
             let wrong = what.split('`').nth(1).unwrap_or_default();
             let near = crate::names::nearest(wrong, known.split(", "));
-            (what.to_owned(), near.map_or(format!("there is: {known}"), |n| format!("did you mean `{n}`?")))
+            (
+                what.to_owned(),
+                near.map_or(format!("expected one of: {known}"), |n| {
+                    format!("did you mean `{n}`?")
+                }),
+            )
         }
         None => (message, String::new()),
     };
     let mut letters = message.trim_end_matches('.').chars();
-    let message = letters.next().map(|c| c.to_ascii_lowercase()).into_iter().chain(letters).collect();
+    let message =
+        letters.next().map(|c| c.to_ascii_lowercase()).into_iter().chain(letters).collect();
     let text = texts.get(file).cloned().unwrap_or_default();
     let problem = Problem {
         file: shown(file),
@@ -159,7 +175,10 @@ fn to_error(error: &tera::Error, texts: &BTreeMap<String, String>, template: &st
         label: String::new(),
         help: (!help.is_empty()).then_some(help),
     };
-    TemplateError { file: shown(if template.is_empty() { file } else { template }), problem: vec![problem] }
+    TemplateError {
+        file: shown(if template.is_empty() { file } else { template }),
+        problem: vec![problem],
+    }
 }
 
 /// Returns `text` as a Python string literal.
@@ -200,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_undefined_variable_is_an_error_with_its_place() {
+    fn reports_the_place_of_an_undefined_variable() {
         let error = render("Name: a\nVersion: <{ verison }>\n").unwrap_err();
         let problem = &error.problems()[0];
         assert_eq!(problem.file, "specs-templates/a/a.spec.tera");
@@ -210,15 +229,16 @@ mod tests {
     }
 
     #[test]
-    fn a_syntax_error_has_its_place_too() {
+    fn reports_the_place_of_a_syntax_error() {
         let error = render("<@ if x @>\n").unwrap_err();
         assert!(error.problems()[0].span.is_some(), "{error:?}");
     }
 
     #[test]
-    fn rejects_a_template_that_renders_without_end() {
+    fn rejects_a_template_that_renders_endlessly() {
         let loops = "<@ for a in range(end=100000) @>".repeat(3);
-        let error = render(&format!("{loops}xxxxxxxxxxxxxxxx{}", "<@ endfor @>".repeat(3))).unwrap_err();
+        let error =
+            render(&format!("{loops}xxxxxxxxxxxxxxxx{}", "<@ endfor @>".repeat(3))).unwrap_err();
         assert_eq!(error.problems()[0].message, "the rendered text is larger than 16 MiB");
         assert_eq!(error.problems()[0].file, "specs-templates/a/a.spec.tera");
     }

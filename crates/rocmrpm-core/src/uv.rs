@@ -15,16 +15,27 @@ use python_packaging::environment::Environment;
 
 /// The glibc versions for which uv has a platform, such as `x86_64-manylinux_2_28` (uv 0.11 to
 /// 0.13, `uv pip compile --help`).
-const PLATFORMS: [(u32, u32); 11] =
-    [(2, 28), (2, 31), (2, 32), (2, 33), (2, 34), (2, 35), (2, 36), (2, 37), (2, 38), (2, 39), (2, 40)];
+const PLATFORMS: [(u32, u32); 11] = [
+    (2, 28),
+    (2, 31),
+    (2, 32),
+    (2, 33),
+    (2, 34),
+    (2, 35),
+    (2, 36),
+    (2, 37),
+    (2, 38),
+    (2, 39),
+    (2, 40),
+];
 
 /// The file name of uv's settings.
 const CONFIG: &str = "uv.toml";
 
 /// Number of uv's last lines that an error shows.
-const LINES: usize = 20;
+const SHOWN_LINES: usize = 20;
 /// Number of lines to search: a derivation names every distribution involved.
-const TOLD: usize = 400;
+const SEARCHED_LINES: usize = 400;
 
 /// A failed resolution.
 #[derive(Debug)]
@@ -72,7 +83,12 @@ pub(crate) fn compile(
         .runs_code_of(root)
         .args(["--config-file", CONFIG, "--color", "never", "pip", "compile", "-", "--quiet"])
         .args(["--no-header", "--index-strategy", "first-index"])
-        .args(["--python-version", &environment.python(), "--python-platform", &platform(environment)])
+        .args([
+            "--python-version",
+            &environment.python(),
+            "--python-platform",
+            &platform(environment),
+        ])
         .args(args)
         .cwd(folder)
         .env("UV_PYTHON_DOWNLOADS", "never")
@@ -100,19 +116,25 @@ pub(crate) fn compile(
     if finished.success() {
         return Ok(String::from_utf8_lossy(&finished.stdout).into_owned());
     }
-    let mut said = process::last_lines(&finished.stderr, TOLD);
+    let mut said = process::last_lines(&finished.stderr, SEARCHED_LINES);
     for password in indexes.iter().flat_map(|index| sources::password(index)) {
         for line in &mut said {
             *line = line.replace(&password, "***");
         }
     }
-    let told = String::from_utf8_lossy(&finished.stderr);
-    let tells = |words: &[&str]| words.iter().any(|words| told.contains(words));
+    let output = String::from_utf8_lossy(&finished.stderr);
+    let mentions = |words: &[&str]| words.iter().any(|words| output.contains(words));
     let why = match () {
-        () if tells(&["Failed to fetch", "error sending request", "Could not connect", "Request failed"]) => {
+        () if mentions(&[
+            "Failed to fetch",
+            "error sending request",
+            "Could not connect",
+            "Request failed",
+        ]) =>
+        {
             Why::Network
         }
-        () if tells(&["No solution found"]) => Why::Unsatisfiable,
+        () if mentions(&["No solution found"]) => Why::Unsatisfiable,
         () => Why::Other,
     };
     Err(Failure::Refused { said, why })
@@ -137,13 +159,15 @@ fn settings(indexes: &[String]) -> String {
 
 /// Returns the last lines of uv's output to show in an error.
 pub(crate) fn last(mut said: Vec<String>) -> Vec<String> {
-    said.split_off(said.len().saturating_sub(LINES))
+    said.split_off(said.len().saturating_sub(SHOWN_LINES))
 }
 
 /// Returns the diagnosis of an error from running uv, with an additional way to install it.
 pub(crate) fn diagnosis(error: &ProcessError) -> Diagnosis {
     match error {
-        ProcessError::Missing { .. } => error.diagnosis().with_help("everywhere: `pip install uv`"),
+        ProcessError::Missing { .. } => {
+            error.diagnosis().with_help("or install it with pip: `pip install uv`")
+        }
         error => error.diagnosis(),
     }
 }
@@ -193,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn platforms_are_those_that_uv_knows() {
+    fn uses_platforms_known_to_uv() {
         let named = |glibc| platform(&Environment::new("3.14", "x86_64", glibc).unwrap());
         assert_eq!(named(Some((2, 42))), "x86_64-manylinux_2_40");
         assert_eq!(named(Some((2, 30))), "x86_64-manylinux_2_28");

@@ -34,7 +34,9 @@ pub fn check(path: &Path, name: &str) -> Result<Result<Option<String>, NotThat>,
     (&mut file).take(BLOCK as u64).read_to_end(&mut start).map_err(action())?;
     let has = |suffixes: &[&str]| suffixes.iter().any(|s| name.to_ascii_lowercase().ends_with(s));
     let not = |expected| Ok(Err(NotThat { expected, begins: beginning(&start) }));
-    let magic = |bytes: &[u8], expected| if start.starts_with(bytes) { Ok(Ok(None)) } else { not(expected) };
+    let magic = |bytes: &[u8], expected| {
+        if start.starts_with(bytes) { Ok(Ok(None)) } else { not(expected) }
+    };
     if has(&[".tar.gz", ".tgz"]) {
         if !start.starts_with(&[0x1f, 0x8b]) {
             return not("a gzip file");
@@ -95,8 +97,11 @@ fn top_folder(mut tar: impl Read) -> Option<Option<String>> {
             }
             b'g' | b'x' | b'L' | b'K' => return None,
             kind => {
-                let prefix =
-                    if &header[257..262] == b"ustar" { text(&header[345..500]) } else { String::new() };
+                let prefix = if &header[257..262] == b"ustar" {
+                    text(&header[345..500])
+                } else {
+                    String::new()
+                };
                 let path = format!("{prefix}/{}", text(&header[..100]));
                 let mut folders = path.split('/').filter(|part| !part.is_empty() && *part != ".");
                 let first = folders.next().map(str::to_owned);
@@ -128,7 +133,9 @@ pub fn beginning(bytes: &[u8]) -> String {
     let line: Vec<u8> = line.copied().collect();
     if bytes.is_empty() {
         "nothing, it is empty".into()
-    } else if !line.is_empty() && line.iter().all(|b| b.is_ascii_graphic() || *b == b' ' || *b == b'\t') {
+    } else if !line.is_empty()
+        && line.iter().all(|b| b.is_ascii_graphic() || *b == b' ' || *b == b'\t')
+    {
         format!("`{}`", String::from_utf8_lossy(&line).trim())
     } else {
         let bytes: Vec<_> = bytes.iter().take(8).map(|b| format!("{b:02x}")).collect();
@@ -165,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn archives_are_recognised_with_their_folder() {
+    fn recognizes_archives_with_their_folder() {
         let tar = tar_of("demo-1/a/b");
         assert_eq!(check_bytes(&tar, "x.tar"), Ok(Some("demo-1".into())));
         assert_eq!(check_bytes(&gzip(&tar), "x.tgz"), Ok(Some("demo-1".into())));
@@ -192,17 +199,26 @@ mod tests {
     }
 
     #[test]
-    fn other_content_is_shown() {
+    fn shows_other_content() {
         let html = b"<!DOCTYPE html>\n<html>sorry</html>";
         let error = check_bytes(html, "x.tar.gz").unwrap_err();
         assert_eq!((error.expected, error.begins.as_str()), ("a gzip file", "`<!DOCTYPE html>`"));
         assert_eq!(check_bytes(b"", "x.zip").unwrap_err().begins, "nothing, it is empty");
         assert_eq!(check_bytes(b"\0\x01\xff", "x.xz").unwrap_err().begins, "the bytes 00 01 ff");
         // A single printable byte does not make it text.
-        assert_eq!(check_bytes(b"A\x1b[2J\0", "x.xz").unwrap_err().begins, "the bytes 41 1b 5b 32 4a 00");
+        assert_eq!(
+            check_bytes(b"A\x1b[2J\0", "x.xz").unwrap_err().begins,
+            "the bytes 41 1b 5b 32 4a 00"
+        );
         // A file that starts with an empty line is not shown as empty text.
-        assert_eq!(check_bytes(b"\n<html>", "x.xz").unwrap_err().begins, "the bytes 0a 3c 68 74 6d 6c 3e");
-        assert_eq!(check_bytes(&gzip(html), "x.tar.gz").unwrap_err().expected, "a tar archive inside gzip");
+        assert_eq!(
+            check_bytes(b"\n<html>", "x.xz").unwrap_err().begins,
+            "the bytes 0a 3c 68 74 6d 6c 3e"
+        );
+        assert_eq!(
+            check_bytes(&gzip(html), "x.tar.gz").unwrap_err().expected,
+            "a tar archive inside gzip"
+        );
         assert_eq!(check_bytes(&[0; 2048], "x.tar").unwrap_err().expected, "a tar archive");
     }
 
@@ -216,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_or_changed_header_is_an_error_not_a_panic() {
+    fn rejects_truncated_and_changed_headers() {
         let whole = gzip(&tar_of("demo-1/a"));
         for end in 0..whole.len().min(60) {
             assert!(check_bytes(&whole[..end], "x.tar.gz").is_err(), "{end}");
@@ -230,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn up_to_three_records_stand_before_the_first_member() {
+    fn allows_three_records_before_the_first_member() {
         let mut record = tar::Header::new_ustar();
         record.set_entry_type(tar::EntryType::XGlobalHeader);
         record.set_size(3);
@@ -243,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_absurd_size_is_refused() {
+    fn rejects_oversized_record() {
         let mut header = tar::Header::new_ustar();
         header.set_entry_type(tar::EntryType::XGlobalHeader);
         header.set_size(7_000_000_000);

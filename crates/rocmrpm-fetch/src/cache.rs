@@ -95,7 +95,7 @@ impl Cache {
     /// Refuses a cache that another user can write to: its files go into builds, and git runs in
     /// its repositories.
     fn check_access(&self, is_ours: impl Fn(u32) -> bool) -> Result<(), SourceError> {
-        let action = || IoError::doing(format!("look into the cache {}", self.dir.display()));
+        let action = || IoError::doing(format!("inspect the cache {}", self.dir.display()));
         let metadata = match fs::metadata(&self.dir) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             other => other.map_err(action())?,
@@ -154,7 +154,8 @@ impl Cache {
         }
         let mut damaged = None;
         self.once(&path, || {
-            let (found, _) = Sha256::of_file(&path).map_err(IoError::doing("verify a cached file"))?;
+            let (found, _) =
+                Sha256::of_file(&path).map_err(IoError::doing("verify a cached file"))?;
             if found != *digest {
                 fs::remove_file(&path).map_err(IoError::doing("remove a damaged file"))?;
                 damaged = Some(found);
@@ -227,12 +228,14 @@ impl Cache {
 
     /// Creates a temporary folder on the cache's file system.
     pub fn scratch(&self) -> Result<Scratch, SourceError> {
-        let action = || IoError::doing(format!("make a folder in the cache {}", self.dir.display()));
+        let action =
+            || IoError::doing(format!("create a folder in the cache {}", self.dir.display()));
         self.create().map_err(action())?;
         self.sweep_once().map_err(action())?;
         // Another run must not find the folder before it is locked.
         let _making = self.lock(SCRATCH)?;
-        let dir = tempfile::Builder::new().prefix(SCRATCH).tempdir_in(&self.dir).map_err(action())?;
+        let dir =
+            tempfile::Builder::new().prefix(SCRATCH).tempdir_in(&self.dir).map_err(action())?;
         // NFS cannot lock folders; leftovers stay there.
         let lock = files::try_lock_folder(dir.path()).ok().flatten();
         Ok(Scratch { dir, _lock: lock })
@@ -251,7 +254,8 @@ impl Cache {
     fn sweep(&self) -> std::io::Result<()> {
         let mut leftovers = Vec::new();
         let making = self.lock(SCRATCH).map_err(std::io::Error::other)?;
-        for name in files::names_in(&self.dir)?.into_iter().filter(|name| name.starts_with(SCRATCH)) {
+        for name in files::names_in(&self.dir)?.into_iter().filter(|name| name.starts_with(SCRATCH))
+        {
             let folder = self.dir.join(name);
             match files::try_lock_folder(&folder) {
                 Ok(Some(lock)) => leftovers.push((folder, lock)),
@@ -274,7 +278,9 @@ impl Cache {
     /// Removes the folders below `kind` that no run has used for a long time. Users of a folder
     /// hold the lock `KIND NAME`.
     pub fn prune(&self, kind: &str) -> Result<(), SourceError> {
-        let action = || IoError::doing(format!("remove unused folders of {}", self.dir.join(kind).display()));
+        let action = || {
+            IoError::doing(format!("remove unused folders of {}", self.dir.join(kind).display()))
+        };
         let is_old = |folder: &Path| {
             let used = std::fs::metadata(folder).and_then(|data| data.modified());
             used.is_ok_and(|used| used.elapsed().is_ok_and(|ago| ago > UNUSED))
@@ -300,17 +306,15 @@ impl Cache {
 
     /// Creates the folder of the cache, which only the user can enter.
     fn create(&self) -> std::io::Result<()> {
-        std::fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&self.dir)
-            .map_err(|error| std::io::Error::new(error.kind(), format!("{}: {error}", self.dir.display())))
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.dir).map_err(|error| {
+            std::io::Error::new(error.kind(), format!("{}: {error}", self.dir.display()))
+        })
     }
 
     fn folder_of(&self, path: &Path) -> Result<(), SourceError> {
         let folder = path.parent().unwrap_or(&self.dir);
-        self.create().map_err(IoError::doing("make the cache"))?;
-        fs::create_dir_all(folder).map_err(IoError::doing("make a folder in the cache"))?;
+        self.create().map_err(IoError::doing("create the cache"))?;
+        fs::create_dir_all(folder).map_err(IoError::doing("create a folder in the cache"))?;
         Ok(())
     }
 }
@@ -321,9 +325,10 @@ mod tests {
     use rocmrpm_base::error::Diagnose;
 
     #[test]
-    fn the_environment_says_where_the_cache_is() {
+    fn takes_cache_from_environment() {
         let from = |vars: &[(&str, &str)]| {
-            let vars: Vec<_> = vars.iter().map(|(k, v)| (k.to_string(), PathBuf::from(v))).collect();
+            let vars: Vec<_> =
+                vars.iter().map(|(k, v)| (k.to_string(), PathBuf::from(v))).collect();
             Cache::from_vars(|name| vars.iter().find(|(k, _)| k == name).map(|(_, v)| v.clone()))
                 .map(|cache| cache.dir)
         };
@@ -331,7 +336,10 @@ mod tests {
         assert_eq!(from(&all).unwrap(), Path::new("/r"));
         assert_eq!(from(&all[1..]).unwrap(), Path::new("/x/rocmrpm"));
         assert_eq!(from(&all[2..]).unwrap(), Path::new("/h/.cache/rocmrpm"));
-        assert_eq!(from(&[("XDG_CACHE_HOME", "x"), ("HOME", "/h")]).unwrap(), Path::new("/h/.cache/rocmrpm"));
+        assert_eq!(
+            from(&[("XDG_CACHE_HOME", "x"), ("HOME", "/h")]).unwrap(),
+            Path::new("/h/.cache/rocmrpm")
+        );
         assert!(matches!(from(&[]), Err(SourceError::NoCache)));
     }
 
@@ -349,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_that_others_can_write_to_is_refused() {
+    fn rejects_cache_writable_by_others() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::at(dir.path().join("cache"));
         let mode = |name: &str, mode| {
@@ -381,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_of_another_user_is_refused() {
+    fn rejects_cache_of_another_user() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::at(dir.path());
         let error = cache.check_access(|_| false).unwrap_err();
@@ -390,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_keeps_others_out_until_it_is_dropped() {
+    fn lock_excludes_others_until_dropped() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::at(dir.path());
         let lock = cache.lock("a").unwrap();
@@ -408,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recipe_counts_only_while_its_archive_is_there() {
+    fn ignores_recipe_without_its_archive() {
         let dir = tempfile::tempdir().unwrap();
         let cache = Cache::at(dir.path());
         let digest = Sha256::of_bytes("x");
@@ -422,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn removes_a_file_with_another_content_than_its_name_says() {
+    fn removes_file_whose_content_does_not_match_its_name() {
         let dir = tempfile::tempdir().unwrap();
         let (cache, digest) = (Cache::at(dir.path()), Sha256::of_bytes("x"));
         assert_eq!(cache.held(&digest).unwrap(), Held::Missing);
@@ -438,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn removes_what_no_run_used_for_long() {
+    fn removes_long_unused_folders() {
         let dir = tempfile::tempdir().unwrap();
         let (cache, at) = (Cache::at(dir.path()), |name: &str| dir.path().join("proof").join(name));
         for name in ["new", "old", "used"] {

@@ -51,7 +51,7 @@ pub fn download_plain(url: &str, to: &Path) -> Result<(), SourceError> {
     match run(&Transfer { url, credentials: None, to, resume: false, limit, accept: None }) {
         Ok(_) if to.is_file() => Ok(()),
         // curl does not create a file for an empty response.
-        Ok(_) => Err(IoError::doing(format!("find what {} sent", url::shown(url)))(
+        Ok(_) => Err(IoError::doing(format!("find the file that {} sent", url::shown(url)))(
             std::io::ErrorKind::UnexpectedEof.into(),
         )
         .into()),
@@ -172,7 +172,7 @@ impl Ended {
 }
 
 /// The number of parallel transfers, as in uv (its settings, "concurrent-downloads").
-const SIDE_BY_SIDE: &str = "50";
+const PARALLEL_TRANSFERS: &str = "50";
 
 /// curl's exit code if a server announces more than the limit.
 const TOO_LARGE: i32 = 63;
@@ -186,9 +186,11 @@ pub fn run_many(pieces: &[Piece<'_>], args: &[&str]) -> Result<Vec<Ended>, Sourc
     while let Some(first) = open.first().copied() {
         let alike = |piece: &Piece<'_>| {
             let first = &pieces[first];
-            piece.credentials == first.credentials && url::is_https(&piece.url) == url::is_https(&first.url)
+            piece.credentials == first.credentials
+                && url::is_https(&piece.url) == url::is_https(&first.url)
         };
-        let (some, others): (Vec<usize>, Vec<usize>) = open.into_iter().partition(|at| alike(&pieces[*at]));
+        let (some, others): (Vec<usize>, Vec<usize>) =
+            open.into_iter().partition(|at| alike(&pieces[*at]));
         open = others;
         let mut config = String::new();
         for piece in some.iter().map(|at| &pieces[*at]) {
@@ -199,9 +201,15 @@ pub fn run_many(pieces: &[Piece<'_>], args: &[&str]) -> Result<Vec<Ended>, Sourc
             config.push_str(&format!("user = {}\n", config_value(&format!("{user}:{password}"))?));
         }
         let finished = fetching(&pieces[first].url, limits::PAGE)
-            .args(["--parallel", "--parallel-max", SIDE_BY_SIDE, "--no-progress-meter", "--compressed"])
+            .args([
+                "--parallel",
+                "--parallel-max",
+                PARALLEL_TRANSFERS,
+                "--no-progress-meter",
+                "--compressed",
+            ])
             .args(args)
-            .args(["--write-out", SAYS])
+            .args(["--write-out", WRITE_OUT])
             .stdin(config)
             .run()?;
         if finished.signal == Some(process::TOO_LARGE) {
@@ -221,12 +229,12 @@ pub fn run_many(pieces: &[Piece<'_>], args: &[&str]) -> Result<Vec<Ended>, Sourc
             continue;
         }
         let text = String::from_utf8_lossy(&finished.stdout).into_owned();
-        let mut told = 0;
+        let mut reported = 0;
         for line in text.lines() {
             let fields: Vec<&str> = line.split('\t').collect();
             let [number, status, code, range, url, said] = fields[..] else { continue };
             let Some(at) = number.parse().ok().and_then(|n: usize| some.get(n)) else { continue };
-            told += 1;
+            reported += 1;
             ends[*at] = Ended {
                 status: status.parse().unwrap_or(0),
                 url: url::shown(url),
@@ -235,7 +243,7 @@ pub fn run_many(pieces: &[Piece<'_>], args: &[&str]) -> Result<Vec<Ended>, Sourc
                 said: said.to_owned(),
             };
         }
-        if told < some.len() {
+        if reported < some.len() {
             let url = url::shown(&pieces[first].url);
             let reason = match process::last_lines(&finished.stderr, 1).join("") {
                 said if said.is_empty() => format!("curl {}", finished.how()),
@@ -249,14 +257,16 @@ pub fn run_many(pieces: &[Piece<'_>], args: &[&str]) -> Result<Vec<Ended>, Sourc
 
 /// curl's output format for each transfer: the number of its URL, status, exit code, received
 /// range, final URL after redirects, and error message (curl(1), "--write-out").
-const SAYS: &str =
-    "%{urlnum}\\t%{http_code}\\t%{exitcode}\\t%header{content-range}\\t%{url_effective}\\t%{errormsg}\\n";
+const WRITE_OUT: &str = "%{urlnum}\\t%{http_code}\\t%{exitcode}\\t%header{content-range}\\t%{url_effective}\\t%{errormsg}\\n";
 
 /// Quotes a value for curl's configuration file.
 fn config_value(value: &str) -> Result<String, SourceError> {
     if value.chars().any(char::is_control) {
         let reason = "it has control characters";
-        return Err(SourceError::BadUrl { url: url::shown(value).escape_debug().to_string(), reason });
+        return Err(SourceError::BadUrl {
+            url: url::shown(value).escape_debug().to_string(),
+            reason,
+        });
     }
     Ok(format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\"")))
 }
@@ -265,7 +275,7 @@ fn config_value(value: &str) -> Result<String, SourceError> {
 pub fn unwritable(path: &Path, url: String) -> Result<SourceError, SourceError> {
     let folder = path.parent().unwrap_or(path);
     let stat = rustix::fs::statvfs(folder)
-        .map_err(|errno| IoError::doing(format!("look at {}", folder.display()))(errno.into()))?;
+        .map_err(|errno| IoError::doing(format!("inspect {}", folder.display()))(errno.into()))?;
     let free = stat.f_bavail.saturating_mul(stat.f_frsize);
     Ok(SourceError::Write { path: path.to_owned(), url, free })
 }
@@ -280,10 +290,10 @@ fn meaning(
     limit: u64,
 ) -> Result<SourceError, SourceError> {
     const TLS: &str =
-        "if the server or a proxy has a certificate of its own, name its authority in CURL_CA_BUNDLE";
+        "if the server or a proxy uses its own certificate authority, set CURL_CA_BUNDLE to it";
     const LATER: &str = "run the same command again later";
     const NET: &str = super::error::NETWORK_HELP;
-    const LOGIN: &str = "are credentials needed (~/.netrc, or in the URL)?";
+    const LOGIN: &str = "if the server needs credentials, add them to ~/.netrc or to the URL";
     const PIN: &str = "check the URL and the version of the pin";
     let url = url.to_owned();
     let arrived = std::fs::metadata(to).map_or(0, |m| m.len());
@@ -298,12 +308,14 @@ fn meaning(
         return Ok(SourceError::TooLarge { url, limit });
     }
     let (reason, help) = match code {
-        1 if url::is_https(&url) => ("it redirects to a URL that is not https".to_owned(), Some(PIN)),
+        1 if url::is_https(&url) => {
+            ("it redirects to a URL that is not https".to_owned(), Some(PIN))
+        }
         1 => ("only https, http and file URLs are fetched".to_owned(), None),
         3 => ("the URL is malformed".to_owned(), Some(PIN)),
         5 => ("the proxy's name cannot be resolved".to_owned(), Some(NET)),
         6 => ("the host's name cannot be resolved".to_owned(), Some(NET)),
-        7 => ("the host refuses the connection or cannot be reached".to_owned(), Some(NET)),
+        7 => ("the host refuses the connection or is unreachable".to_owned(), Some(NET)),
         22 => {
             let help = match status {
                 401 | 403 | 407 => LOGIN,
@@ -314,14 +326,14 @@ fn meaning(
         }
         28 => ("the transfer took too long".to_owned(), Some(LATER)),
         35 | 51 | 53 | 54 | 58 | 59 | 60 | 66 | 77 | 80 | 82 | 83 | 90 | 91 => {
-            (format!("no trusted TLS connection: {tail}"), Some(TLS))
+            (format!("cannot establish a trusted TLS connection: {tail}"), Some(TLS))
         }
         37 => ("the file does not exist or cannot be read".to_owned(), Some(PIN)),
         47 => ("it redirects more than 10 times".to_owned(), Some(PIN)),
-        52 => ("the server answered with nothing".to_owned(), Some(LATER)),
+        52 => ("the server sent an empty response".to_owned(), Some(LATER)),
         67 => ("the server refuses the user or password".to_owned(), Some(LOGIN)),
         18 | 55 | 56 | 92 => (format!("the connection was lost: {tail}"), Some(LATER)),
-        _ => (format!("curl ended with {code}: {tail}"), None),
+        _ => (format!("curl exited with {code}: {tail}"), None),
     };
     Ok(SourceError::Transfer { url, reason, status, help })
 }
@@ -331,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_begins_with_https_stays_there() {
+    fn keeps_https_on_redirects() {
         let redirects = |url: &str| {
             let line = curl(url, 1).line();
             line.split("--proto-redir ").nth(1).unwrap().split(' ').next().unwrap().to_owned()

@@ -79,7 +79,12 @@ fn verify(request: &Request<'_>, file: &Path, found: Sha256, size: u64) -> Resul
     let content = archive::check(file, request.name)?;
     if let Some(expected) = request.expected.filter(|expected| *expected != found) {
         let begins = content.err().map(|not| not.begins);
-        return Err(SourceError::Digest { what: format!("{what} ({size} bytes)"), expected, found, begins });
+        return Err(SourceError::Digest {
+            what: format!("{what} ({size} bytes)"),
+            expected,
+            found,
+            begins,
+        });
     }
     match content {
         // curl reports success, with an empty file, for a folder or an empty response.
@@ -88,7 +93,11 @@ fn verify(request: &Request<'_>, file: &Path, found: Sha256, size: u64) -> Resul
             Err(SourceError::NotAnArchive { file: what, expected: "a source", begins })
         }
         Ok(_) => Ok(()),
-        Err(not) => Err(SourceError::NotAnArchive { file: what, expected: not.expected, begins: not.begins }),
+        Err(not) => Err(SourceError::NotAnArchive {
+            file: what,
+            expected: not.expected,
+            begins: not.begins,
+        }),
     }
 }
 

@@ -3,13 +3,13 @@
 
 use std::path::PathBuf;
 
-use super::limits;
+use super::limits::{self, BadLimit};
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::error::{Diagnose, Diagnosis, IoError, Kind};
 use rocmrpm_base::process::{ProcessError, quote};
 
 /// The help for an unreachable host.
-pub const NETWORK_HELP: &str = "is the network up, and is a proxy needed (https_proxy)?";
+pub const NETWORK_HELP: &str = "check the network, and set https_proxy if you need a proxy";
 
 /// Why a source is unavailable.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,9 @@ pub enum SourceError {
         missing: &'static str,
     },
     /// The pin's commit is not a commit ID.
-    #[error("the pin of `{component}` names the commit `{commit}`, which is not 40 or 64 hexadecimal digits")]
+    #[error(
+        "the pin of `{component}` names the commit `{commit}`, which is not 40 or 64 hexadecimal digits"
+    )]
     BadCommit {
         /// The component.
         component: String,
@@ -41,7 +43,10 @@ pub enum SourceError {
         cache: PathBuf,
     },
     /// The fetched file has another digest than the pinned one.
-    #[error("the digest of {what} is wrong: expected sha256 {expected}, found {found}{}", note(begins))]
+    #[error(
+        "the digest of {what} is wrong: expected sha256 {expected}, found {found}{}",
+        note(begins)
+    )]
     Digest {
         /// The file name and the URL.
         what: String,
@@ -53,7 +58,7 @@ pub enum SourceError {
         begins: Option<String>,
     },
     /// The index has another file than the pinned one under the same name.
-    #[error("the index offers `{file}` with sha256 {found}, but the pin says {expected}")]
+    #[error("the index offers `{file}` with sha256 {found}, but the pin has {expected}")]
     IndexDigest {
         /// The name of the file on the index.
         file: String,
@@ -71,7 +76,7 @@ pub enum SourceError {
         file: String,
     },
     /// The METADATA of a distribution is malformed, or belongs to another one.
-    #[error("the METADATA of `{file}` cannot be used: {wrong}")]
+    #[error("invalid METADATA of `{file}`: {wrong}")]
     Metadata {
         /// The file of the distribution.
         file: String,
@@ -79,7 +84,7 @@ pub enum SourceError {
         wrong: String,
     },
     /// A file in the cache changed after it was verified.
-    #[error("the cached file {} was damaged: expected sha256 {expected}, found {found}; it is removed", path.display())]
+    #[error("the cached file {} was damaged: expected sha256 {expected}, found {found}; rocmrpm removed it", path.display())]
     Damaged {
         /// The path of the file, which was removed.
         path: PathBuf,
@@ -119,15 +124,10 @@ pub enum SourceError {
         limit: u64,
     },
     /// The user's limit is malformed.
-    #[error("`{value}` in {variable} is not a size")]
-    BadLimit {
-        /// The name of the variable.
-        variable: &'static str,
-        /// The value of the variable.
-        value: String,
-    },
+    #[error(transparent)]
+    BadLimit(#[from] BadLimit),
     /// A transfer ended early. The partial file is kept.
-    #[error("the download of {url} broke off after {arrived} bytes: {reason}")]
+    #[error("the download of {url} was interrupted after {arrived} bytes: {reason}")]
     Truncated {
         /// The URL.
         url: String,
@@ -147,7 +147,7 @@ pub enum SourceError {
         free: u64,
     },
     /// Without TLS and a digest, a file that was replaced in transit would go unnoticed.
-    #[error("{url} is fetched without TLS, and its digest is not known")]
+    #[error("refusing to fetch {url} without TLS or a known digest")]
     Unprotected {
         /// The URL.
         url: String,
@@ -191,7 +191,7 @@ pub enum SourceError {
         there: String,
     },
     /// Unpacking an archive failed.
-    #[error("`{archive}` cannot be unpacked: {reason}")]
+    #[error("cannot unpack `{archive}`: {reason}")]
     NotUnpacked {
         /// The archive.
         archive: String,
@@ -201,7 +201,7 @@ pub enum SourceError {
         limit: Option<u64>,
     },
     /// A file of an unpacked source is unreadable.
-    #[error("`{path}` of `{archive}` is not read: {reason}")]
+    #[error("cannot read `{path}` of `{archive}`: {reason}")]
     Unreadable {
         /// The path of the file below the source's top folder.
         path: String,
@@ -211,7 +211,7 @@ pub enum SourceError {
         reason: String,
     },
     /// A submodule could not be fetched.
-    #[error("the submodule `{path}` cannot be had: commit {commit} of {url}")]
+    #[error("cannot fetch the submodule `{path}`: commit {commit} of {url}")]
     Submodule {
         /// The folder of the submodule in the source.
         path: String,
@@ -235,7 +235,7 @@ pub enum SourceError {
         reason: String,
     },
     /// Vendoring the crates of a lock file failed.
-    #[error("the crates of {lock_file} cannot be vendored: {reason}")]
+    #[error("cannot vendor the crates of {lock_file}: {reason}")]
     Crates {
         /// The `Cargo.lock`, and the source that has it.
         lock_file: String,
@@ -247,7 +247,9 @@ pub enum SourceError {
         kind: Kind,
     },
     /// The lock file contradicts a source.
-    #[error("the lock is wrong about `{component}`: it has {locked} for {what}, which is {found}")]
+    #[error(
+        "the lock file contradicts `{component}`: it has {locked} for {what}, which is {found}"
+    )]
     LockDiffers {
         /// The component.
         component: String,
@@ -259,7 +261,7 @@ pub enum SourceError {
         found: String,
     },
     /// The version refers to something else upstream than when it was locked.
-    #[error("{what} is {found} now, and was {locked} when it was locked")]
+    #[error("{what} has changed since it was locked: expected {locked}, found {found}")]
     Moved {
         /// The tag and its repository, or the file and its URL.
         what: String,
@@ -271,7 +273,7 @@ pub enum SourceError {
         table: String,
     },
     /// No tag of the repository matches the version.
-    #[error("the git repository {url} has no tag for version {version}; looked for {}", tried.join(", "))]
+    #[error("the git repository {url} has no tag for version {version}; tried {}", tried.join(", "))]
     NoTag {
         /// The repository.
         url: String,
@@ -283,7 +285,7 @@ pub enum SourceError {
         near: Vec<String>,
     },
     /// pip did not report which index it uses.
-    #[error("cannot tell which package index pip uses: {reason}")]
+    #[error("cannot determine the package index that pip uses: {reason}")]
     NoIndex {
         /// The reason.
         reason: String,
@@ -345,10 +347,10 @@ pub enum SourceError {
         problem: String,
     },
     /// No environment variable determines the cache folder.
-    #[error("no place for the cache: neither ROCMRPM_CACHE, XDG_CACHE_HOME nor HOME is set")]
+    #[error("cannot locate the cache: neither ROCMRPM_CACHE, XDG_CACHE_HOME nor HOME is set")]
     NoCache,
     /// Another user can write to the cache.
-    #[error("the cache is not safe: `{}` {}", path.display(), whose(*owner))]
+    #[error("the cache is not safe: `{}` {}", path.display(), access_problem(*owner))]
     OpenCache {
         /// The cache.
         cache: PathBuf,
@@ -366,7 +368,7 @@ pub enum SourceError {
 }
 
 fn note(begins: &Option<String>) -> String {
-    begins.as_ref().map(|b| format!("; what came begins with {b}")).unwrap_or_default()
+    begins.as_ref().map(|b| format!("; the file begins with {b}")).unwrap_or_default()
 }
 
 /// The help after a transfer that left a partial file.
@@ -374,14 +376,15 @@ const RESUME: &str = "run the same command again to resume";
 
 impl Diagnose for SourceError {
     fn diagnosis(&self) -> Diagnosis {
-        let nearest =
-            |names: &[String]| (!names.is_empty()).then(|| format!("the nearest are {}", names.join(", ")));
+        let nearest = |names: &[String]| {
+            (!names.is_empty()).then(|| format!("the nearest are {}", names.join(", ")))
+        };
         match self {
             Self::NotPinned { missing, .. } => {
-                Kind::Config.with_help(format!("`rocmrpm lock` fetches it once and records its {missing}"))
+                Kind::Config.with_help(format!("run `rocmrpm lock` to fetch it and record its {missing}"))
             }
             Self::BadCommit { .. } => Kind::Config.with_help(
-                "remove the commit and run `rocmrpm lock`, which records the one of the version's tag",
+                "remove the commit and run `rocmrpm lock` to record the commit of the version's tag",
             ),
             Self::BadUrl { .. }
             | Self::NoProject { .. }
@@ -391,35 +394,33 @@ impl Diagnose for SourceError {
             | Self::Folder { .. }
             | Self::Unpackable { .. } => Kind::Config.into(),
             Self::Unprotected { .. } => Kind::Config
-                .with_help("use https, or write the `sha256` that upstream publishes into the pin"),
-            Self::BadLimit { variable, .. } => {
-                Kind::Config.with_help(format!("write it as in `{variable}=\"64 GB\"`"))
-            }
+                .with_help("use https, or add upstream's `sha256` to the pin"),
+            Self::BadLimit(error) => error.diagnosis(),
             Self::NotAnArchive { .. } => Kind::Config
-                .with_help("open the URL of the pin in a browser: an error page, or the wrong file?"),
+                .with_help("open the URL of the pin in a browser, and check that it is the right file"),
             Self::NotUnpacked { limit: Some(limit), .. } => Kind::Config.with_help(limits::help(*limit)),
             Self::NotUnpacked { .. } => {
-                Kind::Config.with_help("is it the archive that upstream published? compare its digest")
+                Kind::Config.with_help("compare its digest with the one that upstream published")
             }
             Self::NoCommit { .. } => {
                 Kind::Config.with_help("correct the commit in the pin, or remove it and run `rocmrpm lock`")
             }
             Self::NoTag { near, .. } => Diagnosis::from(Kind::Config)
                 .with_help_lines(nearest(near))
-                .with_help("write the commit into the pin"),
+                .with_help("add the commit to the pin"),
             Self::NoSdist { near, other, .. } => {
                 let instead = other.as_ref().map(|_| "pin the source by URL or git commit instead");
                 Diagnosis::from(Kind::Config).with_help_lines(nearest(near)).with_help_lines(instead)
             }
             Self::NoWheel { .. } => Kind::Config.with_help(
-                "is it deleted? pin another version; `rocmrpm closure --write --upgrade` chooses those of a closure",
+                "pin another version; for a closure, run `rocmrpm closure --write --upgrade`",
             ),
             Self::NoPath { there, .. } => Kind::Config.with_help(there),
             Self::LockDiffers { .. } => Kind::Config.with_help(
-                "`rocmrpm lock` writes what is so; review the difference before you commit it",
+                "run `rocmrpm lock` to update the lock file, and review the difference before you commit it",
             ),
             Self::Moved { table, .. } => Kind::Config
-                .with_help("ask upstream why; a build continues to use what was locked")
+                .with_help("ask upstream for the reason; builds keep using the locked source")
                 .with_help(format!(
                     "to accept it, remove the table `[{table}]` from the lock file and run `rocmrpm lock` again"
                 )),
@@ -445,12 +446,12 @@ impl Diagnose for SourceError {
                 Kind::Network.with_help(NETWORK_HELP)
             }
             Self::Git { .. } => Kind::Network
-                .with_help("check the URL of the pin; is the network up, and are credentials needed?"),
+                .with_help("check the URL of the pin, the network, and your credentials"),
             Self::Damaged { .. } => {
-                Kind::Environment.with_help("run the same command again; it fetches the file again")
+                Kind::Environment.with_help("run the same command again to fetch a new copy")
             }
             Self::Write { .. } => Kind::Environment.with_help(format!(
-                "free some space, or set ROCMRPM_CACHE to a folder elsewhere; then {RESUME}"
+                "free some space, or set ROCMRPM_CACHE to a folder on another file system; then {RESUME}"
             )),
             Self::NoIndex { .. } => Kind::Environment.with_help("set PIP_INDEX_URL to the index's URL"),
             Self::NoCache => Kind::Environment.into(),
@@ -465,10 +466,10 @@ impl Diagnose for SourceError {
             Self::Crates { kind, said, .. } => {
                 let help = match kind {
                     Kind::Network => {
-                        Some("is the network up? cargo's own configuration names mirrors and proxies")
+                        Some("check the network, and the mirrors and proxies in cargo's configuration")
                     }
                     Kind::Config => {
-                        Some("the lock file is upstream's: pin another version or commit, or tell upstream")
+                        Some("pin another version or commit, or report the lock file to upstream")
                     }
                     _ => None,
                 };
@@ -482,7 +483,7 @@ impl Diagnose for SourceError {
 }
 
 /// Describes who can write to a cache.
-fn whose(owner: Option<u32>) -> String {
+fn access_problem(owner: Option<u32>) -> String {
     match owner {
         Some(owner) => format!("belongs to another user (user ID {owner})"),
         None => "can be written to by other users".to_owned(),

@@ -37,7 +37,8 @@ pub fn parse(html: &str) -> Page {
         }
         let (attributes, after) = attributes(rest);
         rest = after;
-        let Some(href) = attributes.iter().find(|(name, _)| name == "href").map(|(_, value)| value.clone())
+        let Some(href) =
+            attributes.iter().find(|(name, _)| name == "href").map(|(_, value)| value.clone())
         else {
             continue;
         };
@@ -74,8 +75,9 @@ fn attributes(mut rest: &str) -> (Vec<(String, String)>, &str) {
             (value, rest) = match quote {
                 Some(quote) => after[1..].split_once(quote).unwrap_or((&after[1..], "")),
                 None => {
-                    let end =
-                        after.find(|c: char| c.is_ascii_whitespace() || c == '>').unwrap_or(after.len());
+                    let end = after
+                        .find(|c: char| c.is_ascii_whitespace() || c == '>')
+                        .unwrap_or(after.len());
                     after.split_at(end)
                 }
             };
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_come_in_any_order_and_quoting() {
+    fn parses_attributes_in_any_order_and_quoting() {
         let page = parse(
             "<!-- <a href=hidden> --><BASE HREF='/b/'>\n<a data-yanked=\"a &gt; b\" href='x&amp;y'>t</a>\
              <A\nclass=k HREF = u/v data-x>t</A><a name=n>t</a><abbr href=no><a href=\"&#x41;&#66;&bogus;&\"/>",
@@ -148,10 +150,17 @@ mod tests {
     }
 
     #[test]
-    fn broken_pages_end() {
-        for html in
-            ["<a href=", "<a href='x", "<a ==>", "<a \u{e9}=1 href=x", "<!-- ", "<", "<a/", "<a href=x"]
-        {
+    fn parses_broken_pages() {
+        for html in [
+            "<a href=",
+            "<a href='x",
+            "<a ==>",
+            "<a \u{e9}=1 href=x",
+            "<!-- ",
+            "<",
+            "<a/",
+            "<a href=x",
+        ] {
             let _ = parse(html);
         }
         assert_eq!(hrefs("<a \u{e9}=1 href=x"), ["x"]);

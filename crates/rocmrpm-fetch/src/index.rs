@@ -107,7 +107,8 @@ pub fn files(text: &str, page_url: &str) -> Result<Vec<ProjectFile>, SourceError
         from_html(text, page_url)
     };
     // A remote page must not refer to files on this machine.
-    let is_local = |url: &str| url.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:"));
+    let is_local =
+        |url: &str| url.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("file:"));
     files.retain(|file| is_local(page_url) || !is_local(&file.url));
     Ok(files)
 }
@@ -146,7 +147,10 @@ fn from_json(text: &str, page_url: &str) -> Result<Vec<ProjectFile>, SourceError
             sha256: file.hashes.get("sha256").and_then(|hex| Sha256::parse(hex)),
             size: file.size,
             // `true` or a reason, which may be empty.
-            yanked: !matches!(file.yanked, serde_json::Value::Null | serde_json::Value::Bool(false)),
+            yanked: !matches!(
+                file.yanked,
+                serde_json::Value::Null | serde_json::Value::Bool(false)
+            ),
             metadata: file.core_metadata.get("sha256").and_then(|hex| Sha256::parse(hex.as_str()?)),
             requires_python: file.requires_python,
             upload_time: file.upload_time.and_then(|time| time.parse().ok()),
@@ -158,7 +162,10 @@ fn from_json(text: &str, page_url: &str) -> Result<Vec<ProjectFile>, SourceError
 
 fn from_html(text: &str, page_url: &str) -> Vec<ProjectFile> {
     let page = html::parse(text);
-    let base = page.base.and_then(|base| url::join(page_url, &base)).unwrap_or_else(|| page_url.to_owned());
+    let base = page
+        .base
+        .and_then(|base| url::join(page_url, &base))
+        .unwrap_or_else(|| page_url.to_owned());
     let entry = |anchor: html::Anchor| {
         let fragment = anchor.href.split_once('#').map_or("", |(_, fragment)| fragment);
         let url = url::join(&base, &anchor.href)?;
@@ -170,8 +177,11 @@ fn from_html(text: &str, page_url: &str) -> Vec<ProjectFile> {
             name: url::last_segment(&url),
             url,
             requires_python: attribute("data-requires-python").map(str::to_owned),
-            metadata: attribute("data-core-metadata").and_then(|v| Sha256::parse(v.strip_prefix("sha256=")?)),
-            sha256: fragment.split('&').find_map(|part| Sha256::parse(part.strip_prefix("sha256=")?)),
+            metadata: attribute("data-core-metadata")
+                .and_then(|v| Sha256::parse(v.strip_prefix("sha256=")?)),
+            sha256: fragment
+                .split('&')
+                .find_map(|part| Sha256::parse(part.strip_prefix("sha256=")?)),
             size: None,
             // Not in any PEP, but some indexes write it and uv reads it.
             upload_time: attribute("data-upload-time").and_then(|time| time.parse().ok()),
@@ -200,7 +210,9 @@ fn other_version(name: &str, project: &str) -> Option<Version> {
         let same = normalized(parts.next()?) == wanted;
         return parts.next().filter(|_| same).and_then(|version| Version::from_str(version).ok());
     }
-    let stem = [".zip", ".tar.bz2", ".tar.xz", ".tgz"].iter().find_map(|suffix| name.strip_suffix(suffix))?;
+    let stem = [".zip", ".tar.bz2", ".tar.xz", ".tgz"]
+        .iter()
+        .find_map(|suffix| name.strip_suffix(suffix))?;
     let (left, version) = stem.rsplit_once('-')?;
     Version::from_str(version).ok().filter(|_| normalized(left) == wanted)
 }
@@ -219,7 +231,8 @@ pub fn pick(
         .filter_map(|sdist| Version::from_str(&sdist.version).ok().map(|version| (version, sdist)))
         .collect();
     // Of files with the same version, those that are not yanked come last.
-    by_version.sort_by(|(a, s), (b, t)| (a, !s.yanked, &s.file_name).cmp(&(b, !t.yanked, &t.file_name)));
+    by_version
+        .sort_by(|(a, s), (b, t)| (a, !s.yanked, &s.file_name).cmp(&(b, !t.yanked, &t.file_name)));
     let wanted = version.map(Version::from_str);
     let fits = |(version, sdist): &&(Version, Sdist)| match &wanted {
         Some(Ok(wanted)) => version == wanted,
@@ -266,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn html_pages_are_read() {
+    fn parses_html_pages() {
         let digest = Sha256::of_bytes("x");
         let html = format!(
             "<base href='/files/'><a href=\"foo_bar-1.0.tar.gz#sha256={digest}\">a</a>\
@@ -288,14 +301,13 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_a_server_has_no_files_of_this_machine() {
+    fn ignores_local_files_on_remote_pages() {
         for link in [
             "file:///t/foo_bar-9.9.tar.gz",
             " file:///t/foo_bar-9.9.tar.gz",
             "\tFI\nLE:///t/foo_bar-9.9.tar.gz",
         ] {
-            let json =
-                serde_json::json!({"files": [{"filename": "foo_bar-9.9.tar.gz", "url": link, "hashes": {}}]});
+            let json = serde_json::json!({"files": [{"filename": "foo_bar-9.9.tar.gz", "url": link, "hashes": {}}]});
             for page in [format!("<a href='{link}'>x</a>"), json.to_string()] {
                 assert_eq!(files(&page, PAGE).unwrap(), [], "{page}");
                 assert_eq!(files(&page, "file:///i/index.html").unwrap().len(), 1, "{page}");
@@ -305,7 +317,8 @@ mod tests {
 
     #[test]
     fn reads_upload_times_of_both_kinds_of_page() {
-        let html = r#"<a href="foo_bar-1.0.tar.gz" data-upload-time="2026-05-10T07:39:27.942529Z">a</a>"#;
+        let html =
+            r#"<a href="foo_bar-1.0.tar.gz" data-upload-time="2026-05-10T07:39:27.942529Z">a</a>"#;
         let json = r#"{"files":[{"filename":"foo_bar-1.0.tar.gz","url":"x","hashes":{},
                        "upload-time":"2026-05-10T07:39:27.942529Z"}]}"#;
         for page in [html, json] {
@@ -317,10 +330,11 @@ mod tests {
     }
 
     #[test]
-    fn json_pages_are_read() {
+    fn parses_json_pages() {
         let digest = Sha256::of_bytes("x");
-        let file =
-            |name: &str, more: &str| format!(r#"{{"filename":"{name}","url":"../../f/{name}"{more}}}"#);
+        let file = |name: &str, more: &str| {
+            format!(r#"{{"filename":"{name}","url":"../../f/{name}"{more}}}"#)
+        };
         let json = format!(
             r#"{{"meta":{{"api-version":"1.1"}},"name":"foo-bar","files":[{},{},{},{}]}}"#,
             file(
@@ -332,17 +346,24 @@ mod tests {
             file("foo_bar-1.9.1.dev0.tar.gz", r#","hashes":{}"#),
         );
         let latest = picked(&json, None).unwrap();
-        assert_eq!((latest.version.as_str(), latest.sha256, latest.size), ("1.9", Some(digest), Some(7)));
+        assert_eq!(
+            (latest.version.as_str(), latest.sha256, latest.size),
+            ("1.9", Some(digest), Some(7))
+        );
         assert_eq!(latest.url, "http://h/f/foo_bar-1.9.tar.gz");
         assert!(picked(&json, Some("1.10")).unwrap().yanked);
-        let SourceError::NoSdist { near, .. } = picked(&json, Some("1.9.5")).unwrap_err() else { panic!() };
+        let SourceError::NoSdist { near, .. } = picked(&json, Some("1.9.5")).unwrap_err() else {
+            panic!()
+        };
         assert_eq!(near, ["2.0rc1", "1.10", "1.9.1.dev0", "1.9"]);
-        let SourceError::NoSdist { near, .. } = picked(&json, Some("latest")).unwrap_err() else { panic!() };
+        let SourceError::NoSdist { near, .. } = picked(&json, Some("latest")).unwrap_err() else {
+            panic!()
+        };
         assert_eq!(near[0], "2.0rc1");
     }
 
     #[test]
-    fn cut_pages_are_errors_or_shorter() {
+    fn rejects_truncated_pages() {
         let json = r#"{"files":[{"filename":"foo_bar-1.0.tar.gz","url":"x","hashes":{}}]}"#;
         for end in 1..json.len() {
             assert!(read_page(&json[..end], PAGE, "foo-bar").is_err(), "{end}");
@@ -351,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn sdist_names_are_taken_apart() {
+    fn parses_sdist_names() {
         for (name, project, version) in [
             ("Foo-Bar-1.0-1.tar.gz", "foo.bar", Some("1.0-1")),
             ("foo-2-1.0.tar.gz", "foo-2", Some("1.0")),

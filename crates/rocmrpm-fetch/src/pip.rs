@@ -27,19 +27,22 @@ pub fn pip_index() -> Result<String, SourceError> {
 
 fn ask_pip() -> Result<String, SourceError> {
     // Runs both at once, because Python starts slowly and most machines use the default.
-    let (help, configured) = parallel::both(|| pip(&["download", "--help"]), || pip(&["config", "list"]));
+    let (help, configured) =
+        parallel::both(|| pip(&["download", "--help"]), || pip(&["config", "list"]));
     if let Some(index) = configured_index(&configured?) {
         return Ok(index);
     }
     default_index(&help?).ok_or_else(|| SourceError::NoIndex {
-        reason: "`pip download --help` states no default for --index-url".into(),
+        reason: "`pip download --help` shows no default for --index-url".into(),
     })
 }
 
 /// Runs pip: python3's module, or else the program on `PATH`.
 fn pip(args: &[&str]) -> Result<String, SourceError> {
     // `-m` searches the current folder first, which may be untrusted.
-    let run = |command: Command| command.args(args).cwd("/").env("COLUMNS", "500").env("LC_ALL", "C").text();
+    let run = |command: Command| {
+        command.args(args).cwd("/").env("COLUMNS", "500").env("LC_ALL", "C").text()
+    };
     match run(Command::new("python3").args(["-m", "pip"])) {
         Ok(text) => Ok(text),
         Err(ProcessError::Stopped) => Err(ProcessError::Stopped.into()),
@@ -86,8 +89,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pips_words_are_understood() {
-        let list = ":env:.cert='/x'\nglobal.index-url='http://g/simple'\ninstall.index-url='http://i'\n";
+    fn parses_pip_output() {
+        let list =
+            ":env:.cert='/x'\nglobal.index-url='http://g/simple'\ninstall.index-url='http://i'\n";
         assert_eq!(configured_index(list).unwrap(), "http://g/simple");
         assert_eq!(configured_index("global.timeout='5'"), None);
         let help = "  -i, --index-url <url>  Base URL of the Index (default\n     http://d/simple). This\n";
@@ -96,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_becomes_a_url() {
+    fn converts_folders_to_urls() {
         assert_eq!(as_url("/srv/index").unwrap(), "file:///srv/index");
         assert_eq!(as_url("http://h/s").unwrap(), "http://h/s");
     }
 
     #[test]
-    fn this_machines_pip_names_an_index() {
+    fn finds_index_of_this_machine() {
         let index = pip_index().unwrap();
         assert!(index.contains("://") || index.starts_with('/'), "no URL or folder");
     }

@@ -42,14 +42,19 @@ pub fn path_of_url(url: &str) -> Option<std::path::PathBuf> {
 
 /// Fetches a project's page and returns its text and final URL; `None` if the index does not have
 /// the project.
-pub fn page(cache: &Cache, index: &str, project: &str) -> Result<Option<(String, String)>, SourceError> {
+pub fn page(
+    cache: &Cache,
+    index: &str,
+    project: &str,
+) -> Result<Option<(String, String)>, SourceError> {
     let (index, credentials) = url::split_credentials(index);
     let page_url = index::page_url(&index, project);
     let scratch = cache.scratch()?;
     let to = scratch.path().join("page");
     let accept = Some(index::ACCEPT);
     let (credentials, limit) = (credentials.as_ref(), limits::PAGE);
-    let done = curl::run(&Transfer { url: &page_url, credentials, to: &to, resume: false, limit, accept });
+    let done =
+        curl::run(&Transfer { url: &page_url, credentials, to: &to, resume: false, limit, accept });
     let url = match done {
         Ok(done) => done.url,
         Err(Failure::Error(SourceError::Transfer { status, .. }))
@@ -60,7 +65,7 @@ pub fn page(cache: &Cache, index: &str, project: &str) -> Result<Option<(String,
         Err(Failure::Error(error)) => return Err(error),
         // Only a resumed transfer can fail like this.
         Err(Failure::CannotResume) => {
-            let reason = "the server answered to a range that was not asked for".into();
+            let reason = "the server sent a range that was not requested".into();
             return Err(SourceError::IndexPage { url: page_url, reason });
         }
     };
@@ -78,7 +83,7 @@ pub fn read_page(path: &Path, url: &str) -> Result<String, SourceError> {
     let wrong = |reason: String| SourceError::IndexPage { url: url.to_owned(), reason };
     let size = std::fs::metadata(path).map_or(0, |m| m.len());
     if size > limits::PAGE {
-        return Err(wrong(format!("it has {size} bytes; at most {} are read", limits::PAGE)));
+        return Err(wrong(format!("it has {size} bytes, more than the limit of {}", limits::PAGE)));
     }
     if size == 0 {
         return Err(wrong("it is empty".into()));
@@ -92,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_leads_to_the_path_that_it_shows() {
+    fn rejects_urls_outside_their_visible_path() {
         assert_eq!(path_of_url("file:///i/a%20b").unwrap(), Path::new("/i/a b"));
         for other in ["file:///i/packages/..%2f..%2fetc/x", "file:///i/%2E%2E/x", "http://h/x"] {
             assert_eq!(path_of_url(other), None, "{other}");
@@ -100,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_has_the_files_that_its_pages_name() {
+    fn lists_files_of_pages_in_a_folder() {
         let dir = tempfile::tempdir().unwrap();
         let page = dir.path().join("index/demo-x/index.html");
         let link = "<a href=\"../../demo_x-1.tar.gz\">demo_x-1.tar.gz</a>";

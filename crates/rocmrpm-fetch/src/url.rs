@@ -38,7 +38,9 @@ fn user_and_password(user_info: &str) -> (&str, &str) {
 
 /// Splits the credentials from a URL.
 pub fn split_credentials(url: &str) -> (String, Option<Credentials>) {
-    let Some((scheme, user_info, rest)) = split_user_info(url) else { return (url.to_owned(), None) };
+    let Some((scheme, user_info, rest)) = split_user_info(url) else {
+        return (url.to_owned(), None);
+    };
     let (user, password) = user_and_password(user_info);
     let credentials =
         Credentials { user: percent_decode_lossy(user), password: percent_decode_lossy(password) };
@@ -118,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_joined() {
+    fn joins_references() {
         let base = "http://h:1/a/b/c?q";
         for (reference, joined) in [
             ("x.tar.gz", "http://h:1/a/b/x.tar.gz"),
@@ -146,16 +148,19 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_taken_out() {
+    fn splits_credentials() {
         let (url, credentials) = split_credentials("https://me:p%40ss@h/p@q");
         assert_eq!(url, "https://h/p@q");
         let credentials = credentials.unwrap();
         assert_eq!((credentials.user.as_str(), credentials.password.as_str()), ("me", "p@ss"));
         assert_eq!(shown("https://token@h"), "https://h");
         assert_eq!(shown("git@h:x.git"), "git@h:x.git");
-        for url in
-            ["https://u:secret@h:99999/", "https://u:secret@[x", "https:/u:secret@h/", "https:u:secret@h"]
-        {
+        for url in [
+            "https://u:secret@h:99999/",
+            "https://u:secret@[x",
+            "https:/u:secret@h/",
+            "https:u:secret@h",
+        ] {
             assert!(!shown(url).contains("secret"), "{url}");
         }
         assert_eq!(password("https://u:p%40@h"), ["p%40", "p@"]);
@@ -194,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn last_segments_are_decoded() {
+    fn decodes_last_segments() {
         assert_eq!(last_segment("http://h/a/torch-1%2Bx.tar.gz?download=1#f"), "torch-1+x.tar.gz");
         assert_eq!(last_segment("http://h/a/"), "");
     }

@@ -41,7 +41,7 @@ fn header(input: &mut impl Read, bytes: &mut Vec<u8>, what: &str) -> io::Result<
     }
     exactly(input, tags * INDEX_ENTRY + data, bytes)?;
     let (index, data) = bytes[start + 16..].split_at(tags * INDEX_ENTRY);
-    verify(index, data).map_err(|what_is_wrong| invalid(format!("the {what} {what_is_wrong}")))?;
+    verify(index, data).map_err(|reason| invalid(format!("the {what} {reason}")))?;
     Ok(data.len())
 }
 
@@ -59,7 +59,8 @@ fn verify(index: &[u8], data: &[u8]) -> Result<(), String> {
     entries.sort_unstable();
     for (at, (offset, tag, kind, count)) in entries.iter().copied().enumerate() {
         let limit = entries.get(at + 1).map_or(data.len(), |next| next.0.min(data.len()));
-        let wrong = || format!("has a damaged tag {tag}: {count} values of type {kind} at {offset}");
+        let wrong =
+            || format!("has a damaged tag {tag}: {count} values of type {kind} at {offset}");
         // Up to the start of the next tag's values.
         let room = data.get(offset..limit).ok_or_else(wrong)?;
         let size = match kind {
@@ -105,9 +106,10 @@ mod tests {
     }
 
     #[test]
-    fn values_must_lie_inside_and_apart() {
+    fn rejects_values_outside_the_data_or_overlapping() {
         let data = b"\0\0\0\x01one\0two\0\0\0\0";
-        let good = [entry(1, 4, 0, 1), entry(2, 8, 4, 2), entry(3, 7, 12, 3), entry(4, 0, 0, 0)].concat();
+        let good =
+            [entry(1, 4, 0, 1), entry(2, 8, 4, 2), entry(3, 7, 12, 3), entry(4, 0, 0, 0)].concat();
         assert_eq!(verify(&good, data), Ok(()));
         for bad in [
             entry(1, 4, 0, u32::MAX),
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_is_searched_for_its_end_twice() {
+    fn rejects_many_texts_that_share_bytes() {
         let data = [vec![b'x'; 1000], vec![0]].concat();
         for count in [0, 1] {
             let index: Vec<u8> = (0..1000).flat_map(|tag| entry(tag, 6, 0, count)).collect();
@@ -140,15 +142,18 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_not_believed() {
+    fn rejects_oversized_headers() {
         let mut bytes = b"\xed\xab\xee\xdb".to_vec();
         bytes.resize(LEAD, 0);
         bytes.extend(MAGIC);
         bytes.extend([0; 4]);
-        for (tags, data, text) in
-            [(1u32, u32::MAX, "states"), (u32::MAX, 1, "states"), (0xffff, 0x0fff_ffff, "ends within")]
-        {
-            let file = [bytes.clone(), tags.to_be_bytes().to_vec(), data.to_be_bytes().to_vec()].concat();
+        for (tags, data, text) in [
+            (1u32, u32::MAX, "states"),
+            (u32::MAX, 1, "states"),
+            (0xffff, 0x0fff_ffff, "ends within"),
+        ] {
+            let file =
+                [bytes.clone(), tags.to_be_bytes().to_vec(), data.to_be_bytes().to_vec()].concat();
             let error = headers(&mut &file[..]).unwrap_err().to_string();
             assert!(error.contains(text), "{error}");
         }

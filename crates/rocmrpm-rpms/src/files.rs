@@ -14,7 +14,7 @@ const MAX_PATH: usize = 4096;
 
 /// A file of an RPM's payload.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct PayloadEntry {
     /// The absolute path on the installed system.
     pub path: String,
     /// The permission bits.
@@ -48,7 +48,7 @@ pub enum EntryKind {
 
 /// The files of a package.
 pub(super) struct Files {
-    entries: Vec<Entry>,
+    entries: Vec<PayloadEntry>,
     numbers: HashMap<String, usize>,
     /// For a payload without sizes of its own, the number of bytes it has of each file.
     sizes: Vec<u64>,
@@ -59,9 +59,14 @@ impl Files {
     /// Reads the list from the header.
     pub(super) fn of(metadata: &PackageMetadata) -> Result<Self, rpm::Error> {
         let numbers = |tag| metadata.header.get_entry_data_as_u32_array(tag).unwrap_or_default();
-        let (devices, inodes) = (numbers(IndexTag::RPMTAG_FILEDEVICES), numbers(IndexTag::RPMTAG_FILEINODES));
-        let mut files =
-            Self { entries: Vec::new(), numbers: HashMap::new(), sizes: Vec::new(), seen: Vec::new() };
+        let (devices, inodes) =
+            (numbers(IndexTag::RPMTAG_FILEDEVICES), numbers(IndexTag::RPMTAG_FILEINODES));
+        let mut files = Self {
+            entries: Vec::new(),
+            numbers: HashMap::new(),
+            sizes: Vec::new(),
+            seen: Vec::new(),
+        };
         // The last of a set of hard links has the content (rpm, `rpmfilesBuildNLink` and
         // `rpmfiArchiveHasContent` in lib/rpmfi.c).
         let mut links = HashMap::new();
@@ -80,7 +85,9 @@ impl Files {
             let kind = match file.file_type() {
                 _ if ghost => EntryKind::Ghost,
                 FileType::Dir => EntryKind::Directory,
-                FileType::SymbolicLink => EntryKind::Symlink(file.linkto().unwrap_or_default().to_owned()),
+                FileType::SymbolicLink => {
+                    EntryKind::Symlink(file.linkto().unwrap_or_default().to_owned())
+                }
                 FileType::Regular => EntryKind::Regular,
                 _ => EntryKind::Special,
             };
@@ -98,11 +105,12 @@ impl Files {
                 hard_link = Some(*files.entries[earlier].hard_link.get_or_insert(earlier));
             }
             // format_v4.md, "File information": FILEDIGESTALGO is the algorithm of the digests.
-            let digest = file.digest().filter(|digest| digest.algorithm() == rpm::DigestAlgorithm::Sha2_256);
+            let digest =
+                file.digest().filter(|digest| digest.algorithm() == rpm::DigestAlgorithm::Sha2_256);
             let sha256 = digest.and_then(|digest| Sha256::parse(digest.as_hex()));
             files.numbers.entry(inside(&path).to_owned()).or_insert(number);
             let permissions = file.permissions();
-            files.entries.push(Entry { path, permissions, size, kind, sha256, hard_link });
+            files.entries.push(PayloadEntry { path, permissions, size, kind, sha256, hard_link });
             files.sizes.push(stored);
             Ok(())
         })?;
@@ -111,7 +119,7 @@ impl Files {
     }
 
     /// Returns the files in the order of the header.
-    pub(super) fn into_entries(self) -> Vec<Entry> {
+    pub(super) fn into_entries(self) -> Vec<PayloadEntry> {
         self.entries
     }
 
@@ -121,18 +129,24 @@ impl Files {
     }
 
     /// Returns the file of a member, and the number of its bytes in the payload.
-    pub(super) fn take(&mut self, member: Member) -> Result<(&Entry, u64), String> {
+    pub(super) fn take(&mut self, member: Member) -> Result<(&PayloadEntry, u64), String> {
         let (number, size) = match member {
             Member::Numbered(number) => match self.sizes.get(number) {
                 Some(size) => (number, *size),
                 None => {
-                    return Err(format!("the payload has a file {number}, the header {}", self.sizes.len()));
+                    return Err(format!(
+                        "the payload has file number {number}, but the header lists only {}",
+                        self.sizes.len()
+                    ));
                 }
             },
             Member::Named(name, size) => match self.numbers.get(inside(&name)) {
                 Some(number) => (*number, size),
                 None => {
-                    return Err(format!("the payload has a file `{}`, the header has not", visible(&name)));
+                    return Err(format!(
+                        "the payload has a file `{}` that the header does not list",
+                        visible(&name)
+                    ));
                 }
             },
         };
@@ -151,7 +165,7 @@ impl Files {
     }
 
     /// Returns the files that are not in the payload.
-    pub(super) fn ghosts(&self) -> impl Iterator<Item = &Entry> {
+    pub(super) fn ghosts(&self) -> impl Iterator<Item = &PayloadEntry> {
         self.entries.iter().zip(&self.seen).filter(|(_, seen)| !**seen).map(|(entry, _)| entry)
     }
 }

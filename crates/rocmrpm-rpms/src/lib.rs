@@ -16,7 +16,7 @@ pub mod tags;
 #[cfg(test)]
 mod tests;
 
-pub use files::{Entry, EntryKind};
+pub use files::{EntryKind, PayloadEntry};
 pub use read::{Header, files, for_each_file, header};
 pub use relations::{PackagedFile, Relation, Relations, Required, write_headers};
 
@@ -77,13 +77,13 @@ impl Diagnose for RpmError {
             Self::Unreadable { path, .. } => {
                 let file = quote(&path.to_string_lossy());
                 Kind::Usage.with_help(format!(
-                    "`rpm -K --nosignature {file}` shows what rpm thinks of it; a result of a build is made \
-                     again when its folder is removed"
+                    "run `rpm -K --nosignature {file}` to check it; to rebuild the result of a build, remove \
+                     its folder"
                 ))
             }
             Self::SameName { .. } => Kind::Usage.into(),
             Self::Metadata { path, .. } => Kind::Environment.with_help(format!(
-                "createrepo_c wrote it; `df {}` shows whether the disk is full",
+                "run `df {}` to check whether the disk is full; createrepo_c may have failed to write the file",
                 quote(&path.parent().and_then(Path::parent).unwrap_or(path).to_string_lossy())
             )),
             Self::Io(error) => Diagnosis::of_io(error),
@@ -92,7 +92,7 @@ impl Diagnose for RpmError {
                 if tail.contains("file operation error") =>
             {
                 error.diagnosis().with_help(
-                    "free space for the repository and in TMPDIR; `df -h` shows which file system is full",
+                    "free some space for the repository and in TMPDIR; `df -h` shows which file system is full",
                 )
             }
             Self::Process(error) => error.diagnosis(),
@@ -106,9 +106,12 @@ mod names {
     use super::*;
 
     #[test]
-    fn a_file_name_has_the_packages_name() {
+    fn reads_the_package_name_from_a_file_name() {
         let name = |file| name_of_file(Path::new(file));
-        assert_eq!(name("/x/python3-rocm-smoke-1.0.0-1~dirty.fc43.x86_64.rpm"), Some("python3-rocm-smoke"));
+        assert_eq!(
+            name("/x/python3-rocm-smoke-1.0.0-1~dirty.fc43.x86_64.rpm"),
+            Some("python3-rocm-smoke")
+        );
         assert_eq!(name("x-1.rpm"), None);
         assert_eq!(name("x-1-1.noarch"), None);
     }

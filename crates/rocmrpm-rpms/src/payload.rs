@@ -29,8 +29,9 @@ const PIECES: usize = 8;
 
 /// Returns the decompressed payload.
 pub(super) fn decompressed(mut input: impl BufRead + Send + 'static) -> io::Result<Box<dyn Read>> {
-    let unknown =
-        |what: &str| Err(invalid(format!("the payload is compressed with {what}, which is not read")));
+    let unknown = |what: &str| {
+        Err(invalid(format!("the payload is compressed with {what}, which is not supported")))
+    };
     match input.fill_buf()? {
         [0x1f, 0x8b, ..] => ahead(flate2::bufread::MultiGzDecoder::new(input)),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => ahead(zstd::stream::read::Decoder::with_buffer(input)?),
@@ -81,7 +82,8 @@ impl Read for Ahead {
                 return Ok(length);
             }
             let piece = self.ready.recv();
-            let piece = piece.map_err(|_| io::Error::other("the thread that decompresses ended"))??;
+            let piece =
+                piece.map_err(|_| io::Error::other("the decompression thread stopped"))??;
             self.ended = piece.is_empty();
             self.piece = Cursor::new(piece);
         }
@@ -99,7 +101,7 @@ pub(super) fn next(input: &mut dyn Read) -> io::Result<Option<Member>> {
         return Ok(Some(Member::Numbered(number as usize)));
     }
     if !matches!(&magic, b"070701" | b"070702") {
-        return Err(invalid("a cpio header begins with other characters than it should"));
+        return Err(invalid("a cpio header has an unknown magic number"));
     }
     let mut fields = [0; 13];
     for field in &mut fields {
@@ -116,7 +118,7 @@ pub(super) fn next(input: &mut dyn Read) -> io::Result<Option<Member>> {
     }
     name.truncate(name_size as usize);
     let Some(end) = name.iter().position(|byte| *byte == 0) else {
-        return Err(invalid("a cpio header has a name without end"));
+        return Err(invalid("a cpio header has a name without a terminating NUL"));
     };
     match &name[..end] {
         TRAILER => Ok(None),
@@ -134,7 +136,7 @@ fn hexadecimal(input: &mut dyn Read) -> io::Result<u64> {
     input.read_exact(&mut digits)?;
     digits.iter().try_fold(0, |sum, digit| match (*digit as char).to_digit(16) {
         Some(digit) => Ok(sum << 4 | u64::from(digit)),
-        None => Err(invalid("a cpio header has other characters than hexadecimal digits")),
+        None => Err(invalid("a cpio header has a character that is not a hexadecimal digit")),
     })
 }
 
@@ -157,7 +159,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn headers_of_both_kinds_are_read() {
+    fn reads_both_kinds_of_headers() {
         let name = |name: &str, size| Some(Member::Named(name.into(), size));
         assert_eq!(next(&mut &newc("./a", 7)[..]).unwrap(), name("./a", 7));
         assert_eq!(next(&mut &newc("", u32::MAX.into())[..]).unwrap(), name("", u32::MAX.into()));
@@ -166,7 +168,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn damaged_headers_are_errors() {
+    fn rejects_damaged_headers() {
         let whole = newc("./usr/lib64/a", 1);
         for length in 0..whole.len() {
             assert!(next(&mut &whole[..length]).is_err(), "{length}");
@@ -181,8 +183,10 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_not_read_is_named() {
-        for (head, name) in [(&b"BZh91AY"[..], "bzip2"), (b"\x5d\0\0\x80\0", "lzma"), (b"drpm", "delta")] {
+    fn names_unsupported_compressions() {
+        for (head, name) in
+            [(&b"BZh91AY"[..], "bzip2"), (b"\x5d\0\0\x80\0", "lzma"), (b"drpm", "delta")]
+        {
             let error = decompressed(head).err().unwrap().to_string();
             assert!(error.contains(name), "{error}");
         }

@@ -4,7 +4,7 @@
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use super::files::{Entry, EntryKind, Files};
+use super::files::{EntryKind, Files, PayloadEntry};
 use super::{RpmError, checked, payload};
 use rocmrpm_base::process::{ProcessError, check_stop};
 use rocmrpm_base::text::visible;
@@ -69,7 +69,7 @@ pub fn header(path: &Path) -> Result<Header, RpmError> {
 }
 
 /// Reads a package's header and file list, without the payload.
-pub fn files(path: &Path) -> Result<(Header, Vec<Entry>), RpmError> {
+pub fn files(path: &Path) -> Result<(Header, Vec<PayloadEntry>), RpmError> {
     let (metadata, _) = open(path)?;
     let read = |metadata| Ok((header_of(metadata)?, Files::of(metadata)?.into_entries()));
     read(&metadata).map_err(|e| unreadable(path, &e))
@@ -80,11 +80,11 @@ pub fn files(path: &Path) -> Result<(Header, Vec<Entry>), RpmError> {
 /// content that `visit` does not read. The first error ends the iteration; `E` is the caller's
 /// error type.
 ///
-/// Of files that are hard links to each other ([`Entry::hard_link`]), only the last one has
+/// Of files that are hard links to each other ([`PayloadEntry::hard_link`]), only the last one has
 /// content, whatever size the header states.
 pub fn for_each_file<E: From<RpmError>>(
     path: &Path,
-    mut visit: impl FnMut(&Entry, &mut dyn Read) -> Result<(), E>,
+    mut visit: impl FnMut(&PayloadEntry, &mut dyn Read) -> Result<(), E>,
 ) -> Result<Header, E> {
     let (metadata, input) = open(path)?;
     let header = header_of(&metadata).map_err(|e| unreadable(path, &e))?;
@@ -118,7 +118,8 @@ fn open(path: &Path) -> Result<(rpm::PackageMetadata, BufReader<std::fs::File>),
     let file = std::fs::File::open(path).map_err(|e| cut(path, "the file", &e))?;
     let mut input = BufReader::with_capacity(BUFFER, file);
     let headers = checked::headers(&mut input).map_err(|e| refused(path, e.to_string()))?;
-    let metadata = rpm::PackageMetadata::parse(&mut &headers[..]).map_err(|e| unreadable(path, &e))?;
+    let metadata =
+        rpm::PackageMetadata::parse(&mut &headers[..]).map_err(|e| unreadable(path, &e))?;
     Ok((metadata, input))
 }
 
@@ -137,7 +138,7 @@ fn skip(stream: &mut dyn Read, mut count: u64) -> io::Result<()> {
 fn end(stream: &mut dyn Read) -> io::Result<()> {
     let rest = io::copy(&mut stream.take(MAX_REST + 1), &mut io::sink())?;
     match rest > MAX_REST {
-        true => Err(io::Error::other(format!("more than {MAX_REST} bytes stand behind its trailer"))),
+        true => Err(io::Error::other(format!("more than {MAX_REST} bytes follow its trailer"))),
         false => Ok(()),
     }
 }
@@ -188,8 +189,8 @@ fn unreadable(path: &Path, source: &rpm::Error) -> RpmError {
 
 fn cut(path: &Path, what: &str, error: &io::Error) -> RpmError {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => refused(path, format!("{what} ends too early")),
-        _ => refused(path, format!("{what} cannot be read: {}", visible(&error.to_string()))),
+        io::ErrorKind::UnexpectedEof => refused(path, format!("{what} is truncated")),
+        _ => refused(path, format!("cannot read {what}: {}", visible(&error.to_string()))),
     }
 }
 
@@ -228,7 +229,10 @@ mod tests {
         // Reading the list does not read the payload.
         let (listed, entries) = files(&path).unwrap();
         let paths: Vec<&str> = entries.iter().map(|entry| entry.path.as_str()).collect();
-        assert_eq!((listed, paths), (header.clone(), vec!["/usr/share/demo/a", "/usr/share/demo/b"]));
+        assert_eq!(
+            (listed, paths),
+            (header.clone(), vec!["/usr/share/demo/a", "/usr/share/demo/b"])
+        );
         let whole = std::fs::read(&path).unwrap();
         let cut = dir.path().join("cut.rpm");
         std::fs::write(&cut, &whole[..whole.len() - 20]).unwrap();

@@ -157,7 +157,8 @@ fn files(tags: &Tags, paths: &[String]) -> Vec<PackagedFile> {
     let file = |(at, path): (usize, &String)| {
         let kind = modes.get(at).map_or(0, |mode| mode & 0o170_000);
         let text = |list: &[String]| list.get(at).cloned().unwrap_or_default();
-        let content = (kind != FOLDER).then(|| format!("{kind:o} {}{}", text(digests), text(links)));
+        let content =
+            (kind != FOLDER).then(|| format!("{kind:o} {}{}", text(digests), text(links)));
         PackagedFile { path: path.clone(), content }
     };
     paths.iter().enumerate().map(file).collect()
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn relations_are_read_and_a_copy_without_payload_has_them() {
+    fn reads_relations_also_without_the_payload() {
         let dir = tempfile::tempdir().unwrap();
         let path = demo(dir.path());
         let relations = Relations::read(&path).unwrap();
@@ -208,9 +209,15 @@ mod tests {
             relations.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(),
             ["/usr/share/demo/a"]
         );
-        let requires: Vec<String> = relations.requires.iter().map(|r| r.relation.to_string()).collect();
-        assert!(requires.contains(&"a >= 2".to_owned()) && requires.contains(&"(b or c)".to_owned()));
-        assert!(!requires.iter().any(|requirement| requirement.starts_with("rpmlib")), "{requires:?}");
+        let requires: Vec<String> =
+            relations.requires.iter().map(|r| r.relation.to_string()).collect();
+        assert!(
+            requires.contains(&"a >= 2".to_owned()) && requires.contains(&"(b or c)".to_owned())
+        );
+        assert!(
+            !requires.iter().any(|requirement| requirement.starts_with("rpmlib")),
+            "{requires:?}"
+        );
         assert!(relations.provides.iter().any(|provided| provided.to_string() == "d = 3"));
         let copy = dir.path().join("copy.rpm");
         write_headers(&path, &copy).unwrap();
@@ -219,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dictionary_out_of_bounds_adds_no_files() {
+    fn ignores_a_dictionary_out_of_bounds() {
         use super::super::tags::Value;
         let numbers = |numbers: &[u64]| Value::Numbers(numbers.to_vec());
         let tags = |dict: &[u64], start: u64, count: u64| {

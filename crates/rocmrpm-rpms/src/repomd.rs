@@ -33,12 +33,13 @@ pub struct MetadataFile {
 impl Repomd {
     /// Parses a `repomd.xml`, which must list all metadata of a repository.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let body = text.trim_end().strip_suffix("</repomd>").ok_or("it does not end with </repomd>")?;
+        let body =
+            text.trim_end().strip_suffix("</repomd>").ok_or("it does not end with </repomd>")?;
         let files = body.split("<data ").skip(1).map(MetadataFile::parse);
         let repomd = Self(files.collect::<Result<_, _>>()?);
         match KINDS.iter().find(|kind| repomd.file(kind).is_none()) {
             None => Ok(repomd),
-            Some(kind) => Err(format!("it names no {kind} metadata")),
+            Some(kind) => Err(format!("it lists no {kind} metadata")),
         }
     }
 
@@ -54,14 +55,14 @@ impl Repomd {
         for file in &repomd.0 {
             let (sha256, size) = match Sha256::of_file(&repository.join(&file.path)) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return Err(damaged(format!("it names {}, which is missing", file.path)));
+                    return Err(damaged(format!("it lists {}, which is missing", file.path)));
                 }
                 read => read?,
             };
             if (sha256, size) != (file.sha256, file.size) {
                 let MetadataFile { path, sha256: wanted, size: bytes } = file;
                 return Err(damaged(format!(
-                    "{path} has {size} bytes and the SHA-256 {sha256}, it names {bytes} and {wanted}"
+                    "{path} has {size} bytes and the SHA-256 {sha256}, but it lists {bytes} and {wanted}"
                 )));
             }
         }
@@ -100,11 +101,14 @@ impl Repomd {
 impl MetadataFile {
     /// Parses the text after `<data `.
     fn parse(data: &str) -> Result<Self, String> {
-        let (data, _) = data.split_once("</data>").ok_or("a <data> has no end")?;
+        let (data, _) = data.split_once("</data>").ok_or("a <data> element is not closed")?;
         let path = between(data, "<location href=\"", "\"")?;
         let name = path.strip_prefix("repodata/").unwrap_or_default();
         if name.is_empty() || name.contains('/') || name.starts_with('.') {
-            return Err(format!("it names the file `{}`", rocmrpm_base::text::visible(path)));
+            return Err(format!(
+                "it lists the invalid path `{}`",
+                rocmrpm_base::text::visible(path)
+            ));
         }
         let sha256 = between(data, "<checksum type=\"sha256\">", "<")?;
         let size = between(data, "<size>", "<")?;
@@ -159,7 +163,10 @@ mod tests {
     fn rejects_missing_metadata_and_paths_outside() {
         let dir = tempfile::tempdir().unwrap();
         let files = files(dir.path());
-        assert_eq!(Repomd::parse(&Repomd::naming(&files[..2])).unwrap_err(), "it names no other metadata");
+        assert_eq!(
+            Repomd::parse(&Repomd::naming(&files[..2])).unwrap_err(),
+            "it lists no other metadata"
+        );
         let text = Repomd::naming(&files).replace("repodata/0-other", "repodata/../0-other");
         assert!(Repomd::parse(&text).unwrap_err().contains("`repodata/../0-other.xml.gz`"));
     }

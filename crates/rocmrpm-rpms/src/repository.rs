@@ -56,7 +56,11 @@ impl Repository {
     /// Adds new RPMs first, then replaces the metadata atomically, then removes RPMs that it no
     /// longer lists: a killed run leaves a working repository, and the next run completes it. Two
     /// processes that refresh the same folder wait for each other.
-    pub fn refresh(&self, rpms: &[PathBuf], signer: Option<&Signer>) -> Result<Refreshed, RpmError> {
+    pub fn refresh(
+        &self,
+        rpms: &[PathBuf],
+        signer: Option<&Signer>,
+    ) -> Result<Refreshed, RpmError> {
         let wanted = by_name(rpms)?;
         fs::create_dir_all(&self.dir)?;
         let _lock = files::lock(&self.dir.join(".lock"))?;
@@ -73,7 +77,9 @@ impl Repository {
             let (here, copy) = (self.dir.join(name), staging.path().join(name));
             if signer.is_none() {
                 link(rpm, &copy)?;
-            } else if same_key && stamp_line(name, rpm, &here)?.is_some_and(|line| old.contains(&line)) {
+            } else if same_key
+                && stamp_line(name, rpm, &here)?.is_some_and(|line| old.contains(&line))
+            {
                 fs::hard_link(here, copy)?;
             } else {
                 fs::copy(rpm, &copy)?;
@@ -110,7 +116,10 @@ impl Repository {
         for name in wanted.keys() {
             let (copy, target) = (staging.path().join(name), self.dir.join(name));
             // The signed and the unsigned file may have the same size and time.
-            if !same_key || !same_file(&copy, &target)? || copies.iter().any(|(_, signed)| *signed == copy) {
+            if !same_key
+                || !same_file(&copy, &target)?
+                || copies.iter().any(|(_, signed)| *signed == copy)
+            {
                 fs::rename(copy, target)?;
             }
         }
@@ -127,13 +136,17 @@ impl Repository {
     }
 
     /// Returns whether the folder and the metadata are up to date for these RPMs.
-    fn is_current(&self, wanted: &BTreeMap<String, &Path>, signer: Option<&Signer>) -> io::Result<bool> {
+    fn is_current(
+        &self,
+        wanted: &BTreeMap<String, &Path>,
+        signer: Option<&Signer>,
+    ) -> io::Result<bool> {
         let there = |path: &str| self.dir.join(path).is_file();
         if Repomd::verified(&self.dir).is_err() || !self.names(is_rpm)?.iter().eq(wanted.keys()) {
             return Ok(false);
         }
-        let signed =
-            signer.is_none_or(|signer| there("repodata/repomd.xml.asc") && there(signer.file_name()));
+        let signed = signer
+            .is_none_or(|signer| there("repodata/repomd.xml.asc") && there(signer.file_name()));
         let old = fs::read_to_string(self.dir.join(STAMP)).ok();
         let now = stamp(wanted, &self.dir, signer)?;
         Ok(signed && now.is_some() && old == now)
@@ -200,7 +213,8 @@ fn compressed(command: Command) -> Result<(), RpmError> {
     }
     let tail = last_lines(&finished.stderr, 3).join("; ");
     let how = finished.how();
-    Err(ProcessError::Failed { program: "createrepo_c".into(), how, code: finished.code, tail }.into())
+    Err(ProcessError::Failed { program: "createrepo_c".into(), how, code: finished.code, tail }
+        .into())
 }
 
 fn is_rpm(name: &str) -> bool {
@@ -210,10 +224,13 @@ fn is_rpm(name: &str) -> bool {
 fn by_name(rpms: &[PathBuf]) -> Result<BTreeMap<String, &Path>, RpmError> {
     let mut names = BTreeMap::new();
     for rpm in rpms {
-        let invalid = |what: String| RpmError::Io(io::Error::new(io::ErrorKind::InvalidInput, what));
-        let name = rpm.file_name().and_then(|name| name.to_str()).filter(|name| name.ends_with(".rpm"));
+        let invalid =
+            |what: String| RpmError::Io(io::Error::new(io::ErrorKind::InvalidInput, what));
         let name =
-            name.ok_or_else(|| invalid(format!("{}: the file's name does not end in .rpm", rpm.display())))?;
+            rpm.file_name().and_then(|name| name.to_str()).filter(|name| name.ends_with(".rpm"));
+        let name = name.ok_or_else(|| {
+            invalid(format!("{}: the file's name does not end in .rpm", rpm.display()))
+        })?;
         if let Some(other) = names.insert(name.to_owned(), rpm.as_path()) {
             return Err(RpmError::SameName { one: other.to_owned(), other: rpm.clone() });
         }
@@ -239,7 +256,8 @@ fn stamp(
 /// Returns the fingerprint of the signing key and the digest of its public part, which changes when
 /// the key is renewed.
 fn stamp_head(signer: Option<&Signer>) -> String {
-    let key = |s: &Signer| format!("signed\t{}\n{}\n", s.fingerprint(), Sha256::of_bytes(s.public()));
+    let key =
+        |s: &Signer| format!("signed\t{}\n{}\n", s.fingerprint(), Sha256::of_bytes(s.public()));
     signer.map_or_else(|| "unsigned\n".into(), key)
 }
 
@@ -288,7 +306,9 @@ mod tests {
     fn package(dir: &Path, name: &str) -> PathBuf {
         let mut builder = rpm::PackageBuilder::new(name, "1.0", "MIT", "noarch", "a demo");
         builder.release("1");
-        builder.with_file_contents("x\n", rpm::FileOptions::new(format!("/usr/share/{name}/a"))).unwrap();
+        builder
+            .with_file_contents("x\n", rpm::FileOptions::new(format!("/usr/share/{name}/a")))
+            .unwrap();
         let path = dir.join(format!("{name}-1.0-1.noarch.rpm"));
         builder.build().unwrap().write_file(&path).unwrap();
         path
@@ -322,11 +342,12 @@ mod tests {
     }
 
     #[test]
-    fn a_package_built_again_within_a_second_gets_its_own_digest() {
+    fn rebuild_with_the_same_size_and_second_gets_its_own_digest() {
         let dir = tempfile::tempdir().unwrap();
         let repo = Repository::at(dir.path().join("repo"));
         let rpm = package(dir.path(), "one");
-        let second = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
+        let second =
+            std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
         let digest = |tail: &str, nanoseconds| {
             // Bytes after the payload, which rpm does not read: another digest with the same size.
             package(dir.path(), "one");
@@ -334,14 +355,24 @@ mod tests {
             fs::remove_file(&rpm).unwrap();
             fs::write(&rpm, bytes).unwrap();
             let time = second + std::time::Duration::from_nanos(nanoseconds);
-            fs::OpenOptions::new().write(true).open(&rpm).unwrap().file().set_modified(time).unwrap();
+            fs::OpenOptions::new()
+                .write(true)
+                .open(&rpm)
+                .unwrap()
+                .file()
+                .set_modified(time)
+                .unwrap();
             assert!(repo.refresh(std::slice::from_ref(&rpm), None).unwrap().changed);
             let primary = files::names_in(&repo.dir().join("repodata")).unwrap();
             let primary = primary.into_iter().find(|name| name.contains("primary.xml")).unwrap();
             let primary = fs::read(repo.dir().join("repodata").join(primary)).unwrap();
             let text = match primary.starts_with(&[0x1f, 0x8b]) {
-                true => std::io::read_to_string(flate2::read::GzDecoder::new(&primary[..])).unwrap(),
-                false => String::from_utf8(zstd::stream::decode_all(&primary[..]).unwrap()).unwrap(),
+                true => {
+                    std::io::read_to_string(flate2::read::GzDecoder::new(&primary[..])).unwrap()
+                }
+                false => {
+                    String::from_utf8(zstd::stream::decode_all(&primary[..]).unwrap()).unwrap()
+                }
             };
             let (own, _) = Sha256::of_file(&rpm).unwrap();
             assert!(text.contains(&own.to_string()), "{tail}: not {own}: {text}");
@@ -351,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_rpms_give_the_same_metadata() {
+    fn same_rpms_give_the_same_metadata() {
         let dir = tempfile::tempdir().unwrap();
         let one = [package(dir.path(), "one")];
         let read = |name: &str| {
@@ -387,13 +418,14 @@ mod tests {
         if primary.ends_with(".zst") {
             text = String::from_utf8(zstd::decode_all(&file[..]).unwrap()).unwrap();
         } else {
-            io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&file[..]), &mut text).unwrap();
+            io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&file[..]), &mut text)
+                .unwrap();
         }
         assert!(text.contains(&Sha256::of_file(&one).unwrap().0.to_string()), "{text}");
     }
 
     #[test]
-    fn makes_damaged_metadata_again() {
+    fn rewrites_damaged_metadata() {
         let dir = tempfile::tempdir().unwrap();
         let repo = Repository::at(dir.path().join("repo"));
         let one = package(dir.path(), "one");
@@ -408,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_run_leaves_the_old_state_and_a_damaged_one_is_repaired() {
+    fn keeps_old_state_on_failure_and_repairs_damage() {
         let dir = tempfile::tempdir().unwrap();
         let repo = Repository::at(dir.path().join("repo"));
         let one = package(dir.path(), "one");
@@ -429,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_without_its_stamp_is_not_taken_for_current() {
+    fn refreshes_a_repository_without_its_stamp() {
         let dir = tempfile::tempdir().unwrap();
         let repo = Repository::at(dir.path().join("repo"));
         let one = [package(dir.path(), "one")];
@@ -444,29 +476,34 @@ mod tests {
     }
 
     #[test]
-    fn the_revision_is_the_time_of_the_newest_package_but_not_before_1980() {
+    fn revision_is_the_newest_package_but_not_before_1980() {
         let dir = tempfile::tempdir().unwrap();
         let files: Vec<PathBuf> = [1, EPOCH_1980 + 5, EPOCH_1980 + 2]
             .map(|seconds: i64| {
                 let path = dir.path().join(seconds.to_string());
-                let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds.unsigned_abs());
+                let time =
+                    std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds.unsigned_abs());
                 fs::File::create(&path).unwrap().file().set_modified(time).unwrap();
                 path
             })
             .into();
-        for (count, expected) in [(0, EPOCH_1980), (1, EPOCH_1980), (2, EPOCH_1980 + 5), (3, EPOCH_1980 + 5)]
+        for (count, expected) in
+            [(0, EPOCH_1980), (1, EPOCH_1980), (2, EPOCH_1980 + 5), (3, EPOCH_1980 + 5)]
         {
-            let wanted =
-                files[..count].iter().map(|path| (path.display().to_string(), path.as_path())).collect();
+            let wanted = files[..count]
+                .iter()
+                .map(|path| (path.display().to_string(), path.as_path()))
+                .collect();
             assert_eq!(newest(&wanted).unwrap(), expected, "{count}");
         }
     }
 
     #[test]
-    fn one_name_twice_is_refused() {
+    fn rejects_duplicate_file_names() {
         let dir = tempfile::tempdir().unwrap();
         let one = package(dir.path(), "one");
-        let error = Repository::at(dir.path().join("repo")).refresh(&[one.clone(), one], None).unwrap_err();
+        let error =
+            Repository::at(dir.path().join("repo")).refresh(&[one.clone(), one], None).unwrap_err();
         assert!(matches!(error, RpmError::SameName { .. }), "{error}");
     }
 }

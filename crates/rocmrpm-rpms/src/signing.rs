@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use rocmrpm_base::error::{Diagnose, Diagnosis, IoError, Kind};
-use rocmrpm_base::process::{Command, Finished, ProcessError, find_program, install_help, last_lines};
+use rocmrpm_base::process::{
+    Command, Finished, ProcessError, find_program, install_help, last_lines,
+};
 use rocmrpm_base::text::visible;
 
 /// The number of lines of a tool's output in an error.
@@ -29,13 +31,13 @@ pub enum SigningError {
     #[error("`gpg` is not installed; [signing] needs it")]
     NoGpg,
     /// gpg does not have the secret key.
-    #[error("gpg has no secret key `{key}`, which [signing] names")]
+    #[error("gpg has no secret key `{key}` for [signing]")]
     NoKey {
         /// The key as written in the workspace.
         key: String,
     },
     /// Several secret keys match the name.
-    #[error("gpg has {} secret keys that `{key}` may mean: {}", found.len(), found.join(", "))]
+    #[error("`{key}` matches {} secret keys: {}", found.len(), found.join(", "))]
     Ambiguous {
         /// The key as written in the workspace.
         key: String,
@@ -51,7 +53,9 @@ pub enum SigningError {
         state: &'static str,
     },
     /// The agent does not have the passphrase and cannot ask for it.
-    #[error("the signing key {fingerprint} is locked, and nobody can be asked for its passphrase")]
+    #[error(
+        "the signing key {fingerprint} is locked, and no terminal is available to ask for its passphrase"
+    )]
     Locked {
         /// The fingerprint of the key.
         fingerprint: String,
@@ -79,7 +83,7 @@ pub enum SigningError {
         words: Vec<String>,
     },
     /// rpm does not accept the signatures with the exported key.
-    #[error("rpm does not accept what was signed with the key {fingerprint}")]
+    #[error("rpm rejects the signatures of the key {fingerprint}")]
     NotVerified {
         /// The fingerprint of the key.
         fingerprint: String,
@@ -100,22 +104,22 @@ impl Diagnose for SigningError {
             Self::NoGpg => Kind::MissingTool.with_help(install_help("gpg")),
             Self::NoKey { .. } => Kind::Config
                 .with_help(
-                    "`gpg --list-secret-keys` lists those that are there; GNUPGHOME names another keyring",
+                    "run `gpg --list-secret-keys` to list the keys; set GNUPGHOME to use another keyring",
                 )
-                .with_help("without `[signing]` in rocmrpm.toml nothing is signed"),
-            Self::Ambiguous { .. } => Kind::Config.with_help("name one of them by its fingerprint"),
+                .with_help("or remove `[signing]` from rocmrpm.toml to sign nothing"),
+            Self::Ambiguous { .. } => {
+                Kind::Config.with_help("set the key in `[signing]` to one of these fingerprints")
+            }
             Self::Unusable { fingerprint, .. } => Kind::Environment
-                .with_help(format!(
-                    "`gpg --quick-set-expire {fingerprint} 2y` lets an expired one sign again"
-                ))
-                .with_help("or name another key in rocmrpm.toml"),
+                .with_help(format!("run `gpg --quick-set-expire {fingerprint} 2y` to renew an expired key"))
+                .with_help("or use another key in rocmrpm.toml"),
             Self::Locked { fingerprint, words, .. } | Self::WrongPassphrase { fingerprint, words, .. } => {
                 let unlock = format!("gpg --local-user {fingerprint} --output /dev/null --sign /dev/null");
                 Kind::Environment
                     .with_help(format!(
-                        "`{unlock}` asks for the passphrase; gpg's agent then keeps it for a while"
+                        "run `{unlock}` to enter the passphrase; gpg's agent then remembers it for a while"
                     ))
-                    .with_help("in a terminal, `export GPG_TTY=$(tty)` tells gpg where it can ask")
+                    .with_help("in a terminal, run `export GPG_TTY=$(tty)` first so that gpg can ask")
                     .with_details(words)
             }
             Self::Tool { words, .. } | Self::NotVerified { words, .. } => {
@@ -146,7 +150,8 @@ impl Signer {
         if let Some(state) = state {
             return Err(SigningError::Unusable { fingerprint, state });
         }
-        let export = Command::new("gpg").args(["--batch", "--armor", "--export-options", "export-minimal"]);
+        let export =
+            Command::new("gpg").args(["--batch", "--armor", "--export-options", "export-minimal"]);
         let export = run(export.args(["--export", &fingerprint]))?;
         if !export.success() || export.stdout.is_empty() {
             return Err(failed("export the signing key", "gpg", &export));
@@ -181,20 +186,21 @@ impl Signer {
         if is_signed_by(&self.public, bytes, &signature)? {
             return Ok(signature);
         }
-        let how = "wrote a signature that is not valid".to_owned();
+        let how = "wrote an invalid signature".to_owned();
         Err(SigningError::Tool { action: "sign", program: "gpg", how, words: Vec::new() })
     }
 
     /// Writes the detached signature of a file, in ASCII armor.
     pub fn sign_file(&self, file: &Path, signature: &Path) -> Result<(), SigningError> {
-        let bytes = fs::read(file).map_err(IoError::doing("read what is to be signed"))?;
+        let bytes = fs::read(file).map_err(IoError::doing("read the file to sign"))?;
         let signed = self.sign(&bytes)?;
         Ok(fs::write(signature, signed).map_err(IoError::doing("write a signature"))?)
     }
 
     fn detached(&self, options: &[&str], bytes: &[u8]) -> Result<Vec<u8>, SigningError> {
         let command = Command::new("gpg").args(["--batch", "--yes", "--status-fd", "2"]);
-        let command = command.args(["--local-user", &self.fingerprint, "--detach-sign"]).args(options);
+        let command =
+            command.args(["--local-user", &self.fingerprint, "--detach-sign"]).args(options);
         let finished = run(command.arg("-").stdin(bytes))?;
         if finished.success() && !finished.stdout.is_empty() {
             return Ok(finished.stdout);
@@ -227,30 +233,44 @@ impl Signer {
     fn verify(&self, rpms: &[PathBuf]) -> Result<(), SigningError> {
         match RpmKeys::with(&self.public)?.check(rpms)? {
             Ok(()) => Ok(()),
-            Err(words) => Err(SigningError::NotVerified { fingerprint: self.fingerprint.clone(), words }),
+            Err(words) => {
+                Err(SigningError::NotVerified { fingerprint: self.fingerprint.clone(), words })
+            }
         }
     }
 
     /// Returns the reason why gpg did not sign. Source: GnuPG's doc/DETAILS, "STATUS";
     /// libgpg-error's err-codes.h.
-    fn refused(&self, finished: &Finished, program: &'static str, action: &'static str) -> SigningError {
-        let said = String::from_utf8_lossy(&finished.stderr);
+    fn refused(
+        &self,
+        finished: &Finished,
+        program: &'static str,
+        action: &'static str,
+    ) -> SigningError {
+        let stderr = String::from_utf8_lossy(&finished.stderr);
         let fingerprint = self.fingerprint.clone();
-        let spoken: Vec<String> =
-            words(&finished.stderr).into_iter().filter(|line| !line.starts_with("[GNUPG:]")).collect();
-        let has = |parts: &[&str]| parts.iter().any(|part| said.contains(part));
+        let messages: Vec<String> = words(&finished.stderr)
+            .into_iter()
+            .filter(|line| !line.starts_with("[GNUPG:]"))
+            .collect();
+        let has = |parts: &[&str]| parts.iter().any(|part| stderr.contains(part));
         if has(&["Bad passphrase", "BAD_PASSPHRASE"]) {
-            return SigningError::WrongPassphrase { fingerprint, words: spoken };
+            return SigningError::WrongPassphrase { fingerprint, words: messages };
         }
-        let locked =
-            ["Inappropriate ioctl", "No pinentry", "Operation cancelled", "Timeout", "No passphrase given"];
+        let locked = [
+            "Inappropriate ioctl",
+            "No pinentry",
+            "Operation cancelled",
+            "Timeout",
+            "No passphrase given",
+        ];
         if has(&locked) || has(&["Screen or window too small", "Not a terminal", "End of file"]) {
-            return SigningError::Locked { fingerprint, words: spoken };
+            return SigningError::Locked { fingerprint, words: messages };
         }
         if has(&["KEYEXPIRED", "Unusable secret key", "Key expired"]) {
-            return SigningError::Unusable { fingerprint, state: "expired or not one that may sign" };
+            return SigningError::Unusable { fingerprint, state: "expired or not allowed to sign" };
         }
-        SigningError::Tool { action, program, how: finished.how(), words: spoken }
+        SigningError::Tool { action, program, how: finished.how(), words: messages }
     }
 }
 
@@ -258,23 +278,26 @@ impl Signer {
 /// neither expired nor revoked. The user's keyring is not used.
 pub fn is_signed_by(public: &[u8], bytes: &[u8], signature: &[u8]) -> Result<bool, SigningError> {
     let dir = tempfile::Builder::new().prefix("rocmrpm-keys-").tempdir();
-    let dir = dir.map_err(IoError::doing("make a folder for gpg's keys"))?;
+    let dir = dir.map_err(IoError::doing("create a folder for gpg's keys"))?;
     let path = |name: &str| dir.path().join(name);
     let write = |name: &str, bytes: &[u8]| {
-        fs::write(path(name), bytes).map_err(IoError::doing("write what gpg verifies"))
+        fs::write(path(name), bytes).map_err(IoError::doing("write the files for gpg to verify"))
     };
     write("key", public)?;
     write("bytes", bytes)?;
     write("signature", signature)?;
     let gpg = || {
-        let command = Command::new("gpg").args(["--batch", "--no-autostart", "--homedir"]).arg(dir.path());
+        let command =
+            Command::new("gpg").args(["--batch", "--no-autostart", "--homedir"]).arg(dir.path());
         command.arg("--no-options")
     };
-    let dearmored = run(gpg().arg("--output").arg(path("keyring")).arg("--dearmor").arg(path("key")))?;
+    let dearmored =
+        run(gpg().arg("--output").arg(path("keyring")).arg("--dearmor").arg(path("key")))?;
     if !dearmored.success() {
         return Err(failed("read the public key", "gpg", &dearmored));
     }
-    let verify = gpg().args(["--no-default-keyring", "--trust-model", "always", "--status-fd", "1"]);
+    let verify =
+        gpg().args(["--no-default-keyring", "--trust-model", "always", "--status-fd", "1"]);
     let verify = verify.arg("--keyring").arg(path("keyring"));
     let verified = run(verify.arg("--verify").arg(path("signature")).arg(path("bytes")))?;
     // GOODSIG is only reported for keys that are neither expired nor revoked. Source: GnuPG,
@@ -291,12 +314,12 @@ impl RpmKeys {
     /// Creates a database with this key, in ASCII armor.
     pub fn with(public: &[u8]) -> Result<Self, SigningError> {
         let folder = tempfile::Builder::new().prefix("rocmrpm-keys-").tempdir();
-        let keys = Self(folder.map_err(IoError::doing("make a folder for rpm's keys"))?);
+        let keys = Self(folder.map_err(IoError::doing("create a folder for rpm's keys"))?);
         let key = keys.0.path().join("key");
         fs::write(&key, public).map_err(IoError::doing("write the public key"))?;
         let imported = run(keys.command().arg("--import").arg(&key))?;
         if !imported.success() {
-            return Err(failed("let rpm read the public key", "rpmkeys", &imported));
+            return Err(failed("import the public key", "rpmkeys", &imported));
         }
         Ok(keys)
     }
@@ -309,8 +332,11 @@ impl RpmKeys {
         if checked.success() {
             return Ok(Ok(()));
         }
-        let said = words(&[checked.stdout, checked.stderr].concat());
-        Ok(Err(said.into_iter().filter(|line| !line.ends_with(" OK") || line.contains("NOT")).collect()))
+        let lines = words(&[checked.stdout, checked.stderr].concat());
+        Ok(Err(lines
+            .into_iter()
+            .filter(|line| !line.ends_with(" OK") || line.contains("NOT"))
+            .collect()))
     }
 
     fn command(&self) -> Command {
@@ -359,8 +385,8 @@ fn failed(action: &'static str, program: &'static str, finished: &Finished) -> S
     SigningError::Tool { action, program, how: finished.how(), words: words(&finished.stderr) }
 }
 
-fn words(said: &[u8]) -> Vec<String> {
-    last_lines(said, WORDS).iter().map(|line| visible(line)).collect()
+fn words(output: &[u8]) -> Vec<String> {
+    last_lines(output, WORDS).iter().map(|line| visible(line)).collect()
 }
 
 #[cfg(test)]
@@ -386,7 +412,7 @@ mod tests {
         -----END PGP SIGNATURE-----\n";
 
     #[test]
-    fn signatures_hold_for_one_key_and_content() {
+    fn signatures_are_valid_for_one_key_and_content() {
         let signed = |key: &str, bytes: &str, signature: &str| {
             is_signed_by(key.as_bytes(), bytes.as_bytes(), signature.as_bytes()).ok()
         };
@@ -402,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons_not_to_sign_are_told_apart() {
+    fn distinguishes_reasons_for_failed_signing() {
         let signer = Signer {
             gpg: "gpg".into(),
             fingerprint: "F".into(),
@@ -439,10 +465,11 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_verified_with_the_key_alone() {
+    fn verifies_packages_with_only_the_key() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("unsigned.rpm");
-        let package = rpm::PackageBuilder::new("demo", "1", "MIT", "noarch", "a demo").build().unwrap();
+        let package =
+            rpm::PackageBuilder::new("demo", "1", "MIT", "noarch", "a demo").build().unwrap();
         package.write_file(&path).unwrap();
         let signer = Signer {
             gpg: "gpg".into(),
@@ -455,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn primary_keys_are_told_from_subkeys() {
+    fn distinguishes_primary_keys_from_subkeys() {
         let listing = "sec:u:255:22:AA:1:::u:::scESC:::+::ed25519:::0:\nfpr:::::::::FIRST:\ngrp:::::::::G:\n\
                        uid:u::::1::H::A <a@b>::::::::::0:\nssb:u:255:18:BB:1::::::e:::+::cv25519::\n\
                        fpr:::::::::SUB:\nsec:e:255:22:CC:1:2::u:::sc:::+::ed25519:::0:\nfpr:::::::::SECOND:\n";

@@ -60,11 +60,14 @@ impl Tags {
 
     /// Passes the headers to `read`, the signature header first.
     fn read_with(path: &Path, read: impl Fn(&[u8]) -> Option<Self>) -> Result<Self, RpmError> {
-        let refused =
-            |reason: &str| RpmError::Unreadable { path: path.to_owned(), reason: reason.to_owned() };
-        let told = |error: std::io::Error| refused(&rocmrpm_base::text::visible(&error.to_string()));
-        let file = std::fs::File::open(path).map_err(told)?;
-        let bytes = checked::headers(&mut BufReader::new(file)).map_err(told)?;
+        let refused = |reason: &str| RpmError::Unreadable {
+            path: path.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let unreadable =
+            |error: std::io::Error| refused(&rocmrpm_base::text::visible(&error.to_string()));
+        let file = std::fs::File::open(path).map_err(unreadable)?;
+        let bytes = checked::headers(&mut BufReader::new(file)).map_err(unreadable)?;
         bytes.get(LEAD..).and_then(read).ok_or_else(|| refused("its header is damaged"))
     }
 
@@ -73,7 +76,8 @@ impl Tags {
         let (index, data) = header.get(INTRO..INTRO + index + data)?.split_at(index);
         let mut tags = BTreeMap::new();
         for entry in index.chunks_exact(ENTRY) {
-            let [tag, kind, offset, count] = [0, 4, 8, 12].map(|at| number(entry, at).unwrap_or_default());
+            let [tag, kind, offset, count] =
+                [0, 4, 8, 12].map(|at| number(entry, at).unwrap_or_default());
             tags.insert(tag, value(kind, data.get(offset as usize..)?, count as usize)?);
         }
         Some(Self(tags))
@@ -115,7 +119,9 @@ fn value(kind: u32, data: &[u8], count: usize) -> Option<Value> {
         5 => numbers(8),
         6 | 8 | 9 => {
             let texts = data.split(|byte| *byte == 0).take(count);
-            Some(Value::Texts(texts.map(|text| String::from_utf8_lossy(text).into_owned()).collect()))
+            Some(Value::Texts(
+                texts.map(|text| String::from_utf8_lossy(text).into_owned()).collect(),
+            ))
         }
         7 => Some(Value::Bytes(data.get(..count)?.to_vec())),
         _ => None,
@@ -158,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_are_read_and_a_damaged_header_is_refused() {
+    fn reads_tags_and_rejects_a_damaged_header() {
         let dir = tempfile::tempdir().unwrap();
         let mut builder = rpm::PackageBuilder::new("demo", "1.0", "MIT", "x86_64", "a demo");
         builder
@@ -171,7 +177,8 @@ mod tests {
         let tags = Tags::read(&path).unwrap();
         assert_eq!(tags.texts(1000), ["demo"]);
         assert!(
-            tags.texts(1049).contains(&"first".to_owned()) && tags.texts(1049).contains(&"second".to_owned())
+            tags.texts(1049).contains(&"first".to_owned())
+                && tags.texts(1049).contains(&"second".to_owned())
         );
         assert_eq!(tags.numbers(1034).len(), 1);
         assert_eq!(Tags::read_signatures(&path).unwrap().texts(1000), &[""; 0]);

@@ -34,29 +34,43 @@ fn rpmbuild(dir: &Path, files: &str, install: &str, payload: &str) -> PathBuf {
     fs_err::write(dir.join("demo.spec"), spec).unwrap();
     let top = format!("_topdir {}", dir.display());
     let payload = format!("_binary_payload {payload}");
-    let args = ["-bb", "--quiet", "-D", &top, "-D", &payload, "-D", "__os_install_post %{nil}", "demo.spec"];
+    let args = [
+        "-bb",
+        "--quiet",
+        "-D",
+        &top,
+        "-D",
+        &payload,
+        "-D",
+        "__os_install_post %{nil}",
+        "demo.spec",
+    ];
     Command::new("rpmbuild").args(args).cwd(dir).runs_code_of_tests().text().unwrap();
     dir.join("RPMS/noarch/demo-1.0-1.noarch.rpm")
 }
 
 #[test]
-fn every_compression_of_rpmbuild_is_read() {
+fn reads_every_compression_of_rpmbuild() {
     let install = "seq 1 100000 > numbers\n: > empty\nln -s numbers link\necho one > 'a b'";
     let numbers: String = (1..=100_000).map(|number| format!("{number}\n")).collect();
     for payload in ["w9.gzdio", "w7.xzdio", "w19.zstdio", "w.ufdio"] {
         let dir = tempfile::tempdir().unwrap();
         let files = content(&rpmbuild(dir.path(), "/usr/share/demo", install, payload)).unwrap();
         let names: Vec<_> = files.keys().map(String::as_str).collect();
-        assert_eq!(names, ["/usr/share/demo/a b", "/usr/share/demo/empty", "/usr/share/demo/numbers"]);
+        assert_eq!(
+            names,
+            ["/usr/share/demo/a b", "/usr/share/demo/empty", "/usr/share/demo/numbers"]
+        );
         assert_eq!(files["/usr/share/demo/numbers"], numbers.as_bytes(), "{payload}");
     }
 }
 
 #[test]
-fn the_last_hard_link_has_the_content_and_ghosts_have_none() {
+fn last_hard_link_has_the_content_and_ghosts_have_none() {
     let dir = tempfile::tempdir().unwrap();
     let install = "echo text > a\nln a b\nln a c\necho ghost > g";
-    let path = rpmbuild(dir.path(), "/usr/share/demo/[abc]\n%ghost /usr/share/demo/g", install, "w.ufdio");
+    let path =
+        rpmbuild(dir.path(), "/usr/share/demo/[abc]\n%ghost /usr/share/demo/g", install, "w.ufdio");
     let mut seen = Vec::new();
     for_each_file::<RpmError>(&path, |entry, content| {
         let mut text = String::new();
@@ -87,7 +101,7 @@ fn written(dir: &Path, package: &rpm::Package) -> PathBuf {
 }
 
 #[test]
-fn any_number_of_files_is_read() {
+fn reads_packages_with_many_files() {
     let names: Vec<String> = (0..5000).map(|n| format!("/usr/share/demo/{n}")).collect();
     let files: Vec<(&str, &[u8])> = names.iter().map(|n| (n.as_str(), n.as_bytes())).collect();
     let dir = tempfile::tempdir().unwrap();
@@ -109,28 +123,30 @@ fn stripped(members: &[(u32, &[u8])]) -> Vec<u8> {
 }
 
 #[test]
-fn a_stripped_payload_has_the_content_of_hard_links_once() {
+fn stripped_payload_has_the_content_of_hard_links_once() {
     let dir = tempfile::tempdir().unwrap();
-    let path = rpmbuild(dir.path(), "/usr/share/demo/[abc]", "echo text > a\nln a b\nln a c", "w.ufdio");
+    let path =
+        rpmbuild(dir.path(), "/usr/share/demo/[abc]", "echo text > a\nln a b\nln a c", "w.ufdio");
     let mut package = rpm::Package::open(path).unwrap();
     package.payload = stripped(&[(0, b""), (1, b""), (2, b"text\n")]);
     let files = content(&written(dir.path(), &package)).unwrap();
-    let expected = [("/usr/share/demo/a", ""), ("/usr/share/demo/b", ""), ("/usr/share/demo/c", "text\n")];
+    let expected =
+        [("/usr/share/demo/a", ""), ("/usr/share/demo/b", ""), ("/usr/share/demo/c", "text\n")];
     assert_eq!(files, content_of(&expected));
 }
 
 #[test]
-fn a_stripped_payload_has_its_sizes_from_the_header() {
+fn stripped_payload_takes_sizes_from_the_header() {
     let dir = tempfile::tempdir().unwrap();
     let mut package = package(&[("/a", b"first"), ("/b", b""), ("/c", b"third one")]);
     package.payload = stripped(&[(2, b"third one"), (0, b"first"), (1, b"")]);
     let files = content(&written(dir.path(), &package)).unwrap();
     assert_eq!(files, content_of(&[("/a", "first"), ("/b", ""), ("/c", "third one")]));
     for (members, text) in [
-        (stripped(&[(3, b"")]), "the payload has a file 3, the header 3"),
+        (stripped(&[(3, b"")]), "the payload has file number 3, but the header lists only 3"),
         (stripped(&[(0, b"first"), (0, b"first")]), "`/a` twice"),
         (stripped(&[(0, b"first")]), "ends without `/b`"),
-        (newc("./d", 0), "a file `./d`, the header has not"),
+        (newc("./d", 0), "a file `./d` that the header does not list"),
     ] {
         package.payload = members;
         let error = content(&written(dir.path(), &package)).unwrap_err().to_string();
@@ -143,7 +159,7 @@ fn content_of(files: &[(&str, &str)]) -> Files {
 }
 
 #[test]
-fn files_over_4_gb_have_long_sizes() {
+fn reads_files_over_4_gb() {
     let dir = tempfile::tempdir().unwrap();
     let large = (4u64 << 30) + 5;
     let mut package = package(&[("/a", b"x"), ("/b", b"behind")]);
@@ -153,7 +169,8 @@ fn files_over_4_gb_have_long_sizes() {
     let sizes = rpm::IndexData::Int64(vec![large, 6]);
     entries.push((rpm::IndexTag::RPMTAG_LONGFILESIZES as u32, sizes));
     let entries = entries.into_iter().map(|(tag, data)| rpm::HeaderEntry { tag, data });
-    package.metadata.header = rpm::Header::from_entries(entries, rpm::IndexTag::RPMTAG_HEADERIMMUTABLE);
+    package.metadata.header =
+        rpm::Header::from_entries(entries, rpm::IndexTag::RPMTAG_HEADERIMMUTABLE);
     package.payload = Vec::new();
     let path = written(dir.path(), &package);
     // A sparse file, with a hole for the content of the large file.
@@ -175,7 +192,7 @@ fn files_over_4_gb_have_long_sizes() {
 }
 
 #[test]
-fn a_truncation_at_every_byte_is_an_error() {
+fn rejects_truncation_at_every_byte() {
     let dir = tempfile::tempdir().unwrap();
     let cut = dir.path().join("cut.rpm");
     for compression in [
@@ -193,7 +210,10 @@ fn a_truncation_at_every_byte_is_an_error() {
         content(&whole).unwrap();
         let headers = bytes.len() - package.payload.len();
         for length in 0..headers {
-            assert!(checked::headers(&mut &bytes[..length]).is_err(), "cut at {length} of {headers}");
+            assert!(
+                checked::headers(&mut &bytes[..length]).is_err(),
+                "cut at {length} of {headers}"
+            );
         }
         for length in headers..bytes.len() {
             fs_err::write(&cut, &bytes[..length]).unwrap();
@@ -203,10 +223,11 @@ fn a_truncation_at_every_byte_is_an_error() {
 }
 
 #[test]
-fn random_corruption_is_no_panic() {
+fn random_corruption_does_not_panic() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("flipped.rpm");
-    let whole = fs_err::read(written(dir.path(), &package(&[("/a", b"first"), ("/b", b"second")]))).unwrap();
+    let whole = fs_err::read(written(dir.path(), &package(&[("/a", b"first"), ("/b", b"second")])))
+        .unwrap();
     flip_bytes(&whole, 1500, |bytes| {
         fs_err::write(&path, bytes).unwrap();
         drop(content(&path));

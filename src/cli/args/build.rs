@@ -10,7 +10,7 @@ use crate::build::Stage;
 /// `rocmrpm build`.
 #[derive(Debug, Args)]
 pub struct Build {
-    /// Build only these components and, if RPMs are built, what they require
+    /// Build only these components and, for RPMs, their dependencies
     #[arg(value_name = "COMPONENT")]
     pub components: Vec<String>,
 
@@ -20,7 +20,7 @@ pub struct Build {
     #[command(flatten)]
     pub pin: PinArgs,
 
-    /// Who builds: mock for chroots, rpmbuild for `host`
+    /// Builder to use [default: mock for chroots, host for `host`]
     #[arg(long, value_enum)]
     pub builder: Option<BuilderName>,
 
@@ -29,23 +29,23 @@ pub struct Build {
     #[arg(help = "Stop after this stage: sources, spec, srpm, rpm, wheel, index, container")]
     pub until: Stage,
 
-    /// After a failure, go on with what does not depend on it
+    /// After a failure, continue with components that do not depend on it
     #[arg(long)]
     pub keep_going: bool,
 
-    /// Use the cache alone, no network
+    /// Use only the cache, without network access
     #[arg(long)]
     pub offline: bool,
 
-    /// Build in exactly the packages of the last build, as its buildroot_lock.json has them (mock)
+    /// Use exactly the build root packages of the last build, from its buildroot_lock.json (mock)
     #[arg(long)]
     pub hermetic: bool,
 
-    /// Let compilers use a cache that outlives the build root (mock)
+    /// Use a compiler cache that persists between builds (mock)
     #[arg(long)]
     pub ccache: bool,
 
-    /// Let one component take this long at most, such as `8h`; wins over component.toml
+    /// Time limit for each component, such as `8h`; overrides component.toml
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub timeout: Option<Duration>,
 
@@ -59,21 +59,22 @@ fn parse_stage(text: &str) -> Result<Stage, String> {
         let names: Vec<&str> = Stage::ALL.iter().map(|stage| stage.name()).collect();
         match crate::names::nearest(text, names.iter().copied()) {
             Some(near) => format!("there is no stage `{text}`; did you mean `{near}`?"),
-            None => format!("there is no stage `{text}`; there is: {}", names.join(", ")),
+            None => format!("there is no stage `{text}`; the stages are {}", names.join(", ")),
         }
     })
 }
 
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
-    crate::duration::parse(text).ok_or_else(|| "expected a duration, such as `90 min` or `8 h`".to_owned())
+    crate::duration::parse(text)
+        .ok_or_else(|| "expected a duration, such as `90 min` or `8 h`".to_owned())
 }
 
 /// Builders by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum BuilderName {
-    /// mock, in a clean chroot.
+    /// mock, in a clean chroot
     Mock,
-    /// rpmbuild, on this machine.
+    /// rpmbuild, on this machine
     Host,
 }
 
@@ -89,13 +90,13 @@ impl From<BuilderName> for crate::build::BuilderName {
 /// `rocmrpm reproduce`.
 #[derive(Debug, Args)]
 pub struct Reproduce {
-    /// The component whose last build is repeated
+    /// The component to rebuild
     pub component: String,
 
     #[command(flatten)]
     pub choice: Choice,
 
-    /// Use the cache alone, no network
+    /// Use only the cache, without network access
     #[arg(long)]
     pub offline: bool,
 
@@ -107,7 +108,7 @@ pub struct Reproduce {
 /// `rocmrpm shell`.
 #[derive(Debug, Args)]
 pub struct EnterShell {
-    /// The component whose build root is entered
+    /// The component whose build root to enter
     pub component: String,
 
     #[command(flatten)]

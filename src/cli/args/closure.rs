@@ -12,11 +12,11 @@ use super::build::parse_duration;
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Closure {
-    /// What else to do with it
+    /// The subcommand
     #[command(subcommand)]
     pub command: Option<ClosureCommand>,
 
-    /// The component; the one that has a table `[closure]` where it is left out
+    /// The component [default: the one with a `[closure]` table]
     #[arg(value_name = "COMPONENT")]
     pub component: Option<String>,
 
@@ -26,11 +26,11 @@ pub struct Closure {
     #[command(flatten)]
     pub how: ClosureHow,
 
-    /// Write the lock file, and the components and pins that bring the members
+    /// Write the lock file, and the components and pins that provide the members
     #[arg(long, conflicts_with = "check")]
     pub write: bool,
 
-    /// Write nothing; exit with 1 where what is written is not what it should be
+    /// Write nothing; exit with 1 if a written file is out of date
     #[arg(long)]
     pub check: bool,
 
@@ -38,7 +38,7 @@ pub struct Closure {
     #[arg(long, conflicts_with = "html")]
     pub json: bool,
 
-    /// Print a page for a browser
+    /// Print an HTML page
     #[arg(long)]
     pub html: bool,
 }
@@ -46,16 +46,16 @@ pub struct Closure {
 /// How a closure is computed.
 #[derive(Debug, Clone, Args)]
 pub struct ClosureHow {
-    /// Ask the chroot's repositories by dnf what they have, instead of the package tables
+    /// Query the chroot's repositories with dnf instead of the package tables
     #[arg(long)]
     pub live: bool,
 
-    /// Ask no index and no repository: what is locked and in the cache must do
+    /// Use only the lock file and the cache, without network access
     #[arg(long)]
     pub offline: bool,
 
-    /// Move these members to their newest allowed versions, and others only as far as these force
-    /// them; all members if no NAME is given
+    /// Upgrade these members to their newest allowed versions, and others only if these require
+    /// it; all members if no NAME is given
     #[arg(long, value_name = "NAME", num_args = 0.., conflicts_with = "offline")]
     pub upgrade: Option<Vec<String>>,
 }
@@ -63,9 +63,9 @@ pub struct ClosureHow {
 /// The commands below `rocmrpm closure`.
 #[derive(Debug, Subcommand)]
 pub enum ClosureCommand {
-    /// Tell the chain of requirements that brings a member in
+    /// Show the chain of requirements that makes a distribution a member
     Why(ClosureWhy),
-    /// Tell what differs between two locks
+    /// Show the differences between two lock files
     Diff(ClosureDiff),
     /// List known vulnerabilities and yanked files of the members
     Audit(ClosureAudit),
@@ -77,7 +77,7 @@ pub struct ClosureWhy {
     /// The distribution
     pub name: String,
 
-    /// The component; the one that has a table `[closure]` where it is left out
+    /// The component [default: the one with a `[closure]` table]
     #[arg(long, value_name = "NAME")]
     pub component: Option<String>,
 
@@ -95,10 +95,10 @@ pub struct ClosureWhy {
 /// `rocmrpm closure diff`.
 #[derive(Debug, Args)]
 pub struct ClosureDiff {
-    /// The earlier lock: a file, or the name of a pin set
+    /// The old lock file, or the name of its pin set
     pub old: String,
 
-    /// The later lock: a file, or the name of a pin set
+    /// The new lock file, or the name of its pin set
     pub new: String,
 
     /// Print JSON
@@ -109,31 +109,31 @@ pub struct ClosureDiff {
 /// `rocmrpm closure audit`.
 #[derive(Debug, Args)]
 pub struct ClosureAudit {
-    /// The component [default: the one that has a table `[closure]`]
+    /// The component [default: the one with a `[closure]` table]
     #[arg(value_name = "COMPONENT")]
     pub component: Option<String>,
 
     #[command(flatten)]
     pub choice: Choice,
 
-    /// Read advisories from an export of OSV, a zip archive or a folder, instead of asking its
-    /// service (can be repeated)
+    /// Read advisories from an export of OSV, a zip archive or a folder, instead of its service
+    /// (can be repeated)
     #[arg(long, value_name = "PATH")]
     pub export: Vec<PathBuf>,
 
-    /// Show advisories about the release's own packages, too; they do not count
+    /// Also show advisories for the release's own packages; they do not affect the exit code
     #[arg(long)]
     pub system: bool,
 
-    /// Ask the chroot's repositories by dnf what they have, instead of the package tables
+    /// Query the chroot's repositories with dnf instead of the package tables
     #[arg(long)]
     pub live: bool,
 
-    /// Use only the lock, the cache and exports
+    /// Use only the lock file, the cache, and exports
     #[arg(long)]
     pub offline: bool,
 
-    /// How long one answer of OSV's service may take
+    /// Time limit for each response of the OSV service
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "60 s")]
     pub timeout: Duration,
 

@@ -3,13 +3,13 @@
 use clap::{Args, Subcommand};
 
 use super::Choice;
-use crate::workspace::Flavour;
+use crate::workspace::Flavor;
 
 /// `rocmrpm container`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Container {
-    /// What to do with it
+    /// The subcommand
     #[command(subcommand)]
     pub command: Option<ContainerCommand>,
 
@@ -17,27 +17,27 @@ pub struct Container {
     pub choice: Choice,
 
     #[command(flatten)]
-    pub flavour: FlavourArg,
+    pub flavor: FlavorArg,
 
-    /// Print it instead of writing it
+    /// Print the container file instead of writing it
     #[arg(long)]
     pub print: bool,
 }
 
-/// Which container file.
+/// The flavor of a container file.
 #[derive(Debug, Clone, Copy, Args)]
-pub struct FlavourArg {
-    /// What the image is made of: fedora, ubuntu, vulkan, spoof, ollama
-    #[arg(long, value_name = "NAME", value_parser = parse_flavour, default_value = "fedora")]
-    pub flavour: Flavour,
+pub struct FlavorArg {
+    /// Kind of image: fedora, ubuntu, vulkan, spoof, ollama
+    #[arg(long, value_name = "NAME", value_parser = parse_flavor, default_value = "fedora")]
+    pub flavor: Flavor,
 }
 
-fn parse_flavour(text: &str) -> Result<Flavour, String> {
-    Flavour::parse(text).ok_or_else(|| {
-        let names: Vec<&str> = Flavour::ALL.iter().map(|flavour| flavour.name()).collect();
+fn parse_flavor(text: &str) -> Result<Flavor, String> {
+    Flavor::parse(text).ok_or_else(|| {
+        let names: Vec<&str> = Flavor::ALL.iter().map(|flavor| flavor.name()).collect();
         match crate::names::nearest(text, names.iter().copied()) {
-            Some(near) => format!("there is no flavour `{text}`; did you mean `{near}`?"),
-            None => format!("there is no flavour `{text}`; there is: {}", names.join(", ")),
+            Some(near) => format!("there is no flavor `{text}`; did you mean `{near}`?"),
+            None => format!("there is no flavor `{text}`; the flavors are {}", names.join(", ")),
         }
     })
 }
@@ -58,13 +58,13 @@ pub struct ContainerBuild {
     pub choice: Choice,
 
     #[command(flatten)]
-    pub flavour: FlavourArg,
+    pub flavor: FlavorArg,
 
-    /// Call the image this; the stack's name, with the flavour, where absent
+    /// Name of the image [default: the stack's name, with the flavor]
     #[arg(short, long, value_name = "IMAGE")]
     pub tag: Option<String>,
 
-    /// Start from this image instead
+    /// Use this base image instead
     #[arg(long, value_name = "IMAGE")]
     pub base: Option<String>,
 }

@@ -9,22 +9,22 @@ use super::Choice;
 /// The commands below `rocmrpm copr`.
 #[derive(Debug, Subcommand)]
 pub enum Copr {
-    /// Make the project on COPR what copr/project.toml says
+    /// Apply copr/project.toml to the project on COPR
     Sync(CoprSync),
-    /// Build on COPR what is stale, in order, and bring the results back for inspection
+    /// Build stale components on COPR, in order, and download the results for inspection
     Push(CoprPush),
-    /// Show which builds the project has, and what is stale
+    /// Show the builds of the project, and which components are stale
     Status(CoprStatus),
-    /// Follow the builds under way until all have ended
+    /// Follow the running builds until all have finished
     Watch(CoprWatch),
-    /// Cancel the builds under way
+    /// Cancel the running builds
     Cancel(CoprCancel),
 }
 
-/// How COPR is reached.
+/// How to reach COPR.
 #[derive(Debug, Args)]
 pub struct CoprAccess {
-    /// Let copr-cli use this configuration instead of ~/.config/copr
+    /// Configuration file for copr-cli [default: ~/.config/copr]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
@@ -35,7 +35,7 @@ pub struct CoprSync {
     #[command(flatten)]
     pub access: CoprAccess,
 
-    /// Show the difference; change nothing; exit with 1 if there is one
+    /// Show the differences without applying them; exit with 1 if there are any
     #[arg(long)]
     pub dry_run: bool,
 
@@ -50,18 +50,18 @@ pub struct CoprPush {
     #[command(flatten)]
     pub access: CoprAccess,
 
-    /// Push only these components and what they require
+    /// Push only these components and their dependencies
     #[arg(value_name = "COMPONENT")]
     pub components: Vec<String>,
 
     #[command(flatten)]
     pub choice: Choice,
 
-    /// After a failure, go on with what does not depend on it
+    /// After a failure, continue with components that do not depend on it
     #[arg(long)]
     pub keep_going: bool,
 
-    /// Show what would be built, in which order; change nothing
+    /// Show what would be built, and in which order; change nothing
     #[arg(long)]
     pub dry_run: bool,
 

@@ -12,7 +12,7 @@ pub struct Wheel {
     #[command(flatten)]
     pub choice: Choice,
 
-    /// Make nothing: prove by digests that the files of the wheels are those of the RPMs
+    /// Make no wheels; verify by digest that the files in the existing ones are those of the RPMs
     #[arg(long)]
     pub verify: bool,
 
@@ -25,7 +25,7 @@ pub struct Wheel {
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Index {
-    /// What to do with an index; where absent, the workspace's is written
+    /// The subcommand [default: write the index of the workspace]
     #[command(subcommand)]
     pub command: Option<IndexCommand>,
 
@@ -40,24 +40,24 @@ pub struct Index {
 /// The commands below `rocmrpm index`.
 #[derive(Debug, Subcommand)]
 pub enum IndexCommand {
-    /// Tell whether every requirement of every wheel is satisfied, and no wheel is there twice
+    /// Check that every requirement of every wheel is satisfied, and that no wheel is duplicated
     Check(IndexCheck),
-    /// Serve an index on this machine, for trying and testing
+    /// Serve an index on this machine, for testing
     Serve(IndexServe),
 }
 
 /// `rocmrpm index check`.
 #[derive(Debug, Args)]
 pub struct IndexCheck {
-    /// The index's folder, or the address of a signed one [default: the workspace's index]
+    /// Folder of the index, or the URL of a signed one [default: the workspace's index]
     #[arg(value_name = "DIR|URL")]
     pub index: Option<String>,
 
-    /// The public key that signs the index's manifest [default: the key in `[signing]`]
+    /// Public key that verifies the index's manifest [default: the key in `[signing]`]
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
 
-    /// Accept an older state of the index than this machine has seen
+    /// Accept an index that is older than the newest that this machine has seen
     #[arg(long)]
     pub allow_rollback: bool,
 
@@ -68,11 +68,11 @@ pub struct IndexCheck {
     #[command(flatten)]
     pub choice: Choice,
 
-    /// Ask no outside index: what only such a one could have is told, not checked
+    /// Do not query external indexes; list the requirements that only they could satisfy
     #[arg(long)]
     pub offline: bool,
 
-    /// Read every package and compare its digest, not its size alone
+    /// Compare the digest of every package, not only its size
     #[arg(long)]
     pub digests: bool,
 
@@ -84,23 +84,23 @@ pub struct IndexCheck {
 /// `rocmrpm index serve`.
 #[derive(Debug, Args)]
 pub struct IndexServe {
-    /// The index's folder; the workspace's where absent
+    /// Folder of the index [default: the workspace's index]
     #[arg(value_name = "DIR")]
     pub dir: Option<PathBuf>,
 
     #[command(flatten)]
     pub choice: Choice,
 
-    /// The address to listen on
+    /// Address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub address: std::net::IpAddr,
 
-    /// The port to listen on; 0 for any that is free
+    /// Port to listen on; 0 picks a free one
     #[arg(long, value_name = "PORT", default_value = "8000")]
     pub port: u16,
 
-    /// Answer requests for this host name, beside those for localhost; on addresses that other
-    /// machines reach, every name is answered
+    /// Answer requests for this host name in addition to localhost (can be repeated); on addresses
+    /// that other machines can reach, all names are answered
     #[arg(long, value_name = "NAME")]
     pub allow_host: Vec<String>,
 }
@@ -111,20 +111,20 @@ pub struct Requirements {
     #[command(flatten)]
     pub choice: Choice,
 
-    /// Write constraints.txt instead of requirements.lock: what is installed is up to others, its
-    /// versions are not
+    /// Write constraints.txt instead of requirements.lock: it pins versions, but does not select
+    /// what is installed
     #[arg(long)]
     pub constraints: bool,
 
-    /// Let `uv pip compile` resolve what the stack requires from outside, and pin that too
+    /// Also resolve requirements from outside the stack with `uv pip compile`, and pin them
     #[arg(long)]
     pub resolve: bool,
 
-    /// Where the index will be found; the workspace's own folder where absent
+    /// URL of the index [default: the index folder of the workspace]
     #[arg(long, value_name = "URL")]
     pub index_url: Option<String>,
 
-    /// The folder to write to; build/<chroot>/requirements where absent
+    /// Folder to write to [default: build/<chroot>/requirements]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
 
@@ -140,28 +140,28 @@ pub enum Publish {
     Index(PublishIndex),
     /// Add the workspace's RPMs to a published dnf repository
     Repository(PublishRepository),
-    /// Let a channel point to what another one has
+    /// Promote wheels from one channel to another
     Promote(PublishPromote),
-    /// Mark a wheel as one that nobody should choose any more
+    /// Yank wheels, so that installers no longer choose them
     Yank(PublishYank),
 }
 
-/// Where an index or a repository is published.
+/// The destination of a published index or repository.
 #[derive(Debug, Clone, Args)]
 pub struct Destination {
-    /// A folder, `HOST:FOLDER` or rsync:// for rsync, or s3://BUCKET/PREFIX
+    /// A folder, `HOST:FOLDER` or an rsync:// URL for rsync, or s3://BUCKET/PREFIX
     #[arg(value_name = "DESTINATION")]
     pub destination: String,
 
-    /// The address of an S3 service that is not Amazon's
+    /// URL of an S3 service other than Amazon's
     #[arg(long, value_name = "URL")]
     pub endpoint_url: Option<String>,
 
-    /// Show what would be done; change nothing
+    /// Show what would change; change nothing
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Accept that the destination is older than what this machine has published or checked there
+    /// Accept a destination that is older than what this machine has published or checked there
     #[arg(long)]
     pub allow_rollback: bool,
 
@@ -176,7 +176,7 @@ pub struct PublishIndex {
     #[command(flatten)]
     pub destination: Destination,
 
-    /// The channel that gets the wheels
+    /// Channel to publish to
     #[arg(long, value_name = "NAME", default_value = "testing")]
     pub channel: String,
 
@@ -190,7 +190,7 @@ pub struct PublishRepository {
     #[command(flatten)]
     pub destination: Destination,
 
-    /// Take builds of what was not committed too
+    /// Also publish builds of uncommitted changes
     #[arg(long)]
     pub allow_dirty: bool,
 
@@ -204,15 +204,15 @@ pub struct PublishPromote {
     #[command(flatten)]
     pub destination: Destination,
 
-    /// Only these distributions, all of their versions, or `NAME==VERSION`
+    /// Promote only these distributions, in all versions or as `NAME==VERSION`
     #[arg(value_name = "DISTRIBUTION")]
     pub distributions: Vec<String>,
 
-    /// The channel that has the wheels
+    /// Channel to promote from
     #[arg(long, value_name = "NAME", default_value = "testing")]
     pub from: String,
 
-    /// The channel that gets them
+    /// Channel to promote to
     #[arg(long, value_name = "NAME", default_value = "stable")]
     pub to: String,
 }
@@ -223,15 +223,15 @@ pub struct PublishYank {
     #[command(flatten)]
     pub destination: Destination,
 
-    /// `NAME==VERSION`, with the local label
+    /// Distribution and version to yank, with the local label
     #[arg(value_name = "NAME==VERSION")]
     pub version: String,
 
-    /// Why; pip shows it
+    /// Reason for the yank, which pip shows
     #[arg(long, value_name = "TEXT", required_unless_present = "undo")]
     pub reason: Option<String>,
 
-    /// Take the mark away again
+    /// Undo the yank
     #[arg(long, conflicts_with = "reason")]
     pub undo: bool,
 }

@@ -9,40 +9,40 @@ use super::{Choice, parse_pin};
 /// `rocmrpm pins`.
 #[derive(Debug, Subcommand)]
 pub enum Pins {
-    /// Write the pin set that follows from upstream's own files
+    /// Derive a pin set from upstream files
     Derive(PinsDerive),
-    /// Compare a pin set with upstream's files and with upstreams.toml
+    /// Compare a pin set with upstream files and upstreams.toml
     Check(PinsCheck),
-    /// List the pins and members of the closure for which there is a newer release
+    /// List pins and closure members that have a newer release
     Outdated(PinsOutdated),
-    /// Change a pin to another version and show what that changes for a packager
+    /// Change a pin to another version, and show what changes for a packager
     Update(PinsUpdate),
-    /// Write a pin set for other tools
+    /// Export a pin set for another tool
     Export(PinsExport),
-    /// Take versions over from another tool's file
+    /// Import versions from another tool's file
     Import(PinsImport),
 }
 
 /// `rocmrpm pins derive`.
 #[derive(Debug, Args)]
 pub struct PinsDerive {
-    /// The component and version to begin with, such as `vllm=0.33.0` or `torch=2.14.1`
+    /// Component and version to start from, such as `vllm=0.33.0` or `torch=2.14.1`
     #[arg(long, value_name = "NAME=VERSION", value_parser = parse_pin)]
     pub from: (String, String),
 
-    /// Take where sources come from, and what upstream's files do not say, from this pin set
+    /// Pin set with the locations of sources, and the versions that upstream files do not state
     #[arg(long, value_name = "NAME")]
     pub base: Option<String>,
 
-    /// Where upstream contradicts itself: this value (can be repeated)
+    /// Version to use where upstream files contradict each other (can be repeated)
     #[arg(long = "choose", value_name = "NAME=VERSION", value_parser = parse_pin)]
     pub choices: Vec<(String, String)>,
 
-    /// Write pins/NAME.toml; printed where absent
+    /// Write pins/NAME.toml [default: print the pin set]
     #[arg(long, value_name = "NAME")]
     pub output: Option<String>,
 
-    /// Use the cache alone, no network
+    /// Use only the cache, without network access
     #[arg(long)]
     pub offline: bool,
 
@@ -57,7 +57,7 @@ pub struct PinsCheck {
     #[command(flatten)]
     pub choice: Choice,
 
-    /// Use the cache alone, no network
+    /// Use only the cache, without network access
     #[arg(long)]
     pub offline: bool,
 
@@ -69,14 +69,14 @@ pub struct PinsCheck {
 /// `rocmrpm pins outdated`.
 #[derive(Debug, Args)]
 pub struct PinsOutdated {
-    /// Compare only these components and members of the Python closure
+    /// Check only these components and members of the Python closure
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
 
     #[command(flatten)]
     pub choice: Choice,
 
-    /// Count pre-releases too
+    /// Include pre-releases
     #[arg(long)]
     pub pre: bool,
 
@@ -92,7 +92,7 @@ pub struct PinsUpdate {
     #[arg(value_name = "COMPONENT")]
     pub component: String,
 
-    /// The version; the newest final one where absent
+    /// The new version [default: the newest final release]
     #[arg(value_name = "VERSION")]
     pub version: Option<String>,
 
@@ -100,7 +100,7 @@ pub struct PinsUpdate {
     #[arg(long, value_name = "NAME")]
     pub pins: Option<String>,
 
-    /// Change nothing, show what would change
+    /// Show what would change; change nothing
     #[arg(long)]
     pub dry_run: bool,
 
@@ -112,7 +112,7 @@ pub struct PinsUpdate {
 /// `rocmrpm pins export`.
 #[derive(Debug, Args)]
 pub struct PinsExport {
-    /// The form
+    /// Format to write
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub format: PinsFormat,
 
@@ -128,11 +128,11 @@ pub struct PinsExport {
 /// `rocmrpm pins import`.
 #[derive(Debug, Args)]
 pub struct PinsImport {
-    /// The file
+    /// The file to import
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 
-    /// Its form; known from its content where absent
+    /// Format of the file [default: detected from its content]
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub format: Option<PinsFormat>,
 
@@ -140,16 +140,16 @@ pub struct PinsImport {
     #[arg(long, value_name = "NAME")]
     pub pins: Option<String>,
 
-    /// Change nothing, show what would change
+    /// Show what would change; change nothing
     #[arg(long)]
     pub dry_run: bool,
 }
 
-/// Other tools' forms of pins.
+/// Formats of other tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PinsFormat {
     /// A file of shell variables: `VLLM_VERSION=0.20.2`
     VersionsEnv,
-    /// The source manifest of ROCm's TheRock, JSON
+    /// The source manifest of ROCm's TheRock (JSON)
     SourceManifest,
 }

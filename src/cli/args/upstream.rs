@@ -1,5 +1,5 @@
-//! The arguments of the commands that look at upstream's sources and at specs: prep, patch,
-//! audit, lint.
+//! The arguments of the commands for upstream sources and specs: `prep`, `patch`, `audit`,
+//! `lint`.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ pub struct Prep {
     #[command(flatten)]
     pub pin: PinArgs,
 
-    /// Use the cache alone, no network
+    /// Use only the cache, without network access
     #[arg(long)]
     pub offline: bool,
 
@@ -32,16 +32,16 @@ pub struct Prep {
 /// `rocmrpm patch`.
 #[derive(Debug, Subcommand)]
 pub enum Patch {
-    /// Tell for every patch and edit whether it applies
+    /// Check whether every patch and edit applies
     Status(PatchStatus),
-    /// Write patches anew that apply with an offset or with a merge
+    /// Refresh patches that apply with an offset or after a merge
     Refresh(PatchStatus),
 }
 
 /// `rocmrpm patch status` and `rocmrpm patch refresh`.
 #[derive(Debug, Args)]
 pub struct PatchStatus {
-    /// Only these components
+    /// Check only these components
     #[arg(value_name = "COMPONENT")]
     pub components: Vec<String>,
 
@@ -51,7 +51,7 @@ pub struct PatchStatus {
     #[command(flatten)]
     pub pin: PinArgs,
 
-    /// Use the cache alone, no network
+    /// Use only the cache, without network access
     #[arg(long)]
     pub offline: bool,
 
@@ -63,7 +63,7 @@ pub struct PatchStatus {
 /// `rocmrpm audit`.
 #[derive(Debug, Subcommand)]
 pub enum Audit {
-    /// Tell for each place in the prepared source that fetches something what satisfies it
+    /// List every download in the prepared source, and what satisfies it
     Offline(AuditOffline),
 }
 
@@ -80,11 +80,11 @@ pub struct AuditOffline {
     #[command(flatten)]
     pub pin: PinArgs,
 
-    /// Use the cache alone, no network
+    /// Use only the cache, without network access
     #[arg(long)]
     pub offline: bool,
 
-    /// Show what is satisfied, too
+    /// Also show downloads that are satisfied
     #[arg(short, long)]
     pub verbose: bool,
 
@@ -96,22 +96,22 @@ pub struct AuditOffline {
 /// `rocmrpm lint`.
 #[derive(Debug, Args)]
 pub struct Lint {
-    /// Only these components
+    /// Check only these components
     #[arg(value_name = "COMPONENT")]
     pub components: Vec<String>,
 
     #[command(flatten)]
     pub choice: Choice,
 
-    /// Look at this spec file instead of the components' specs; rpm runs what stands in its `%(...)`
+    /// Check this spec file instead of the components' specs; rpm runs the code in its `%(...)`
     #[arg(long, value_name = "FILE", conflicts_with = "components")]
     pub spec: Option<PathBuf>,
 
-    /// The unpacked source of that spec, with which its exports are compared
+    /// Unpacked source of that spec, to check its exports against
     #[arg(long, value_name = "FOLDER", requires = "spec")]
     pub source: Option<PathBuf>,
 
-    /// Ask the chroot's repositories by dnf instead of the package tables
+    /// Query the chroot's repositories with dnf instead of the package tables
     #[arg(long)]
     pub live: bool,
 

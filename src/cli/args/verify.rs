@@ -10,11 +10,11 @@ use super::Choice;
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("place").required(true))]
 pub struct Verify {
-    /// Verify an installation below this folder, `/` for this machine
+    /// Check the installation below this folder; `/` is this machine
     #[arg(long, value_name = "DIR", group = "place")]
     pub root: Option<PathBuf>,
 
-    /// Verify an image
+    /// Check this image
     #[arg(long, value_name = "IMAGE", group = "place")]
     pub container: Option<String>,
 

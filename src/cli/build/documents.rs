@@ -34,7 +34,7 @@ pub(in crate::cli) struct RenderedSpec<'a> {
     pub sha256: Sha256,
 }
 
-/// What `rocmrpm build --until sources --json` prints: the files that the sources of components are.
+/// What `rocmrpm build --until sources --json` prints: the source files of components.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::cli) struct SourcesReport<'a> {
@@ -61,7 +61,7 @@ pub(in crate::cli) struct FetchedSource<'a> {
     pub size: u64,
 }
 
-/// What `rocmrpm build --json` prints: what became of each component.
+/// What `rocmrpm build --json` prints: the outcome for each component.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::cli) struct RunDocument {
@@ -70,7 +70,7 @@ pub(in crate::cli) struct RunDocument {
     pub run: RunReport,
 }
 
-/// What became of the components of a run.
+/// The outcomes of a run.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::cli) struct RunReport {
@@ -88,7 +88,7 @@ pub(in crate::cli) struct RunReport {
     containers: Option<Vec<PathBuf>>,
 }
 
-/// What became of a component.
+/// The outcome for a component.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
@@ -100,7 +100,7 @@ enum ComponentReport {
         /// The folder with its packages and logs.
         results: PathBuf,
     },
-    /// Nothing was to be done.
+    /// Nothing had to be done.
     Fresh {
         /// The component.
         component: String,
@@ -111,9 +111,9 @@ enum ComponentReport {
     Failed {
         /// The component.
         component: String,
-        /// What failed.
+        /// The error message.
         error: String,
-        /// What caused that, outermost first.
+        /// Its causes, outermost first.
         causes: Vec<String>,
         /// How to fix it, best first.
         help: Vec<String>,
@@ -122,7 +122,7 @@ enum ComponentReport {
         /// Mistakes in files of the workspace.
         problems: Vec<ProblemReport>,
     },
-    /// It was not tried.
+    /// It was skipped.
     Skipped {
         /// The component.
         component: String,
@@ -139,7 +139,7 @@ struct ProblemReport {
     file: String,
     /// The line, from 1; null if it is about the whole file.
     line: Option<usize>,
-    /// What is wrong.
+    /// The problem.
     message: String,
     /// How to fix it, if known.
     help: Option<String>,
@@ -170,7 +170,9 @@ impl RunReport {
             complete: done.complete(),
             components: done.outcomes.iter().map(component).collect(),
             wheels: outputs.map(|outputs| outputs.wheels),
-            index: outputs.and_then(|outputs| outputs.index.as_ref()).map(|written| written.simple.clone()),
+            index: outputs
+                .and_then(|outputs| outputs.index.as_ref())
+                .map(|written| written.simple.clone()),
             containers: outputs.map(|outputs| outputs.containers.clone()),
         }
     }

@@ -19,8 +19,8 @@ const VARIABLE: &str = "ROCMRPM_OSV_URL";
 
 pub(super) fn run(args: &args::ClosureAudit, dir: &Path, shell: &Shell) -> Done {
     if args.offline && args.export.is_empty() {
-        return Err(Error::new(Kind::Usage, "`--offline` forbids asking for advisories")
-            .with_help("read an export: `rocmrpm closure audit --offline --export all.zip`"));
+        return Err(Error::new(Kind::Usage, "`--offline` does not allow querying for advisories")
+            .with_help("pass an export: `rocmrpm closure audit --offline --export all.zip`"));
     }
     let workspace = workspace(dir, &args.choice)?;
     let stack = Stack::new(&workspace)?;
@@ -44,7 +44,9 @@ pub(super) fn run(args: &args::ClosureAudit, dir: &Path, shell: &Shell) -> Done 
     let audit = audit(&request, &fetcher)?;
     drop(progress);
     if computed.fresh && component.closure.is_some() {
-        shell.warning("the closure is not locked: this is about what was resolved just now");
+        shell.warning(
+            "the closure is not locked; the audit covers the versions resolved in this run",
+        );
     }
     audit.warnings.iter().for_each(|warning| shell.warning(warning));
     if args.json {
@@ -55,13 +57,20 @@ pub(super) fn run(args: &args::ClosureAudit, dir: &Path, shell: &Shell) -> Done 
     if audit.passed_over > 0 {
         let chroot = &workspace.chroot.name;
         let what = match audit.passed_over {
-            1 => format!("1 member is a package of {chroot}, which fixes it; `--system` lists it too"),
-            n => format!("{n} members are packages of {chroot}, which fixes them; `--system` lists them too"),
+            1 => {
+                format!("1 member is a package of {chroot} and was skipped; `--system` includes it")
+            }
+            n => format!(
+                "{n} members are packages of {chroot} and were skipped; `--system` includes them"
+            ),
         };
         shell.talk(format!("\n{} {what}", Style::Note.paint("note:")));
     }
     if let Some(name) = audit.open().find_map(upgradable) {
-        shell.talk(format!("{} `rocmrpm closure --upgrade {name}` moves {name}", Style::Note.paint("help:")));
+        shell.talk(format!(
+            "{} run `rocmrpm closure --upgrade {name}` to upgrade {name}",
+            Style::Note.paint("help:")
+        ));
     }
     Ok(u8::from(!audit.is_clean()))
 }

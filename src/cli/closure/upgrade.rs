@@ -39,7 +39,12 @@ impl Before {
     }
 
     /// Shows the differences, on stdout if the upgrade is limited to some members.
-    pub fn show(&self, differences: &[Difference], lock: &Lock, shell: &Shell) -> Result<(), Error> {
+    pub fn show(
+        &self,
+        differences: &[Difference],
+        lock: &Lock,
+        shell: &Shell,
+    ) -> Result<(), Error> {
         if !self.names_members() {
             shell.talk(diff_text(differences));
             return Ok(());

@@ -10,7 +10,8 @@ use crate::cli::plan::Planned;
 use crate::cli::{Done, args, build, context, install};
 use crate::closure::resolve;
 use crate::copr::{
-    Client, CoprBuilder, CoprError, MacrosPackage, Obstacle, Place, Published, Sent, Sync, package, publish,
+    Client, CoprBuilder, CoprError, MacrosPackage, ProjectChroot, Published, Sent, Sync, package,
+    publish,
 };
 use crate::document::Document;
 use crate::error::{Error, Kind};
@@ -48,13 +49,13 @@ pub(in crate::cli) struct PushReport<'a> {
     url: String,
     /// Whether nothing was built, because of `--dry-run`.
     dry_run: bool,
-    /// Whether users get what was built.
+    /// Whether the builds are published.
     published: bool,
     /// The chroots of the project.
     chroots: Vec<ChrootPush>,
 }
 
-/// What became of a chroot, or would with `--dry-run`.
+/// The builds of a chroot, or the plan with `--dry-run`.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
@@ -85,7 +86,7 @@ struct PushStep {
     version: String,
     /// The number of the wave, from 1: components of one wave do not require each other.
     wave: usize,
-    /// What would be done.
+    /// The planned action.
     plan: Planned,
     /// What changed since its last build or inspection.
     reasons: Vec<String>,
@@ -110,7 +111,8 @@ impl Document for PushReport<'_> {
 pub(super) fn run(args: &args::CoprPush, target: &Target, shell: &Shell) -> Done {
     context::check_closures(&target.workspaces, &args.components)?;
     let progress = Progress::new(shell);
-    let client = Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
+    let client =
+        Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
     let places = sync::places(target)?;
     let push = Push { args, client: &client, project: &target.project, places: &places, shell };
     let mut code = 0;
@@ -131,7 +133,7 @@ pub(super) fn run(args: &args::CoprPush, target: &Target, shell: &Shell) -> Done
             published = Some(push.publish()?);
             code = if published == Some(true) { 0 } else { Kind::Findings.exit_code() };
         } else {
-            shell.talk("nothing was published: users get what was built once all of it passed inspection");
+            shell.talk("not published: builds are published once all of them pass inspection");
         }
     }
     if args.json {
@@ -152,16 +154,20 @@ struct Push<'a> {
     args: &'a args::CoprPush,
     client: &'a Client<'a>,
     project: &'a CoprProject,
-    places: &'a [Place<'a>],
+    places: &'a [ProjectChroot<'a>],
     shell: &'a Shell,
 }
 
 impl Push<'_> {
     /// Builds the outdated components for a chroot; returns the exit code and the chroot's part of
     /// the document.
-    fn chroot(&self, place: &Place<'_>, events: &dyn Events) -> Result<(u8, ChrootPush), Error> {
+    fn chroot(
+        &self,
+        place: &ProjectChroot<'_>,
+        events: &dyn Events,
+    ) -> Result<(u8, ChrootPush), Error> {
         let Self { args, client, shell, .. } = *self;
-        let Place { workspace, .. } = *place;
+        let ProjectChroot { workspace, .. } = *place;
         let stack = Stack::new(workspace)?;
         let selected = stack.named_with_requirements(&args.components)?;
         let builder = CoprBuilder::new(client, self.project, workspace, events)?;
@@ -170,7 +176,8 @@ impl Push<'_> {
         for warning in prepared.warnings.iter().cloned().chain(other_targets(place, &prepared)) {
             shell.warning(warning);
         }
-        let stale = prepared.plan.steps.iter().any(|step| matches!(step.verdict, Verdict::Stale(_)));
+        let stale =
+            prepared.plan.steps.iter().any(|step| matches!(step.verdict, Verdict::Stale(_)));
         if args.dry_run {
             return self.show(place, &prepared);
         }
@@ -178,22 +185,37 @@ impl Push<'_> {
             client.check_login()?;
             self.check_synced()?;
             if let Some(macros) = &place.macros {
-                builder.provide_macros(macros, &workspace.build_dir().join("work").join(&macros.name))?;
+                builder.provide_macros(
+                    macros,
+                    &workspace.build_dir().join("work").join(&macros.name),
+                )?;
             }
         }
         let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events);
         if stale {
             let graph = resolve::written(&stack, &fetcher, events)?;
-            install::show(&prove(&stack, graph.as_ref(), &fetcher, events)?, &workspace.chroot.name, shell)?;
+            install::show(
+                &prove(&stack, graph.as_ref(), &fetcher, events)?,
+                &workspace.chroot.name,
+                shell,
+            )?;
         }
-        let options =
-            Options { until: Stage::Rpm, keep_going: args.keep_going, timeout: None, installable: provided };
+        let options = Options {
+            until: Stage::Rpm,
+            keep_going: args.keep_going,
+            timeout: None,
+            installable: provided,
+        };
         let done = run_plan(&lock, &prepared, &builder, &fetcher, options, events)?;
         let code = build::report_failures(&done, shell);
         if code == 0 {
-            let built =
-                done.outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Built(_))).count();
-            let text = format!("{built} built, {} fresh: {}", done.outcomes.len() - built, client.page());
+            let built = done
+                .outcomes
+                .iter()
+                .filter(|(_, outcome)| matches!(outcome, Outcome::Built(_)))
+                .count();
+            let text =
+                format!("{built} built, {} fresh: {}", done.outcomes.len() - built, client.page());
             shell.status(Style::Good, "Finished", text);
         }
         self.remarks(&prepared, &done, code);
@@ -202,7 +224,10 @@ impl Push<'_> {
             Some(SentBuild { component: name.to_string(), build, url: client.build_page(build) })
         });
         let builds = builds.collect();
-        Ok((code, ChrootPush::Run { run: RunReport::of(workspace, &done, Stage::Rpm, None), builds }))
+        Ok((
+            code,
+            ChrootPush::Run { run: RunReport::of(workspace, &done, Stage::Rpm, None), builds },
+        ))
     }
 
     /// Refuses to build in a project whose settings on COPR differ from the workspace.
@@ -213,7 +238,7 @@ impl Push<'_> {
             return Err(CoprError::NoProject { project, url }.into());
         }
         let differs = sync.changes.iter().find(|change| {
-            let macros_alone = change.key == "packages"
+            let only_macros = change.key == "packages"
                 && self.places.iter().filter_map(|place| place.macros.as_ref()).any(|macros| {
                     let others = |list: &Value| -> Vec<String> {
                         let list = list.as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -221,24 +246,33 @@ impl Push<'_> {
                     };
                     others(&change.old) == others(&change.new)
                 });
-            !TEXTS.contains(&change.key) && !macros_alone
+            !TEXTS.contains(&change.key) && !only_macros
         });
         match differs {
             None => Ok(()),
             Some(change) => {
-                let place =
-                    change.chroot.as_deref().map(|chroot| format!(" of {chroot}")).unwrap_or_default();
+                let place = change
+                    .chroot
+                    .as_deref()
+                    .map(|chroot| format!(" of {chroot}"))
+                    .unwrap_or_default();
                 let message = format!(
-                    "the project on COPR is not what copr/project.toml says: `{}`{place}",
+                    "the project on COPR differs from copr/project.toml: `{}`{place}",
                     change.key
                 );
-                Err(Error::new(Kind::Config, message)
-                    .with_help(format!("`{} copr sync` shows the difference and corrects it", own_program())))
+                Err(Error::new(Kind::Config, message).with_help(format!(
+                    "run `{} copr sync` to show and apply the differences",
+                    own_program()
+                )))
             }
         }
     }
 
-    fn show(&self, place: &Place<'_>, prepared: &Prepared<'_, '_>) -> Result<(u8, ChrootPush), Error> {
+    fn show(
+        &self,
+        place: &ProjectChroot<'_>,
+        prepared: &Prepared<'_, '_>,
+    ) -> Result<(u8, ChrootPush), Error> {
         let waves = prepared.stack.waves(&prepared.selected);
         let mut table = Table::new(&["wave", "component", "version", "plan", "why"]);
         let mut steps = Vec::new();
@@ -264,7 +298,7 @@ impl Push<'_> {
             self.shell.status(
                 Style::Good,
                 "Plan",
-                format!("{} on COPR, changing nothing", place.chroot.name.value),
+                format!("{} on COPR (dry run)", place.chroot.name.value),
             );
             self.shell.data(table.text())?;
         }
@@ -283,15 +317,15 @@ impl Push<'_> {
                 shell.status(
                     Style::Good,
                     "Published",
-                    format!("COPR makes the repository anew: {}", client.page()),
+                    format!("COPR is regenerating the repository: {}", client.page()),
                 );
                 return Ok(true);
             }
             Published::Not(obstacles) => obstacles,
         };
-        shell.warning("what was built is not published: COPR would publish all that it has");
-        show_obstacles(client, obstacles, shell);
-        shell.line(format!("then `{} copr push` publishes", own_program()));
+        shell.warning("the builds are not published, because COPR would also publish:");
+        sync::show_obstacles(client, obstacles, shell);
+        shell.line(format!("then run `{} copr push` to publish", own_program()));
         Ok(false)
     }
 
@@ -305,46 +339,38 @@ impl Push<'_> {
             {
                 let delete = client.command(&["delete-build", &sent.build.to_string()]);
                 let has = match self.project.publish == AFTER_INSPECTION {
-                    true => "is on COPR, not published,",
-                    false => "is published on COPR all the same,",
+                    true => "is on COPR, but not published,",
+                    false => "is already published on COPR,",
                 };
                 shell.warning(format!(
-                    "`{component}` {has} as build {}; to take it away: {delete}",
+                    "`{component}` failed inspection and {has} as build {}; to delete it: {delete}",
                     sent.build
                 ));
             }
         }
-        let failed = done.outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Failed(_)));
-        let running =
-            failed.filter_map(|(name, _)| sent(client, prepared, name)).filter(|sent| !sent.settled);
+        let failed =
+            done.outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Failed(_)));
+        let running = failed
+            .filter_map(|(name, _)| sent(client, prepared, name))
+            .filter(|sent| !sent.settled);
         let running: Vec<String> = running.map(|sent| sent.build.to_string()).collect();
         if code == Kind::Interrupted.exit_code() && !running.is_empty() {
             let program = own_program();
             shell.line(format!(
-                "COPR goes on with build {}; `{program} copr push` later picks it up, \
-                 `{program} copr watch` follows it, `{program} copr cancel` ends it",
+                "COPR is still running build {}; `{program} copr push` resumes with it, \
+                 `{program} copr watch` follows it, `{program} copr cancel` cancels it",
                 running.join(", ")
             ));
         }
     }
 }
 
-/// Shows the builds that would be published without inspection, and what to do about them.
-pub(super) fn show_obstacles(client: &Client<'_>, obstacles: Vec<Obstacle>, shell: &Shell) {
-    for Obstacle { package, build, over } in obstacles {
-        let page = client.build_page(build);
-        shell.line(match over {
-            true => format!(
-                "`{package}`: {page} was not accepted; to take it away: {}",
-                client.command(&["delete-build", &build.to_string()])
-            ),
-            false => format!("`{package}`: COPR has not finished with {page}; try again when it has"),
-        });
-    }
-}
-
 /// Returns the last build that was sent for a component.
-fn sent(client: &Client<'_>, prepared: &Prepared<'_, '_>, component: &ComponentName) -> Option<Sent> {
+fn sent(
+    client: &Client<'_>,
+    prepared: &Prepared<'_, '_>,
+    component: &ComponentName,
+) -> Option<Sent> {
     let name = package(&prepared.specs[component].text);
     let build_dir = prepared.stack.workspace.build_dir();
     Sent::read(&build_dir, client.project(), name.as_deref().unwrap_or(component.as_str()))
@@ -352,7 +378,7 @@ fn sent(client: &Client<'_>, prepared: &Prepared<'_, '_>, component: &ComponentN
 
 /// Warns about components whose GPU targets differ from those of the macros package, which the
 /// whole stack shares.
-fn other_targets(place: &Place<'_>, prepared: &Prepared<'_, '_>) -> Vec<String> {
+fn other_targets(place: &ProjectChroot<'_>, prepared: &Prepared<'_, '_>) -> Vec<String> {
     let workspace: &Workspace = place.workspace;
     let macros: Option<&MacrosPackage> = place.macros.as_ref();
     if macros.is_none() || workspace.provider.gpu_macros.is_empty() {
@@ -363,8 +389,8 @@ fn other_targets(place: &Place<'_>, prepared: &Prepared<'_, '_>) -> Vec<String> 
     });
     let warn = |component: &&&Component| {
         format!(
-            "`{}` has other GPU targets than the stack; on COPR, {} names those of the stack: the spec must \
-             state its own",
+            "`{}` has other GPU targets than the stack, and {} on COPR has those of the stack; list the \
+             component's own in its spec",
             component.name,
             workspace.provider.gpu_macros.join(" and "),
         )

@@ -32,7 +32,8 @@ impl Document for StatusReport<'_> {
 
 pub(super) fn run(args: &args::CoprStatus, target: &Target, shell: &Shell) -> Done {
     let progress = Progress::new(shell);
-    let client = Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
+    let client =
+        Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
     let (nameless, builds) = (client.nameless()?, client.builds()?);
     let mut all: Vec<Row> = Vec::new();
     for (chroot, workspace) in target.chroots() {
@@ -40,7 +41,14 @@ pub(super) fn run(args: &args::CoprStatus, target: &Target, shell: &Shell) -> Do
         let builder = CoprBuilder::new(&client, &target.project, workspace, &Silent)?;
         let prepared = prepare(&stack, stack.named_with_requirements(&[])?, &builder, Stage::Rpm)?;
         prepared.warnings.iter().for_each(|warning| shell.warning(warning));
-        all.extend(rows(&client, &builds, &nameless, &chroot.name.value, &workspace.chroot.dist, &prepared));
+        all.extend(rows(
+            &client,
+            &builds,
+            &nameless,
+            &chroot.name.value,
+            &workspace.chroot.dist,
+            &prepared,
+        ));
     }
     if args.json {
         shell.json(&StatusReport {
@@ -52,7 +60,8 @@ pub(super) fn run(args: &args::CoprStatus, target: &Target, shell: &Shell) -> Do
         })?;
         return Ok(0);
     }
-    let mut table = Table::new(&["component", "chroot", "wanted", "on COPR", "state", "build", "plan"]);
+    let mut table =
+        Table::new(&["component", "chroot", "wanted", "on COPR", "state", "build", "plan"]);
     for row in all {
         let dash = || "-".to_owned();
         let style = match row.state {
@@ -67,7 +76,14 @@ pub(super) fn run(args: &args::CoprStatus, target: &Target, shell: &Shell) -> Do
             (None, row.remote.unwrap_or_else(dash)),
             (Some(style), row.state.map_or_else(dash, |state| state.word().to_owned())),
             (None, row.url.unwrap_or_else(dash)),
-            (None, if row.stale { format!("push: {}", row.reasons.join(", ")) } else { "fresh".to_owned() }),
+            (
+                None,
+                if row.stale {
+                    format!("push: {}", row.reasons.join(", "))
+                } else {
+                    "fresh".to_owned()
+                },
+            ),
         ]);
     }
     shell.data(table.text())?;

@@ -4,9 +4,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Target;
-use super::push::show_obstacles;
 use crate::cli::{Done, args, context};
-use crate::copr::{Change, Client, MacrosPackage, Place, Sync, unaccepted};
+use crate::copr::{Change, Client, MacrosPackage, Obstacle, ProjectChroot, Sync, unaccepted};
 use crate::document::Document;
 use crate::error::{Error, Kind};
 use crate::report::{Progress, Shell, Style, count};
@@ -28,7 +27,7 @@ pub(in crate::cli) struct SyncReport<'a> {
     dry_run: bool,
     /// The settings that differ.
     changes: &'a [Change],
-    /// What to know beyond that.
+    /// Additional notes.
     notes: &'a [String],
 }
 
@@ -39,7 +38,8 @@ impl Document for SyncReport<'_> {
 pub(super) fn run(args: &args::CoprSync, target: &Target, shell: &Shell) -> Done {
     context::check_closures(&target.workspaces, &[])?;
     let progress = Progress::new(shell);
-    let client = Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
+    let client =
+        Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
     let places = places(target)?;
     let sync = Sync::find(&client, &target.project, &places)?;
     if !args.json {
@@ -68,45 +68,72 @@ pub(super) fn run(args: &args::CoprSync, target: &Target, shell: &Shell) -> Done
     }
     let settings = count(sync.changes.len(), "setting");
     if sync.changes.is_empty() {
-        shell.status(Style::Good, "Unchanged", format!("{} is what copr/project.toml says", client.page()));
+        shell.status(
+            Style::Good,
+            "Unchanged",
+            format!("{} matches copr/project.toml", client.page()),
+        );
         return Ok(0);
     }
     if args.dry_run {
-        let there = if sync.exists { "to change" } else { "to make in a new project" };
-        shell.talk(format!("{settings} {there}; nothing was changed: this was a dry run"));
+        let there = if sync.exists { "to change" } else { "to set in a new project" };
+        shell.talk(format!("{settings} {there}; dry run: no changes made"));
         return Ok(1);
     }
     if todo > 0 {
         let word = if sync.exists { "Changed" } else { "Created" };
         shell.status(Style::Good, word, format!("{} ({})", client.page(), count(todo, "setting")));
     }
-    let by_hand: Vec<&str> = sync.changes.iter().filter(|change| change.by_hand).map(|c| c.key).collect();
+    let by_hand: Vec<&str> =
+        sync.changes.iter().filter(|change| change.by_hand).map(|c| c.key).collect();
     if !by_hand.is_empty() {
         let list = by_hand.join(", ");
-        shell.warning(format!("copr-cli has no option for {list}: set it on {}edit/", client.page()));
+        shell.warning(format!(
+            "copr-cli has no option for {list}; set it on {}edit/",
+            client.page()
+        ));
     }
     Ok(0)
 }
 
 /// Refuses to make COPR publish all builds while some of them have not passed inspection.
-fn refuse_unaccepted(client: &Client<'_>, places: &[Place<'_>], shell: &Shell) -> Result<(), Error> {
+fn refuse_unaccepted(
+    client: &Client<'_>,
+    places: &[ProjectChroot<'_>],
+    shell: &Shell,
+) -> Result<(), Error> {
     let Some(place) = places.first() else { return Ok(()) };
     let root = place.workspace.root.join("build");
     let obstacles = unaccepted(client, &root, &MacrosPackage::name_of(place.workspace))?;
     if obstacles.is_empty() {
         return Ok(());
     }
-    shell.warning("with `publish = \"at-once\"` COPR would publish all that it has");
+    shell.warning("with `publish = \"at-once\"`, COPR would also publish:");
     show_obstacles(client, obstacles, shell);
     let message = "users would get packages that did not pass inspection";
-    Err(Error::new(Kind::Findings, message).with_help("delete these builds, then sync again".to_owned()))
+    Err(Error::new(Kind::Findings, message)
+        .with_help("delete these builds, then run `rocmrpm copr sync` again".to_owned()))
+}
+
+/// Shows the builds that would be published without inspection, and what to do about them.
+pub(super) fn show_obstacles(client: &Client<'_>, obstacles: Vec<Obstacle>, shell: &Shell) {
+    for Obstacle { package, build, over } in obstacles {
+        let page = client.build_page(build);
+        shell.line(match over {
+            true => format!(
+                "`{package}`: {page} was not accepted; to delete it: {}",
+                client.command(&["delete-build", &build.to_string()])
+            ),
+            false => format!("`{package}`: {page} has not finished; try again when it has"),
+        });
+    }
 }
 
 /// Returns the chroots of the project, each with its macros package.
-pub(super) fn places(target: &Target) -> Result<Vec<Place<'_>>, Error> {
+pub(super) fn places(target: &Target) -> Result<Vec<ProjectChroot<'_>>, Error> {
     let places = target.chroots().map(|(chroot, workspace)| {
         let macros = MacrosPackage::new(workspace, &History::read(workspace)?);
-        Ok(Place { chroot, workspace, macros })
+        Ok(ProjectChroot { chroot, workspace, macros })
     });
     places.collect()
 }

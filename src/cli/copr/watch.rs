@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Target;
 use crate::cli::{Done, args};
-use crate::copr::{Client, Sent, State, package};
+use crate::copr::{BuildState, Client, Sent, package};
 use crate::error::{Error, Kind};
 use crate::report::{Progress, Shell, Style, count};
 use crate::spec::{self, History};
@@ -13,7 +13,7 @@ use crate::stack::Stack;
 /// An unfinished build.
 struct Open {
     name: Option<String>,
-    state: State,
+    state: BuildState,
 }
 
 /// Reads the unfinished builds for the chosen chroots. Includes builds whose SRPM COPR has not read
@@ -21,7 +21,8 @@ struct Open {
 fn open(client: &Client<'_>, target: &Target) -> Result<BTreeMap<u64, Open>, Error> {
     let mut open: BTreeMap<u64, Open> = BTreeMap::new();
     let dirs = target.workspaces.iter().map(crate::workspace::Workspace::build_dir);
-    let names: BTreeMap<u64, String> = dirs.flat_map(|dir| Sent::names(&dir, client.project())).collect();
+    let names: BTreeMap<u64, String> =
+        dirs.flat_map(|dir| Sent::names(&dir, client.project())).collect();
     for (id, state) in client.nameless()? {
         open.insert(id, Open { name: names.get(&id).cloned(), state });
     }
@@ -35,7 +36,8 @@ fn open(client: &Client<'_>, target: &Target) -> Result<BTreeMap<u64, Open>, Err
 
 pub(super) fn run(args: &args::CoprWatch, target: &Target, shell: &Shell) -> Done {
     let progress = Progress::new(shell);
-    let client = Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
+    let client =
+        Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
     let mut seen: BTreeMap<u64, Open> = BTreeMap::new();
     let mut names: BTreeMap<u64, String> = BTreeMap::new();
     let mut bad = BTreeSet::new();
@@ -45,7 +47,7 @@ pub(super) fn run(args: &args::CoprWatch, target: &Target, shell: &Shell) -> Don
         for (id, before) in &seen {
             if !now.contains_key(id) {
                 // It finished, was deleted, or turned out to be for another chroot.
-                let state = client.state(*id)?.unwrap_or(State::Canceled);
+                let state = client.state(*id)?.unwrap_or(BuildState::Canceled);
                 now.insert(*id, Open { name: before.name.clone(), state });
             }
         }
@@ -70,7 +72,7 @@ pub(super) fn run(args: &args::CoprWatch, target: &Target, shell: &Shell) -> Don
             }
         }
         if seen.is_empty() && now.is_empty() {
-            shell.talk(format!("no build is under way in {}", client.page()));
+            shell.talk(format!("no builds are running in {}", client.page()));
             return Ok(0);
         }
         now.retain(|_, build| !build.state.is_over());
@@ -90,7 +92,8 @@ pub(super) fn run(args: &args::CoprWatch, target: &Target, shell: &Shell) -> Don
 
 pub(super) fn cancel(args: &args::CoprCancel, target: &Target, shell: &Shell) -> Done {
     let progress = Progress::new(shell);
-    let client = Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
+    let client =
+        Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
     let mut wanted: Option<(BTreeSet<String>, BTreeSet<u64>)> = None;
     for workspace in target.workspaces.iter().filter(|_| !args.components.is_empty()) {
         let (names, ids) = wanted.get_or_insert_default();
@@ -99,7 +102,9 @@ pub(super) fn cancel(args: &args::CoprCancel, target: &Target, shell: &Shell) ->
         for component in stack.named(&args.components)? {
             let name = package(&spec::render(&stack, component, &history)?.text);
             let name = name.unwrap_or_else(|| component.name.to_string());
-            ids.extend(Sent::read(&workspace.build_dir(), client.project(), &name).map(|sent| sent.build));
+            ids.extend(
+                Sent::read(&workspace.build_dir(), client.project(), &name).map(|sent| sent.build),
+            );
             names.insert(name);
         }
     }
@@ -122,8 +127,8 @@ pub(super) fn cancel(args: &args::CoprCancel, target: &Target, shell: &Shell) ->
         shell.status(Style::Good, "Canceled", line);
     }
     match (open.is_empty(), args.dry_run) {
-        (true, _) => shell.talk("no build is under way"),
-        (false, true) => shell.talk("nothing was changed: this was a dry run"),
+        (true, _) => shell.talk("no builds are running"),
+        (false, true) => shell.talk("dry run: no changes made"),
         (false, false) => {}
     }
     Ok(0)

@@ -13,7 +13,7 @@ use crate::report::{Progress, Shell, Style, count, show_problems};
 use crate::sources::{Cache, Fetcher};
 use crate::stack::Stack;
 
-/// What `rocmrpm pins check --json` prints: whether the pins of a set go together.
+/// What `rocmrpm pins check --json` prints: whether the pins of a set are compatible.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::cli) struct CheckReport<'a> {
@@ -68,17 +68,20 @@ pub(super) fn run(args: &args::PinsCheck, dir: &Path, shell: &Shell) -> Done {
     let problems: Vec<Problem> = of(Severity::Error).map(Finding::problem).collect();
     show_problems(shell, &problems);
     for lost in &report.not_looked_at {
-        shell.warning(format!("not looked at: {}: {}", lost.source, lost.reason));
+        shell.warning(format!("not checked: {}: {}", lost.source, lost.reason));
     }
     let files: usize = report.read.values().map(Vec::len).sum();
-    let (style, word) = if errors > 0 { (Style::Bad, "Impossible") } else { (Style::Good, "Checked") };
+    let (style, word) = if errors > 0 { (Style::Bad, "Failed") } else { (Style::Good, "Checked") };
     let name = &workspace.pins.name;
-    let (errors_said, warnings_said) = (count(errors, "error"), count(warnings, "warning"));
-    let looked = format!("{} and upstreams.toml", count(files, "upstream file"));
+    let (errors_text, warnings_text) = (count(errors, "error"), count(warnings, "warning"));
+    let checked = format!("{} and upstreams.toml", count(files, "upstream file"));
     shell.status(
         style,
         word,
-        format!("pins/{name}.toml for {}: {errors_said}, {warnings_said}; {looked}", workspace.chroot.name),
+        format!(
+            "pins/{name}.toml for {}: {errors_text}, {warnings_text}; {checked}",
+            workspace.chroot.name
+        ),
     );
     Ok(u8::from(errors > 0))
 }

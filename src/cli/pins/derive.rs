@@ -10,7 +10,9 @@ use crate::cli::context;
 use crate::document::Document;
 use crate::error::{Error, Kind};
 use crate::names::is_plain;
-use crate::pins::derive::{Contradiction, Decision, DeriveError, Followed, Outcome, Request, derive};
+use crate::pins::derive::{
+    Contradiction, Decision, DeriveError, Followed, Outcome, Request, derive,
+};
 use crate::pins::upstream::Oddity;
 use crate::pins::write_set;
 use crate::report::{Progress, Shell, Style, count};
@@ -40,27 +42,27 @@ struct StartVersion<'a> {
     version: &'a str,
 }
 
-/// A pin set, or why there is none.
+/// The pin set, or the contradictions that prevent it.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 enum Derived<'a> {
     /// The pin set.
     Set {
-        /// The file of the pin set; null if it was only to be shown.
+        /// The file of the pin set; null if it was only printed.
         file: Option<&'a str>,
         /// Whether the file was written.
         written: bool,
-        /// The components with their versions, and what these follow from.
+        /// The components with their versions, and where these come from.
         components: &'a BTreeMap<String, Decision>,
-        /// What is unusual about upstream's files.
+        /// Unusual statements in upstream files.
         oddities: &'a [Oddity],
         /// The text of the pin set.
         text: &'a str,
     },
-    /// Why there is none.
+    /// The contradictions.
     Contradictions {
-        /// Components for which upstream's files name different versions.
+        /// Components for which upstream files state different versions.
         contradictions: Vec<Contradiction>,
     },
 }
@@ -71,17 +73,18 @@ impl Document for DeriveReport<'_> {
 
 pub(super) fn run(args: &args::PinsDerive, dir: &Path, shell: &Shell) -> Done {
     if let Some(name) = args.output.as_ref().filter(|name| !is_plain(name)) {
-        let message = format!("`{}` cannot be the name of a pin set", crate::text::visible(name));
-        return Err(Error::new(Kind::Usage, message).with_help("it has letters, digits and . _ + -"));
+        let message = format!("`{}` is not a valid name for a pin set", crate::text::visible(name));
+        return Err(Error::new(Kind::Usage, message).with_help("use letters, digits, and . _ + -"));
     }
     let choice = args::Choice { chroot: None, pins: args.base.clone() };
     let workspace = context::workspace(dir, &choice, &[])?;
-    let has_component =
-        |name: &str| matches!(workspace.component(name), Ok(_) | Err(WorkspaceError::Unpinned { .. }));
+    let has_component = |name: &str| {
+        matches!(workspace.component(name), Ok(_) | Err(WorkspaceError::Unpinned { .. }))
+    };
     let mut choices = std::collections::BTreeMap::new();
     for (name, version) in &args.choices {
         if choices.insert(name.as_str(), version.as_str()).is_some_and(|other| other != version) {
-            let message = format!("`--choose {name}=...` is given twice");
+            let message = format!("`--choose {name}=...` is given twice, with different versions");
             return Err(Error::new(Kind::Usage, message));
         }
     }
@@ -94,7 +97,8 @@ pub(super) fn run(args: &args::PinsDerive, dir: &Path, shell: &Shell) -> Done {
     };
     let progress = Progress::new(shell);
     let quiet = Quiet(&progress);
-    let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, &progress).offline(args.offline);
+    let fetcher =
+        Fetcher::new(Cache::from_env()?, &workspace.root, &progress).offline(args.offline);
     let reader = Fetcher::new(Cache::from_env()?, &workspace.root, &quiet).offline(args.offline);
     let derived = derive(&request, &fetcher, &reader);
     drop((fetcher, reader));

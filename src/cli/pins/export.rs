@@ -21,14 +21,15 @@ pub(super) fn run(args: &args::PinsExport, dir: &Path, shell: &Shell) -> Done {
             let shown = path.display();
             let changed = files::write_if_changed(path, text);
             let changed = changed.map_err(IoError::doing(format!("write `{shown}`")))?;
-            let (style, word) = if changed { (Style::Good, "Exported") } else { (Style::Dim, "Unchanged") };
+            let (style, word) =
+                if changed { (Style::Good, "Exported") } else { (Style::Dim, "Unchanged") };
             shell.status(style, word, shown);
         }
     }
     if !left_out.is_empty() {
         let names = left_out.join(", ");
         shell.warning(format!(
-            "a source manifest lists components with a git commit and a `therock` name in upstreams.toml; \
+            "a source manifest lists only components with a git commit and a `therock` name in upstreams.toml; \
              left out: {names}"
         ));
     }

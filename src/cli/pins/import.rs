@@ -14,7 +14,8 @@ pub(super) fn run(args: &args::PinsImport, dir: &Path, shell: &Shell) -> Done {
     let choice = args::Choice { chroot: None, pins: args.pins.clone() };
     let workspace = context::workspace(dir, &choice, &[])?;
     let shown = args.file.display().to_string();
-    let file = File::read(&args.file, &*shown).map_err(IoError::doing("read the file to import"))?;
+    let file =
+        File::read(&args.file, &*shown).map_err(IoError::doing("read the file to import"))?;
     let json = file.text.trim_start().starts_with('{');
     let format = args.format.unwrap_or(if json {
         args::PinsFormat::SourceManifest
@@ -38,20 +39,20 @@ pub(super) fn run(args: &args::PinsImport, dir: &Path, shell: &Shell) -> Done {
     }
     if !import.unknown.is_empty() {
         let names = import.unknown.join(", ");
-        shell.warning(format!("nothing in pins/{}.toml goes by the name of: {names}", workspace.pins.name));
+        shell.warning(format!("pins/{}.toml has no pins for: {names}", workspace.pins.name));
     }
     let set = format!("pins/{}.toml", workspace.pins.name);
     if text.changed().is_empty() {
-        shell.status(Style::Dim, "Unchanged", format!("{set} says what {shown} says"));
+        shell.status(Style::Dim, "Unchanged", format!("{set} already matches {shown}"));
         return Ok(0);
     }
     shell.data(changed_text(text.changed()))?;
     if args.dry_run {
-        shell.talk(format!("\n{} nothing was written: --dry-run", Style::Note.paint("note:")));
+        shell.talk(format!("\n{} dry run: no changes made", Style::Note.paint("note:")));
         return Ok(0);
     }
     shell.status(Style::Good, "Imported", format!("{shown} into {set}"));
-    let next = format!("`rocmrpm lock --pins {}` brings the lock file up to date", workspace.pins.name);
+    let next = format!("run `rocmrpm lock --pins {}` to update the lock file", workspace.pins.name);
     shell.talk(format!("\n{} {next}", Style::Note.paint("next:")));
     Ok(0)
 }

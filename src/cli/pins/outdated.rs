@@ -12,12 +12,12 @@ use crate::closure::{Locked, Origin};
 use crate::document::Document;
 use crate::error::Error;
 use crate::events::Events;
-use crate::pins::{MemberOutdated, Outdated, PinsError, State, outdated, outdated_members};
+use crate::pins::{MemberOutdated, Outdated, OutdatedState, PinsError, outdated, outdated_members};
 use crate::report::{Progress, Shell, Style, Table, count};
 use crate::sources::{Cache, Fetcher, normalized};
-use crate::workspace::{Component, Place, Workspace, WorkspaceError};
+use crate::workspace::{Component, MemberPlace, Workspace, WorkspaceError};
 
-/// What `rocmrpm pins outdated --json` prints: pins and locked members beside the newest releases.
+/// What `rocmrpm pins outdated --json` prints: pins and locked members, compared with the newest releases.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::cli) struct OutdatedReport<'r> {
@@ -73,18 +73,19 @@ pub(super) fn run(args: &args::PinsOutdated, dir: &Path, shell: &Shell) -> Done 
             shell.data(format!("{between}{}", members_text(&members, args.names.is_empty())))?;
         }
     }
-    reach(&rows, &members, shell)?;
-    let stale = rows.iter().any(|row| row.state == State::Outdated);
-    let first = rows.iter().find(|row| row.state == State::Outdated && row.source.is_none());
-    let first_member = members.iter().find(|member| member.state == State::Outdated);
+    check_reachable(&rows, &members, shell)?;
+    let stale = rows.iter().any(|row| row.state == OutdatedState::Outdated);
+    let first =
+        rows.iter().find(|row| row.state == OutdatedState::Outdated && row.source.is_none());
+    let first_member = members.iter().find(|member| member.state == OutdatedState::Outdated);
     let pins = args.choice.pins.as_ref().map(|name| format!(" --pins {name}")).unwrap_or_default();
     let next = match (first, first_member) {
         (Some(row), _) => Some(format!(
-            "`rocmrpm pins update {}{pins} --dry-run` shows what another version changes",
+            "run `rocmrpm pins update {}{pins} --dry-run` to see what a newer version changes",
             row.component
         )),
         (None, Some(member)) => Some(format!(
-            "`rocmrpm closure{pins} --upgrade {}` shows what another version changes",
+            "run `rocmrpm closure{pins} --upgrade {}` to see what a newer version changes",
             member.name
         )),
         (None, None) => None,
@@ -113,22 +114,32 @@ impl<'w> Wanted<'w> {
         let all = || locked.iter().flat_map(|(lock, _)| &lock.packages);
         let of_index = |locked: &&Locked| matches!(locked.origin, Origin::Index { .. });
         let place = |name: &str| locked.and_then(|(_, places)| places.get(name)).copied();
-        let with_place = |member: &'w Locked| (member.name.as_str(), place(&member.name).map(Place::name));
+        let with_place =
+            |member: &'w Locked| (member.name.as_str(), place(&member.name).map(MemberPlace::name));
         if names.is_empty() {
-            let ours = all().filter(of_index).filter(|one| place(&one.name) != Some(Place::System));
+            let ours =
+                all().filter(of_index).filter(|one| place(&one.name) != Some(MemberPlace::System));
             return Ok(Self { components: Vec::new(), members: ours.map(with_place).collect() });
         }
         let mut wanted = Self { components: Vec::new(), members: Vec::new() };
         for name in names {
             match all().filter(of_index).find(|one| one.name == normalized(name)) {
                 Some(member) => wanted.members.push(with_place(member)),
-                None => wanted.components.push(workspace.component(name).map_err(|error| match error {
-                    WorkspaceError::Unknown { name, mut known, .. } => {
-                        known.extend(all().filter(of_index).map(|one| one.name.clone()));
-                        WorkspaceError::Unknown { kind: "component or member of the closure", name, known }
-                    }
-                    error => error,
-                })?),
+                None => {
+                    wanted.components.push(workspace.component(name).map_err(
+                        |error| match error {
+                            WorkspaceError::Unknown { name, mut known, .. } => {
+                                known.extend(all().filter(of_index).map(|one| one.name.clone()));
+                                WorkspaceError::Unknown {
+                                    kind: "component or member of the closure",
+                                    name,
+                                    known,
+                                }
+                            }
+                            error => error,
+                        },
+                    )?)
+                }
             }
         }
         Ok(wanted)
@@ -136,9 +147,14 @@ impl<'w> Wanted<'w> {
 }
 
 /// Warns about unreachable origins; fails if all of them are.
-fn reach(rows: &[Outdated], members: &[MemberOutdated], shell: &Shell) -> Result<(), Error> {
-    let of = |state: State| rows.iter().filter(|row| row.state == state).count();
-    let (mut unreachable, mut asked) = (of(State::Unreachable), rows.len() - of(State::NotKnown));
+fn check_reachable(
+    rows: &[Outdated],
+    members: &[MemberOutdated],
+    shell: &Shell,
+) -> Result<(), Error> {
+    let of = |state: OutdatedState| rows.iter().filter(|row| row.state == state).count();
+    let (mut unreachable, mut asked) =
+        (of(OutdatedState::Unreachable), rows.len() - of(OutdatedState::NotKnown));
     let error = rows.iter().find_map(|row| row.error.as_ref());
     // The index counts as a single origin for all members.
     let of_members = members.iter().find_map(|member| member.error.as_ref());
@@ -146,7 +162,9 @@ fn reach(rows: &[Outdated], members: &[MemberOutdated], shell: &Shell) -> Result
     unreachable += usize::from(of_members.is_some());
     if let Some(error) = error.or(of_members) {
         let origins = count(asked, "origin");
-        shell.warning(format!("{unreachable} of {origins} could not be asked, the first because: {error}"));
+        shell.warning(format!(
+            "{unreachable} of {origins} could not be queried; the first error: {error}"
+        ));
     }
     if unreachable > 0 && unreachable == asked {
         return Err(PinsError::NoneReached { origins: count(asked, "origin") }.into());
@@ -156,8 +174,11 @@ fn reach(rows: &[Outdated], members: &[MemberOutdated], shell: &Shell) -> Result
 
 /// Returns a table of members. If `all`, members without a newer release are only counted.
 fn members_text(members: &[MemberOutdated], all: bool) -> String {
-    let newest = |member: &&MemberOutdated| matches!(member.state, State::Newest | State::Ahead);
-    let shown: Vec<&MemberOutdated> = members.iter().filter(|member| !all || !newest(member)).collect();
+    let newest = |member: &&MemberOutdated| {
+        matches!(member.state, OutdatedState::Newest | OutdatedState::Ahead)
+    };
+    let shown: Vec<&MemberOutdated> =
+        members.iter().filter(|member| !all || !newest(member)).collect();
     let mut table = Table::new(&["member", "place", "locked", "newest"]);
     for member in &shown {
         let (style, newest) = newest_cell(member.state, member.newest.clone());
@@ -179,13 +200,13 @@ fn members_text(members: &[MemberOutdated], all: bool) -> String {
     text
 }
 
-fn newest_cell(state: State, newest: Option<String>) -> (Option<Style>, String) {
+fn newest_cell(state: OutdatedState, newest: Option<String>) -> (Option<Style>, String) {
     let (style, newest) = match state {
-        State::Newest => (Some(Style::Dim), newest),
-        State::Outdated => (Some(Style::Warning), newest),
-        State::Ahead => (None, newest),
-        State::NotKnown => (Some(Style::Dim), Some("not known".into())),
-        State::Unreachable => (Some(Style::Bad), Some("not reached".into())),
+        OutdatedState::Newest => (Some(Style::Dim), newest),
+        OutdatedState::Outdated => (Some(Style::Warning), newest),
+        OutdatedState::Ahead => (None, newest),
+        OutdatedState::NotKnown => (Some(Style::Dim), Some("unknown".into())),
+        OutdatedState::Unreachable => (Some(Style::Bad), Some("unreachable".into())),
     };
     (style, newest.unwrap_or_default())
 }
@@ -215,7 +236,7 @@ fn fits(row: &Outdated) -> (Option<Style>, String) {
     let newest = row.newest_python.clone().unwrap_or_default();
     match (row.python_allowed, row.newest_python_allowed) {
         (false, _) => (Some(Style::Bad), format!("no: {}", row.python)),
-        (true, false) if row.state == State::Outdated => {
+        (true, false) if row.state == OutdatedState::Outdated => {
             (Some(Style::Warning), format!("yes; newest no: {newest}"))
         }
         (true, _) if row.python.is_empty() && newest.is_empty() => (Some(Style::Dim), "-".into()),

@@ -27,20 +27,20 @@ pub(super) fn run(args: &args::PinsUpdate, dir: &Path, shell: &Shell) -> Done {
     }
     let (name, version, file) = (&update.component, &update.new, &update.file);
     if update.changed.is_empty() {
-        shell.status(Style::Dim, "Unchanged", format!("{file} has {name} {version} already"));
+        shell.status(Style::Dim, "Unchanged", format!("{file} already has {name} {version}"));
         return Ok(0);
     }
     if update.older {
-        shell.warning(format!("{name} {version} is older than {}, which was pinned", update.old));
+        shell.warning(format!("{name} {version} is older than {}, the previous pin", update.old));
     }
     if args.dry_run {
-        shell.talk(format!("\n{} nothing was written: --dry-run", Style::Note.paint("note:")));
+        shell.talk(format!("\n{} dry run: no changes made", Style::Note.paint("note:")));
         return Ok(0);
     }
     shell.status(Style::Good, "Pinned", format!("{name} {version} in {file}"));
     let set = &workspace.pins.name;
     shell.talk(format!(
-        "\n{} `rocmrpm lock --pins {set}` brings the lock file up to date",
+        "\n{} run `rocmrpm lock --pins {set}` to update the lock file",
         Style::Note.paint("next:")
     ));
     Ok(0)

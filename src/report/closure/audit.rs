@@ -41,26 +41,31 @@ pub fn audit_text(closure: &Closure, audit: &Audit) -> String {
 fn scope(audit: &Audit) -> String {
     let mut scope = count(audit.packages, "package");
     if audit.components > 0 {
-        let (components, wheels) = (count(audit.components, "component"), count(audit.wheels, "wheel"));
+        let (components, wheels) =
+            (count(audit.components, "component"), count(audit.wheels, "wheel"));
         scope.push_str(&format!(" and {components} of the SBOMs in {wheels}"));
     }
     let source = match &audit.source {
         Source::Service(address) => address.clone(),
         Source::Exports(exports) => {
-            let one = |(path, day): &(std::path::PathBuf, _)| format!("{} of {day}", path.display());
+            let one =
+                |(path, day): &(std::path::PathBuf, _)| format!("{} of {day}", path.display());
             exports.iter().map(one).collect::<Vec<_>>().join(", ")
         }
     };
-    visible(&format!("{scope}, advisories of {source}"))
+    visible(&format!("{scope}, advisories from {source}"))
 }
 
 fn rows(findings: &[&Finding]) -> String {
-    let mut table = Table::new(&["package", "place", "severity", "advisory", "fixed in", "summary"]);
+    let mut table =
+        Table::new(&["package", "place", "severity", "advisory", "fixed in", "summary"]);
     let mut last = None;
     for finding in findings {
         let name = format!("{} {}", finding.package, finding.version);
         let (style, severity, advisory, fixed, mut summary) = match &finding.what {
-            What::Yanked(files) => (Style::Bad, "yanked", String::new(), String::new(), files.join(", ")),
+            What::Yanked(files) => {
+                (Style::Bad, "yanked", String::new(), String::new(), files.join(", "))
+            }
             What::Vulnerable(one) => {
                 let style = match one.severity.level {
                     Some(Level::Critical | Level::High) => Style::Bad,
@@ -112,7 +117,9 @@ fn ids(one: &Vulnerability) -> String {
 
 fn summary(one: &Vulnerability) -> String {
     let mut text = match &one.part {
-        Some(part) => format!("in its {} {}: {}", part.package.name, part.package.version, one.summary),
+        Some(part) => {
+            format!("in its {} {}: {}", part.package.name, part.package.version, one.summary)
+        }
         None => one.summary.clone(),
     };
     if text.chars().count() > SUMMARY {
@@ -162,9 +169,9 @@ pub struct AuditReport<'a> {
     components: usize,
     /// How many packages of the release were not checked.
     system_passed_over: usize,
-    /// What was found, by package, the most severe first.
+    /// The findings, by package, the most severe first.
     findings: Vec<FindingReport<'a>>,
-    /// What could not be checked, and what else to know.
+    /// Warnings, for example about packages that could not be checked.
     warnings: &'a [String],
     /// Whether no finding is open.
     clean: bool,
@@ -199,14 +206,14 @@ struct FindingReport<'a> {
     package: &'a str,
     /// Its version.
     version: &'a str,
-    /// Where the closure has it from.
+    /// The place it comes from.
     place: &'static str,
-    /// `open`, `accepted`, `expired` (it was accepted until a day that has passed), or `of-release` (the
-    /// release has to fix it).
+    /// `open`, `accepted`, `expired` (it was accepted until a past day), or `of-release` (the release
+    /// must fix it).
     status: &'static str,
     /// Why it is accepted.
     reason: Option<&'a str>,
-    /// Until which day it is accepted.
+    /// The day until which it is accepted.
     until: Option<String>,
     /// The files that upstream yanked.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -222,7 +229,7 @@ struct FindingReport<'a> {
 struct VulnerabilityReport<'a> {
     /// The ID of its advisory.
     id: &'a str,
-    /// Other IDs of it.
+    /// Other IDs of the vulnerability.
     aliases: &'a [String],
     /// How severe it is, if known.
     severity: Option<Level>,
@@ -232,9 +239,9 @@ struct VulnerabilityReport<'a> {
     cvss: Option<&'a str>,
     /// One sentence about it.
     summary: &'a str,
-    /// The first version without it, if there is one.
+    /// The first fixed version, if there is one.
     fixed: Option<&'a str>,
-    /// The component of a wheel that has it, if it is not the package itself.
+    /// The vulnerable component of a wheel, if it is not the package itself.
     component: Option<ComponentReport<'a>>,
 }
 
@@ -242,7 +249,7 @@ struct VulnerabilityReport<'a> {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ComponentReport<'a> {
-    /// Where it is published.
+    /// Its package registry.
     ecosystem: Ecosystem,
     /// Its name.
     name: &'a str,
@@ -263,7 +270,10 @@ pub fn audit_json<'a>(closure: &'a Closure, audit: &'a Audit) -> AuditReport<'a>
         Source::Exports(exports) => AdvisorySource::Exports(
             exports
                 .iter()
-                .map(|(path, day)| ExportReport { path: path.display().to_string(), newest: day.to_string() })
+                .map(|(path, day)| ExportReport {
+                    path: path.display().to_string(),
+                    newest: day.to_string(),
+                })
                 .collect(),
         ),
     };

@@ -15,8 +15,9 @@ const LISTED: usize = 20;
 /// Writes the result of an import check to stderr; `file` is the component.toml.
 pub fn show_imports(shell: &Shell, imports: &Imports, file: &str) {
     if imports.own.is_none() {
-        shell
-            .warning("imports are not checked: the source has no package that is called as the distribution");
+        shell.warning(
+            "imports are not checked: the source has no package with the name of the distribution",
+        );
         return;
     }
     for unread in &imports.unread {
@@ -31,14 +32,16 @@ pub fn show_imports(shell: &Shell, imports: &Imports, file: &str) {
     listed(by_top_level(&strange), shell, show);
     for name in &imports.needless {
         let name = visible(name);
-        shell.warning(format!("every import of `{name}` works: remove its `[[closure.import]]` from {file}"));
+        shell.warning(format!(
+            "every import of `{name}` works: remove its `[[closure.import]]` from {file}"
+        ));
     }
     let errors = imports.errors().count();
     let style = if errors == 0 { Style::Good } else { Style::Bad };
     shell.status(style, "Checked", summary(imports));
     if errors > 0 {
         shell.talk(format!(
-            "\n{} lock versions that define them (`not-after` in `[closure]`), or accept what may fail in {file}: \
+            "\n{} lock versions that define them (`not-after` in `[closure]`), or accept the failures in {file}: \
              `[[closure.import]]` with `name` and `reason`",
             Style::Note.paint("help:")
         ));
@@ -73,7 +76,9 @@ fn by_top_level(missing: &[&Missing]) -> Vec<String> {
         [only] => missing_text(only),
         all => {
             let (Missing { file, line, .. }, imports) = (all[0], all.len());
-            visible(&format!("{file}:{line}: no member of the closure has `{top}` ({imports} imports)"))
+            visible(&format!(
+                "{file}:{line}: no member of the closure has `{top}` ({imports} imports)"
+            ))
         }
     };
     groups.into_iter().map(line).collect()
@@ -83,7 +88,8 @@ fn by_top_level(missing: &[&Missing]) -> Vec<String> {
 fn summary(imports: &Imports) -> String {
     let counts = &imports.counts;
     let accepted = imports.missing.iter().filter(|missing| missing.accepted.is_some()).count();
-    let mut text = format!("{} of {}", count(counts.checked, "import"), count(counts.modules, "module"));
+    let mut text =
+        format!("{} of {}", count(counts.checked, "import"), count(counts.modules, "module"));
     for (number, what) in [
         (accepted, "accepted"),
         (imports.dynamic.len(), "dynamic"),
@@ -99,12 +105,12 @@ fn summary(imports: &Imports) -> String {
     let others = imports.other_versions.len();
     if others > 0 {
         let them = count(others, "distribution");
-        text += &format!("; of {them} the release has another version than the checked one");
+        text += &format!("; {them} checked in another version than that of the release");
     }
     text
 }
 
-/// What a component imports and its closure does not define.
+/// The imports of a component that its closure does not define.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ImportsReport<'a> {
@@ -130,7 +136,7 @@ pub struct ImportsReport<'a> {
     dynamic: Vec<UncheckedImport<'a>>,
     /// Files that cannot be parsed.
     unread: Vec<UnreadFile<'a>>,
-    /// Distributions of which the release has another version than the checked one.
+    /// Distributions that the release has in another version than the checked one.
     other_versions: Vec<OtherVersion<'a>>,
     /// Rules of component.toml that no import needs.
     needless: &'a [String],
@@ -144,7 +150,7 @@ struct MissingImport<'a> {
     file: &'a str,
     /// The line, from 1.
     line: usize,
-    /// The dotted name of what is missing.
+    /// The dotted name of the missing module or attribute.
     name: &'a str,
     /// The distribution that should define it; null if no member has the top-level module.
     distribution: Option<&'a str>,
@@ -178,7 +184,7 @@ struct UnreadFile<'a> {
     reason: &'a str,
 }
 
-/// A distribution of which the release has another version than the checked one.
+/// A distribution that the release has in another version than the checked one.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct OtherVersion<'a> {

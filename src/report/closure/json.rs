@@ -13,7 +13,7 @@ use crate::closure::{Closure, Edge, LockedFile, Member, Offer, Origin};
 use crate::digest::Sha256;
 use crate::document::Document;
 use crate::report::install::InstallReport;
-use crate::workspace::Place;
+use crate::workspace::MemberPlace;
 
 /// What `rocmrpm closure --json` prints: every Python distribution that a component requires, and where
 /// it comes from.
@@ -29,17 +29,17 @@ pub struct ClosureReport<'a> {
     chroot: &'a str,
     /// The pin set.
     pins: &'a str,
-    /// The day after which no release counts, if there is one.
+    /// Releases after this day are ignored; null if there is no limit.
     not_after: Option<String>,
     /// The number and size of the members, by place.
     totals: BTreeMap<&'static str, Total>,
     /// The members, by name.
     members: Vec<ListedMember<'a>>,
-    /// With `--write` and `--check`: files that are not as they should be.
+    /// With `--write` and `--check`: files that are out of date.
     differs: &'a [String],
-    /// Whether these were written.
+    /// Whether these files were written.
     written: bool,
-    /// With `--upgrade`: how the closure differs from the lock before.
+    /// With `--upgrade`: the differences from the previous lock file.
     #[serde(skip_serializing_if = "Option::is_none")]
     upgraded: Option<Vec<MemberDifference<'a>>>,
     /// With `--check`: the proof that the packages can be installed.
@@ -115,7 +115,7 @@ pub struct DiffReport<'a> {
     old: &'a str,
     /// The new one.
     new: &'a str,
-    /// What differs.
+    /// The differences.
     differences: Vec<MemberDifference<'a>>,
 }
 
@@ -127,7 +127,7 @@ struct MemberReport<'a> {
     name: &'a str,
     /// The version; null if the member is dropped.
     version: Option<String>,
-    /// Where it comes from.
+    /// The place it comes from.
     place: &'static str,
     /// Why.
     reason: &'a str,
@@ -137,7 +137,7 @@ struct MemberReport<'a> {
     without: Option<&'a str>,
     /// The component of the stack that it comes from.
     made_by: Option<&'a str>,
-    /// What the release has of it.
+    /// The package of the release, if there is one.
     offer: Option<OfferReport<'a>>,
     /// The wheel on the index.
     wheel: Option<IndexFile<'a>>,
@@ -181,9 +181,9 @@ struct IndexFile<'a> {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Requirement<'a> {
-    /// What requires: a normalized name.
+    /// The normalized name of the distribution that requires it.
     from: &'a str,
-    /// What is required: a normalized name.
+    /// The normalized name of the required distribution.
     to: &'a str,
     /// The requirement as written, without its marker.
     requirement: &'a str,
@@ -195,11 +195,11 @@ struct Requirement<'a> {
 pub(super) struct MemberDifference<'a> {
     /// The normalized name.
     name: &'a str,
-    /// What happened to it.
+    /// The kind of change.
     what: &'static str,
     /// The old version; null if it was not a member.
     old: Option<String>,
-    /// The new version; null if it is not a member any more.
+    /// The new version; null if it is no longer a member.
     new: Option<String>,
     /// If that changed: whether it comes from the stack now (`true`) or from an index.
     now_own: Option<bool>,
@@ -227,7 +227,8 @@ impl Document for DiffReport<'_> {
 pub fn closure_json<'a>(closure: &'a Closure, extras: Extras<'a>) -> ClosureReport<'a> {
     let chains = chains(closure);
     let total = |members: usize, bytes: u64| Total { members, bytes };
-    let totals = groups(closure).into_iter().map(|g| (g.place.name(), total(g.members.len(), g.bytes)));
+    let totals =
+        groups(closure).into_iter().map(|g| (g.place.name(), total(g.members.len(), g.bytes)));
     let member = |member: &'a Member| {
         let chain = chains.get(member.name.as_str()).map_or(&[][..], |(chain, _)| chain);
         ListedMember {
@@ -270,7 +271,12 @@ pub fn why_json<'a>(closure: &'a Closure, why: &Why<'a>) -> WhyReport<'a> {
 
 /// Returns the JSON document of the differences between two closures.
 pub fn diff_json<'a>(old: &'a str, new: &'a str, differences: &'a [Difference]) -> DiffReport<'a> {
-    DiffReport { schema: DiffReport::SCHEMA, old, new, differences: MemberDifference::all(differences) }
+    DiffReport {
+        schema: DiffReport::SCHEMA,
+        old,
+        new,
+        differences: MemberDifference::all(differences),
+    }
 }
 
 impl<'a> MemberDifference<'a> {
@@ -279,8 +285,9 @@ impl<'a> MemberDifference<'a> {
     }
 
     fn of(difference: &'a Difference) -> Self {
-        let place =
-            |place: fn(&(Place, Place)) -> Place| difference.places.as_ref().map(|both| place(both).name());
+        let place = |place: fn(&(MemberPlace, MemberPlace)) -> MemberPlace| {
+            difference.places.as_ref().map(|both| place(both).name())
+        };
         Self {
             name: &difference.name,
             what: difference.what().name(),

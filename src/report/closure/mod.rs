@@ -16,11 +16,11 @@ pub use json::{ClosureReport, DiffReport, Extras, WhyReport, closure_json, diff_
 pub use text::{closure_text, diff_text, why_text};
 
 use crate::closure::{Closure, Member, Origin};
-use crate::workspace::Place;
+use crate::workspace::MemberPlace;
 
 /// The members of a place.
 struct Group<'c> {
-    place: Place,
+    place: MemberPlace,
     members: Vec<&'c Member>,
     /// The total size of their files in bytes.
     bytes: u64,
@@ -29,11 +29,12 @@ struct Group<'c> {
 /// Returns the members by place, in display order.
 fn groups(closure: &Closure) -> Vec<Group<'_>> {
     let group = |place| {
-        let members: Vec<&Member> = closure.members.values().filter(|member| member.place == place).collect();
+        let members: Vec<&Member> =
+            closure.members.values().filter(|member| member.place == place).collect();
         let bytes = members.iter().filter_map(|member| size(member)).sum();
         Group { place, members, bytes }
     };
-    Place::ALL.map(group).into()
+    MemberPlace::ALL.map(group).into()
 }
 
 /// Returns the size of a member's wheel, or of its sdist if it has no wheel.
@@ -59,7 +60,7 @@ fn version(member: &Member) -> String {
 
 /// Returns the version that gets installed: the release's version for members from the system.
 fn installed(member: &Member) -> String {
-    let of_release = member.offer.as_ref().filter(|_| member.place == Place::System);
+    let of_release = member.offer.as_ref().filter(|_| member.place == MemberPlace::System);
     match of_release.and_then(|offer| offer.version.as_ref()) {
         Some(version) => version.to_string(),
         None => version(member),
@@ -75,11 +76,11 @@ fn named(closure: &Closure, name: &str) -> String {
 }
 
 /// Returns the meaning of a place.
-fn meaning(place: Place, chroot: &str) -> String {
+fn meaning(place: MemberPlace, chroot: &str) -> String {
     match place {
-        Place::System => format!("{chroot}'s own package satisfies"),
-        Place::Rpm => "an RPM of its own".to_owned(),
-        Place::Private => "in the private prefix".to_owned(),
-        Place::Dropped => "left out".to_owned(),
+        MemberPlace::System => format!("provided by {chroot}"),
+        MemberPlace::Rpm => "built as an RPM".to_owned(),
+        MemberPlace::Private => "installed in the private prefix".to_owned(),
+        MemberPlace::Dropped => "left out".to_owned(),
     }
 }

@@ -10,15 +10,15 @@ fn plain(text: &str) -> String {
 }
 
 #[test]
-fn the_text_has_the_places_with_their_sums_and_reasons() {
+fn text_lists_places_with_totals_and_reasons() {
     let (closure, ..) = sample();
     similar_asserts::assert_eq!(
         plain(&closure_text(&closure)),
         "demo  for fedora-43 with the pins of stable, not limited by date
 
-  system      2    22.0 kB  fedora-43's own package satisfies
-  rpm         2     9.0 kB  an RPM of its own
-  private     4    26.0 kB  in the private prefix
+  system      2    22.0 kB  provided by fedora-43
+  rpm         2     9.0 kB  built as an RPM
+  private     4    26.0 kB  installed in the private prefix
   dropped     1             left out
   all         9    57.0 kB
 
@@ -26,14 +26,14 @@ system
   numpy 2.3.4, typing-extensions 4.15.0
 
 rpm
-  of this stack: torch 2.11.0
+  from this stack: torch 2.11.0
   starlette 1.0
 
 private
   NAME      VERSION      SIZE  REASON
-  fastapi   0.165.0    7.0 kB  fedora-43 has python3-fastapi 0.115.0; demo wants fastapi>=0.165
+  fastapi   0.165.0    7.0 kB  fedora-43 has python3-fastapi 0.115.0; demo requires fastapi>=0.165
   hub       2.0        3.0 kB  requires pydantic>=2.13, which is private
-  pydantic  2.13.1     8.0 kB  fedora-43 has python3-pydantic 2.12.0~a1; fastapi 0.165.0 wants pydantic>=2.13 (and 1 more)
+  pydantic  2.13.1     8.0 kB  fedora-43 has python3-pydantic 2.12.0~a1; fastapi 0.165.0 requires pydantic>=2.13 (and 1 more)
   xgrammar  0.1.9      8.0 kB  requires hub>=2, which is private
 
 dropped
@@ -44,15 +44,15 @@ dropped
 }
 
 #[test]
-fn why_tells_the_chain_and_who_requires_it() {
+fn why_lists_the_chain_and_the_requirers() {
     let (closure, offers, rules) = sample();
     let text = |name| plain(&why_text(&closure, &why(&closure, &offers, &rules, name).unwrap()));
     similar_asserts::assert_eq!(
         text("pydantic"),
         "pydantic 2.13.1  private
-  because    fedora-43 has python3-pydantic 2.12.0~a1; fastapi 0.165.0 wants pydantic>=2.13 (and 1 more)
-  chain      demo wants fastapi>=0.165
-             fastapi 0.165.0 wants pydantic>=2.13
+  because    fedora-43 has python3-pydantic 2.12.0~a1; fastapi 0.165.0 requires pydantic>=2.13 (and 1 more)
+  chain      demo requires fastapi>=0.165
+             fastapi 0.165.0 requires pydantic>=2.13
 
   REQUIRED BY      PLACE    AS
   fastapi 0.165.0  private  pydantic>=2.13
@@ -64,14 +64,14 @@ fn why_tells_the_chain_and_who_requires_it() {
         "ray  dropped",
         "(decided in component.toml)",
         "without it what ray does",
-        "demo wants ray[serve]>=2",
+        "demo requires ray[serve]>=2",
     ] {
         assert!(dropped.contains(part), "{part}: {dropped}");
     }
 }
 
 #[test]
-fn the_documents_hold_what_the_text_does() {
+fn json_contains_the_same_facts_as_the_text() {
     let (closure, offers, rules) = sample();
     let differs = ["pins/stable.requirements.lock".to_owned()];
     let extras = Extras { differs: &differs, ..Extras::default() };
@@ -94,31 +94,34 @@ fn the_documents_hold_what_the_text_does() {
 }
 
 #[test]
-fn a_diff_is_told_in_groups() {
-    let locked =
-        |sketch: Sketch| -> Vec<_> { sketch.graph().nodes.into_values().map(|node| node.locked).collect() };
-    let old = locked(Sketch::of(&[]).index("a", "1", &[]).index("b", "1", &[]).index("c", "1", &[]));
+fn diff_is_grouped_by_kind() {
+    let locked = |sketch: Sketch| -> Vec<_> {
+        sketch.graph().nodes.into_values().map(|node| node.locked).collect()
+    };
+    let old =
+        locked(Sketch::of(&[]).index("a", "1", &[]).index("b", "1", &[]).index("c", "1", &[]));
     let new = locked(Sketch::of(&[]).index("b", "2", &[]).own("c", "1", &[]).index("d", "1", &[]));
     let places = |place| Places::from([("b".to_owned(), place)]);
-    let differences = diff((&old, &places(Place::Private)), (&new, &places(Place::System)));
+    let differences =
+        diff((&old, &places(MemberPlace::Private)), (&new, &places(MemberPlace::System)));
     similar_asserts::assert_eq!(
         plain(&diff_text(&differences)),
-        "         NAME  BEFORE  AFTER                      PLACE
+        "         NAME  BEFORE  AFTER                       PLACE
 added    d             1
 removed  a     1
-up       b     1       2                          private -> system
-changed  c     1       1 (now made by the stack)
+up       b     1       2                           private -> system
+changed  c     1       1 (now built by the stack)
 
 4 differences: 1 added, 1 removed, 1 up, 1 changed
 "
     );
     let document = serde_json::to_value(diff_json("old", "new", &differences)).unwrap();
     assert_eq!(document["differences"][1]["new_place"], "system");
-    assert_eq!(plain(&diff_text(&[])), "no difference\n");
+    assert_eq!(plain(&diff_text(&[])), "no differences\n");
 }
 
 #[test]
-fn the_page_has_every_member_and_obeys_nobody() {
+fn page_has_every_member_and_escapes_untrusted_text() {
     let (mut closure, ..) = sample();
     let hub = closure.members.get_mut("hub").unwrap();
     let about = &mut hub.node.as_mut().unwrap().about;
@@ -136,9 +139,11 @@ fn the_page_has_every_member_and_obeys_nobody() {
         let target = link.split('"').next().unwrap();
         assert!(page.contains(&format!("id=\"{target}\"")), "{target}");
     }
-    assert_eq!(page.matches("<script").count(), 1, "the page's own");
+    assert_eq!(page.matches("<script").count(), 1, "only the script of the page itself");
     assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;\\u{202e}"));
     assert!(page.contains("MIT&quot; onclick=") && !page.contains("href=\"javascript"));
     assert!(!page.contains("src=") && !page.contains("@import") && !page.contains("url("));
-    assert!(page.contains("<a href=\"#top\">demo</a></li><li><a class=\"to private\" href=\"#m-fastapi\">"));
+    assert!(page.contains(
+        "<a href=\"#top\">demo</a></li><li><a class=\"to private\" href=\"#m-fastapi\">"
+    ));
 }

@@ -7,17 +7,17 @@ use crate::closure::why::Why;
 use crate::closure::{Closure, Member};
 use crate::report::{Style, Table, count, human_size};
 use crate::text::visible;
-use crate::workspace::Place;
+use crate::workspace::MemberPlace;
 
 /// The maximum width of lines that can be wrapped.
 const WIDTH: usize = 96;
 
-fn style(place: Place) -> Style {
+fn style(place: MemberPlace) -> Style {
     match place {
-        Place::System => Style::Dim,
-        Place::Rpm => Style::Good,
-        Place::Private => Style::Warning,
-        Place::Dropped => Style::Bad,
+        MemberPlace::System => Style::Dim,
+        MemberPlace::Rpm => Style::Good,
+        MemberPlace::Private => Style::Warning,
+        MemberPlace::Dropped => Style::Bad,
     }
 }
 
@@ -54,22 +54,23 @@ pub fn closure_text(closure: &Closure) -> String {
 fn group_text(group: &Group<'_>) -> String {
     let decided = |member: &&&Member| member.decided;
     match group.place {
-        Place::System | Place::Rpm => {
+        MemberPlace::System | MemberPlace::Rpm => {
             let plain = |own: bool| {
-                let members = group.members.iter().filter(|m| !m.decided && maker(m).is_some() == own);
+                let members =
+                    group.members.iter().filter(|m| !m.decided && maker(m).is_some() == own);
                 members.map(|m| format!("{} {}", m.name, installed(m))).collect::<Vec<_>>()
             };
             let decided: Vec<_> = group.members.iter().filter(decided).copied().collect();
             let (own, others) = (plain(true), plain(false));
             let mut text = String::new();
             if !own.is_empty() {
-                text.push_str(&wrapped("of this stack: ", &own));
+                text.push_str(&wrapped("from this stack: ", &own));
             }
             text.push_str(&wrapped("", &others));
             text + &rows(&decided)
         }
-        Place::Private => rows(&group.members),
-        Place::Dropped => {
+        MemberPlace::Private => rows(&group.members),
+        MemberPlace::Dropped => {
             let mut table = Table::new(&["  name", "without it", "reason"]);
             for member in &group.members {
                 let without = member.without.clone().unwrap_or_default();
@@ -125,7 +126,8 @@ fn wrapped(head: &str, items: &[String]) -> String {
 pub fn why_text(closure: &Closure, why: &Why<'_>) -> String {
     let member = why.member;
     let place = style(member.place).paint(member.place.name());
-    let head = Style::Bold.paint(visible(format!("{} {}", member.name, version(member)).trim_end()));
+    let head =
+        Style::Bold.paint(visible(format!("{} {}", member.name, version(member)).trim_end()));
     let decided = if member.decided { " (decided in component.toml)" } else { "" };
     let mut text = format!("{head}  {place}\n");
     text.push_str(&row("because", &format!("{}{decided}", member.reason)));
@@ -134,7 +136,10 @@ pub fn why_text(closure: &Closure, why: &Why<'_>) -> String {
     }
     for (at, edge) in why.chain.iter().enumerate() {
         let label = if at == 0 { "chain" } else { "" };
-        text.push_str(&row(label, &format!("{} wants {}", named(closure, &edge.from), edge.text)));
+        text.push_str(&row(
+            label,
+            &format!("{} requires {}", named(closure, &edge.from), edge.text),
+        ));
     }
     if why.others > 0 {
         let others = match why.others {
@@ -146,7 +151,11 @@ pub fn why_text(closure: &Closure, why: &Why<'_>) -> String {
     let mut table = Table::new(&["  required by", "place", "as"]);
     for edge in &why.required_by {
         let place = closure.members.get(&edge.from).map_or("", |member| member.place.name());
-        table.row([format!("  {}", named(closure, &edge.from)), place.to_owned(), edge.text.clone()]);
+        table.row([
+            format!("  {}", named(closure, &edge.from)),
+            place.to_owned(),
+            edge.text.clone(),
+        ]);
     }
     text + "\n" + &table.text()
 }
@@ -170,14 +179,15 @@ pub fn diff_text(differences: &[Difference]) -> String {
             let (old, new) = &difference.versions;
             let mut after = new.as_ref().map(ToString::to_string).unwrap_or_default();
             match difference.own {
-                Some(true) => after.push_str(" (now made by the stack)"),
+                Some(true) => after.push_str(" (now built by the stack)"),
                 Some(false) => after.push_str(" (now from the index)"),
                 None => {}
             }
             if difference.files {
                 after.push_str(" (other files)");
             }
-            let places = difference.places.map(|(old, new)| format!("{} -> {}", old.name(), new.name()));
+            let places =
+                difference.places.map(|(old, new)| format!("{} -> {}", old.name(), new.name()));
             table.styled_row(vec![
                 (Some(style), what.name().to_owned()),
                 (None, difference.name.clone()),
@@ -193,12 +203,14 @@ pub fn diff_text(differences: &[Difference]) -> String {
     }
     let tally: Vec<String> = What::ALL
         .iter()
-        .map(|what| (what, differences.iter().filter(|difference| difference.what() == *what).count()))
+        .map(|what| {
+            (what, differences.iter().filter(|difference| difference.what() == *what).count())
+        })
         .filter(|(_, n)| *n > 0)
         .map(|(what, n)| format!("{n} {}", what.name()))
         .collect();
     let line = match differences.len() {
-        0 => Style::Good.paint("no difference"),
+        0 => Style::Good.paint("no differences"),
         n => format!("{}: {}", Style::Warning.paint(count(n, "difference")), tally.join(", ")),
     };
     text + &line + "\n"

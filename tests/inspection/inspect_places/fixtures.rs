@@ -185,7 +185,9 @@ impl Workshop {
         self.included("images", ".llvm.offloading,\"a\",@llvm_offloading", 8, "images.so");
         let listed = self.lab.run("llvm-objdump", "--offloading images.so");
         let facts = ["kind            elf", "arch            gfx1151"];
-        assert!(facts.iter().all(|fact| listed.contains(fact)) && listed.matches("IMAGE").count() == 1);
+        assert!(
+            facts.iter().all(|fact| listed.contains(fact)) && listed.matches("IMAGE").count() == 1
+        );
         fs_err::write(
             self.lab.path("text"),
             "__CLANG_OFFLOAD_BUNDLE__\0hipv4-amdgcn-amd-amdhsa--gfx1151\0CCOB\x02\0\x01\0\0\0\0\0\0\0",
@@ -218,7 +220,8 @@ impl Workshop {
     }
 
     fn bare(&mut self) {
-        for (from, name, compression) in [("three.so", "three.co", ""), ("ccob3.so", "two.co", "ccob3-zstd")]
+        for (from, name, compression) in
+            [("three.so", "three.co", ""), ("ccob3.so", "two.co", "ccob3-zstd")]
         {
             fs_err::write(self.lab.path(name), self.carved(from)).unwrap();
             self.as_in(from, name, "bundle", compression);
@@ -237,11 +240,13 @@ impl Workshop {
         });
         fs_err::write(self.lab.path("noise"), noise.take(900_000).collect::<Vec<_>>()).unwrap();
         // No compressor can make it smaller.
-        let array = "__attribute__((device, used)) const unsigned char noise[] = {\n#embed \"noise\"\n};\n";
+        let array =
+            "__attribute__((device, used)) const unsigned char noise[] = {\n#embed \"noise\"\n};\n";
         fs_err::write(self.lab.path("noise.h"), array).unwrap();
         let code = ".text\n.globl much\nmuch:\n.fill 17 << 20, 1, 0x90\n.section .note.GNU-stack\n";
         fs_err::write(self.lab.path("much.s"), code).unwrap();
-        let flags = "-include noise.h -Wno-c23-extensions --offload-arch=gfx1100 --offload-arch=gfx1151";
+        let flags =
+            "-include noise.h -Wno-c23-extensions --offload-arch=gfx1100 --offload-arch=gfx1151";
         self.lab.compile("twice", flags, "plain.o", &[]);
         self.lab.compile("thrice", &format!("{flags} --offload-compress"), "packed.o", &[]);
         // The array has the same name in both units.
@@ -347,7 +352,8 @@ impl Workshop {
 /// Returns the content of `.hip_fatbin`, extracted by LLVM.
 fn carve(path: &Path, carved: &Path) -> Vec<u8> {
     let dump = format!("--dump-section=.hip_fatbin={}", carved.display());
-    let command = rocmrpm::process::Command::new(llvm("objcopy")).arg(dump).arg(path).arg("/dev/null");
+    let command =
+        rocmrpm::process::Command::new(llvm("objcopy")).arg(dump).arg(path).arg("/dev/null");
     command.text().unwrap();
     fs_err::read(carved).unwrap()
 }
@@ -356,7 +362,8 @@ fn carve(path: &Path, carved: &Path) -> Vec<u8> {
 fn compress(plain: &[u8], version: u16, method: &str) -> Vec<u8> {
     let payload = match method {
         "zlib" => {
-            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+            let mut encoder =
+                flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
             encoder.write_all(plain).unwrap();
             encoder.finish().unwrap()
         }

@@ -50,9 +50,13 @@ impl Where {
     /// A host whose remote shell runs on this machine.
     pub fn remote_shell(root: &Path) -> Self {
         let root = root.join("new/index");
-        let mut place = Self::new(vec![format!("far.example:{}", root.display())], Real::Folder(root));
+        let mut place =
+            Self::new(vec![format!("far.example:{}", root.display())], Real::Folder(root));
         let shell = place.holder.path().join("shell");
-        program(&shell, "#!/bin/sh\n[ \"$1\" = far.example ] || exit 9\nshift\nexec sh -c \"$*\"\n");
+        program(
+            &shell,
+            "#!/bin/sh\n[ \"$1\" = far.example ] || exit 9\nshift\nexec sh -c \"$*\"\n",
+        );
         place.environment.push(("RSYNC_RSH", shell.display().to_string()));
         place
     }
@@ -89,9 +93,14 @@ impl Where {
     pub fn url(&self, channel: &str) -> String {
         match &self.real {
             Real::Folder(root) => {
-                format!("file://{}/{channel}/simple", root.display().to_string().replace(' ', "%20"))
+                format!(
+                    "file://{}/{channel}/simple",
+                    root.display().to_string().replace(' ', "%20")
+                )
             }
-            Real::Bucket(port) => format!("http://127.0.0.1:{port}/{BUCKET}/index/{channel}/simple/"),
+            Real::Bucket(port) => {
+                format!("http://127.0.0.1:{port}/{BUCKET}/index/{channel}/simple/")
+            }
         }
     }
 
@@ -103,7 +112,8 @@ impl Where {
                 .flatten()
                 .filter(|entry| entry.file_type().is_file() && entry.file_name() != ".lock")
                 .map(|entry| {
-                    let path = entry.path().strip_prefix(root).unwrap().to_string_lossy().into_owned();
+                    let path =
+                        entry.path().strip_prefix(root).unwrap().to_string_lossy().into_owned();
                     (path, std::fs::read(entry.path()).unwrap())
                 })
                 .collect(),
@@ -111,9 +121,11 @@ impl Where {
                 let (status, list) = http(*port, "GET", &format!("/{BUCKET}?list-type=2"), b"");
                 assert_eq!(status, 200);
                 let list = String::from_utf8(list).unwrap();
-                let keys = list.split("<Key>").skip(1).map(|rest| rest.split("</Key>").next().unwrap());
+                let keys =
+                    list.split("<Key>").skip(1).map(|rest| rest.split("</Key>").next().unwrap());
                 keys.map(|key| {
-                    let (status, body) = http(*port, "GET", &format!("/{BUCKET}/{}", encoded(key)), b"");
+                    let (status, body) =
+                        http(*port, "GET", &format!("/{BUCKET}/{}", encoded(key)), b"");
                     assert_eq!(status, 200, "{key}");
                     (key.strip_prefix("index/").unwrap().to_owned(), body)
                 })
@@ -130,7 +142,8 @@ impl Where {
                 std::fs::write(path, bytes).unwrap();
             }
             Real::Bucket(port) => {
-                let (status, _) = http(*port, "PUT", &format!("/{BUCKET}/index/{}", encoded(path)), bytes);
+                let (status, _) =
+                    http(*port, "PUT", &format!("/{BUCKET}/index/{}", encoded(path)), bytes);
                 assert_eq!(status, 200);
             }
         }
@@ -149,18 +162,20 @@ impl Where {
     pub fn assert_whole(&self) {
         let files = self.files();
         for (path, bytes) in &files {
-            let channel = path.strip_suffix("/index.json").and_then(|p| p.strip_prefix("testing/simple/"));
+            let channel =
+                path.strip_suffix("/index.json").and_then(|p| p.strip_prefix("testing/simple/"));
             if let Some(name) = channel {
                 let page: serde_json::Value = serde_json::from_slice(bytes).unwrap();
                 for file in page["files"].as_array().unwrap() {
                     let package = format!("packages/{name}/{}", file["filename"].as_str().unwrap());
-                    let there = files.get(&package).unwrap_or_else(|| panic!("{package} is not there"));
+                    let there =
+                        files.get(&package).unwrap_or_else(|| panic!("{package} is missing"));
                     let digest = Sha256::of_bytes(there).to_string();
                     assert_eq!(file["hashes"]["sha256"], digest.as_str(), "{package}");
                     assert!(files.contains_key(&format!("{package}.metadata")));
                 }
             } else if path.ends_with(".html") {
-                assert!(bytes.ends_with(b"</html>\n"), "{path} is not whole");
+                assert!(bytes.ends_with(b"</html>\n"), "{path} is incomplete");
             }
         }
     }
@@ -219,7 +234,7 @@ fn start(mut command: impl FnMut(u16) -> Command) -> (Child, u16) {
             return (child, port);
         }
     }
-    panic!("no server could be started");
+    panic!("cannot start the server");
 }
 
 /// An rsync daemon with a module `module`.
@@ -238,7 +253,8 @@ impl Rsyncd {
         let config = dir.path().join("rsyncd.conf");
         // As root, rsync would switch to a user without write access.
         let own = if rustix::process::geteuid().is_root() { "uid = 0\ngid = 0\n" } else { "" };
-        let text = format!("use chroot = no\n{own}[module]\npath = {}\nread only = no\n", root.display());
+        let text =
+            format!("use chroot = no\n{own}[module]\npath = {}\nread only = no\n", root.display());
         std::fs::write(&config, text).unwrap();
         let (child, port) = start(|port| {
             let mut command = Command::new("rsync");
@@ -311,7 +327,8 @@ fn installed() -> PathBuf {
     let done = venv.join("installed");
     if !done.exists() {
         let _ = std::fs::remove_dir_all(&venv);
-        let made = Command::new("/usr/bin/python3").args(["-m", "venv"]).arg(&venv).status().unwrap();
+        let made =
+            Command::new("/usr/bin/python3").args(["-m", "venv"]).arg(&venv).status().unwrap();
         assert!(made.success(), "a virtual environment needs Debian's python3-venv");
         let requirement = format!("moto[s3,server]=={VERSION}");
         let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", &requirement];

@@ -99,9 +99,13 @@ impl<'a> Site<'a> {
     pub fn install(&self, channel: &str) -> String {
         let dir = tempfile::tempdir().unwrap();
         let clean = |command: &mut Command| {
-            for name in
-                ["PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX", "PYTHONPATH"]
-            {
+            for name in [
+                "PIP_INDEX_URL",
+                "PIP_EXTRA_INDEX_URL",
+                "PIP_FIND_LINKS",
+                "PIP_NO_INDEX",
+                "PYTHONPATH",
+            ] {
                 command.env_remove(name);
             }
             command.env("PIP_CONFIG_FILE", "/dev/null").env("no_proxy", "127.0.0.1");
@@ -112,7 +116,8 @@ impl<'a> Site<'a> {
         clean(Command::new("/usr/bin/python3").args(["-m", "venv"]).arg(dir.path()));
         let python = dir.path().join("bin/python");
         let url = self.place.url(channel);
-        let pip = ["-m", "pip", "install", "--quiet", "--no-cache-dir", "--disable-pip-version-check"];
+        let pip =
+            ["-m", "pip", "install", "--quiet", "--no-cache-dir", "--disable-pip-version-check"];
         clean(Command::new(&python).args(pip).args(["--index-url", &url, "two"]));
         clean(Command::new(&python).args(["-c", "import two"]))
     }

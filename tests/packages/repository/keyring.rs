@@ -29,11 +29,13 @@ impl Keyring {
     }
 
     pub fn make(&self, user: &str, passphrase: &str, expires: &str) {
-        let options = ["--pinentry-mode", "loopback", "--passphrase", passphrase, "--faked-system-time"];
+        let options =
+            ["--pinentry-mode", "loopback", "--passphrase", passphrase, "--faked-system-time"];
         let long_ago = "20200101T000000!";
         let time = if expires == "never" { [].as_slice() } else { &[options[4], long_ago] };
         let make =
-            [&options[..4], time, &["--quick-generate-key", user, "rsa2048", "sign", expires]].concat();
+            [&options[..4], time, &["--quick-generate-key", user, "rsa2048", "sign", expires]]
+                .concat();
         ran(self.gpg().args(make)).exits(0);
         // Otherwise the agent would remember the passphrase.
         self.end_agent();
@@ -56,7 +58,8 @@ impl Keyring {
     }
 
     fn end_agent(&self) {
-        let _ = Command::new("gpgconf").args(["--kill", "all"]).env("GNUPGHOME", self.path()).status();
+        let _ =
+            Command::new("gpgconf").args(["--kill", "all"]).env("GNUPGHOME", self.path()).status();
     }
 }
 

@@ -26,11 +26,10 @@ const SBOM: &str = r#"{"bomFormat":"CycloneDX","specVersion":"1.5","components":
      "licenses":[{"license":{"id":"Zlib"}}]}]}"#;
 
 fn index() -> Index {
-    Index::default().wheel("aiohttp", "3.9.1", &[MIT]).sbom_wheel("hf-xet", "1.0", &[MIT], SBOM).wheel(
-        "starlette",
-        "0.49.0",
-        &[MIT],
-    )
+    Index::default()
+        .wheel("aiohttp", "3.9.1", &[MIT])
+        .sbom_wheel("hf-xet", "1.0", &[MIT], SBOM)
+        .wheel("starlette", "0.49.0", &[MIT])
 }
 
 /// Returns a workspace with a locked closure: aiohttp and hf-xet from the index, and starlette from
@@ -87,7 +86,8 @@ fn audit(lab: &Lab, index: &TestServer, osv: &TestServer, args: &[&str]) -> Ran 
 
 fn accept(lab: &Lab, rules: &[(&str, &str, &str)]) {
     let rule = |(id, package, until): &(&str, &str, &str)| {
-        let package = if package.is_empty() { String::new() } else { format!("package = \"{package}\"\n") };
+        let package =
+            if package.is_empty() { String::new() } else { format!("package = \"{package}\"\n") };
         format!(
             "[[closure.accept]]\nid = \"{id}\"\n{package}reason = \"no static files\"\nuntil = \"{until}\"\n"
         )
@@ -106,7 +106,7 @@ fn lists_vulnerable_members_and_components_of_their_sboms() {
     similar_asserts::assert_eq!(
         text,
         "app  for c with the pins of p
-  3 packages and 2 components of the SBOMs in 1 wheel, advisories of OSV
+  3 packages and 2 components of the SBOMs in 1 wheel, advisories from OSV
 
 PACKAGE        PLACE  SEVERITY  ADVISORY                            FIXED IN  SUMMARY
 aiohttp 3.9.1  rpm    medium    GHSA-5h86-8mv2-jq9f CVE-2024-23334  3.9.2     aiohttp is vulnerable to directory traversal
@@ -117,12 +117,18 @@ hf-xet 1.0     rpm    unknown   RUSTSEC-2025-0009 CVE-2025-4432     0.17.12   in
     );
     found.says([
         "warning: 1 component in SBOMs not checked",
-        "1 member is a package of c, which fixes it; `--system` lists it too",
-        "help: `rocmrpm closure --upgrade aiohttp`",
+        "1 member is a package of c and was skipped; `--system` includes it",
+        "help: run `rocmrpm closure --upgrade aiohttp`",
     ]);
-    let paths = |server: &TestServer| server.seen().iter().map(|seen| seen.path.clone()).collect::<Vec<_>>();
+    let paths = |server: &TestServer| {
+        server.seen().iter().map(|seen| seen.path.clone()).collect::<Vec<_>>()
+    };
     let asked = paths(&osv);
-    assert_eq!(asked.iter().filter(|path| *path == "/v1/querybatch").count(), 2, "two pages: {asked:?}");
+    assert_eq!(
+        asked.iter().filter(|path| *path == "/v1/querybatch").count(),
+        2,
+        "two pages: {asked:?}"
+    );
     // Unchanged advisories are not fetched again, and --system adds packages that do not count.
     let system = audit(&lab, &index, &osv, &["--system", "--json"]);
     let document = system.exits(1).json();
@@ -137,31 +143,39 @@ hf-xet 1.0     rpm    unknown   RUSTSEC-2025-0009 CVE-2025-4432     0.17.12   in
 }
 
 #[test]
-fn what_is_accepted_does_not_fail_until_its_day() {
+fn accepts_findings_until_their_day() {
     let (lab, index) = locked();
     let osv = TestServer::start(answer);
     let run = || audit(&lab, &index, &osv, &[]);
-    accept(&lab, &[("CVE-2024-23334", "", "2999-01-31"), ("RUSTSEC-2025-0009", "hf-xet", "2999-01-31")]);
+    accept(
+        &lab,
+        &[("CVE-2024-23334", "", "2999-01-31"), ("RUSTSEC-2025-0009", "hf-xet", "2999-01-31")],
+    );
     let ran = run();
     ran.exits(0).never_says("acceptance");
     assert!(ran.stdout.ends_with("no known vulnerabilities; 2 accepted\n"), "{ran}");
     assert!(ran.stdout.contains("2999-01-31  no static files"), "{ran}");
-    accept(&lab, &[("PYSEC-2024-24", "", "2020-01-31"), ("RUSTSEC-2025-0009", "aiohttp", "2999-01-31")]);
+    accept(
+        &lab,
+        &[("PYSEC-2024-24", "", "2020-01-31"), ("RUSTSEC-2025-0009", "aiohttp", "2999-01-31")],
+    );
     let ran = run();
-    ran.exits(1).says(["nothing matches the acceptance of `RUSTSEC-2025-0009` of `aiohttp`"]);
+    ran.exits(1).says(["no finding matches the acceptance of `RUSTSEC-2025-0009` of `aiohttp`"]);
     assert!(ran.stdout.contains("(was accepted until 2020-01-31)"), "{ran}");
     accept(&lab, &[("CVE-2024-23334", "", "soon")]);
     run().exits(3).says(["`soon` is not a day", "component.toml:5"]);
 }
 
 #[test]
-fn a_service_that_fails_is_an_error_with_a_way_out() {
+fn reports_service_failures_with_help() {
     let (lab, index) = locked();
     let with = |body: &'static str| move |_: &Seen| Reply::file(body).without_ranges();
     let changed = |from: &'static str, to: &'static str| {
-        TestServer::start(move |seen: &Seen| match seen.path.strip_prefix("/v1/vulns/").and_then(advisory) {
-            Some(text) => Reply::file(text.replace(from, to)).without_ranges(),
-            None => answer(seen),
+        TestServer::start(move |seen: &Seen| {
+            match seen.path.strip_prefix("/v1/vulns/").and_then(advisory) {
+                Some(text) => Reply::file(text.replace(from, to)).without_ranges(),
+                None => answer(seen),
+            }
         })
     };
     for (osv, wrong) in [
@@ -170,8 +184,11 @@ fn a_service_that_fails_is_an_error_with_a_way_out() {
         (TestServer::start(with("<html>captive portal</html>")), "it is not a list of results"),
         (TestServer::start(with("{\"results\":[]}")), "it has 0 results for 5 queries"),
         (TestServer::start(|_| Reply::status(500)), "HTTP status 500"),
-        (TestServer::start(|_| Reply::file("{\"results\":").cut_after(4)), "cannot ask http://127.0.0.1"),
-        (changed("1.7.3", "2.0.0"), "it has schema_version `2.0.0`, and 1.x is understood"),
+        (
+            TestServer::start(|_| Reply::file("{\"results\":").cut_after(4)),
+            "cannot query http://127.0.0.1",
+        ),
+        (changed("1.7.3", "2.0.0"), "it has schema_version `2.0.0`, but only 1.x is supported"),
         (changed("\"modified\"", "\"changed\""), "missing field `modified`"),
         (
             changed("\"GHSA-5h86-8mv2-jq9f\",\n  \"mod", "\"GHSA-other\",\n  \"mod"),
@@ -193,7 +210,7 @@ fn a_service_that_fails_is_an_error_with_a_way_out() {
     let mut command = lab.command(Some(&index.url("/simple")), &["audit"]);
     command.env("ROCMRPM_OSV_URL", gone.url("").replace("http://", "http://user:s3cret@"));
     drop(gone);
-    ran(&mut command).exits(30).says(["cannot ask http://127.0.0.1"]).never_says("s3cret");
+    ran(&mut command).exits(30).says(["cannot query http://127.0.0.1"]).never_says("s3cret");
 }
 
 /// Writes an export of these advisories, last changed this many days ago.
@@ -213,7 +230,7 @@ fn export(lab: &Lab, name: &str, texts: &[&str], days: i64) -> PathBuf {
 }
 
 #[test]
-fn an_export_replaces_the_service() {
+fn reads_exports_instead_of_the_service() {
     let (lab, index) = locked();
     let run = |paths: &[&Path], args: &[&str]| {
         let mut words = vec!["audit"];
@@ -224,29 +241,37 @@ fn an_export_replaces_the_service() {
     let crates = export(&lab, "crates.zip", &[RING], 0);
     let asked = index.seen().len();
     let found = run(&[&all], &["--offline"]);
-    found.exits(1).says(["which files are yanked is not known with `--offline`"]);
-    assert_eq!(index.seen().len(), asked, "nothing is asked");
-    for part in ["GHSA-5h86-8mv2-jq9f CVE-2024-23334  3.9.2", "in its ring 0.17.8", "all.zip of 20"] {
+    found.exits(1).says(["cannot check for yanked files with `--offline`"]);
+    assert_eq!(index.seen().len(), asked, "the service must not be queried");
+    for part in ["GHSA-5h86-8mv2-jq9f CVE-2024-23334  3.9.2", "in its ring 0.17.8", "all.zip of 20"]
+    {
         assert!(found.stdout.contains(part), "{part}: {found}");
     }
     let two = run(&[&python, &crates], &["--offline", "--json"]);
     assert_eq!(two.exits(1).json()["findings"].as_array().unwrap().len(), 2);
     two.says(["py.zip is from 20", "60 days ago; later ones are missing"]);
-    run(&[&python], &["--offline"]).exits(1).says(["components of crates.io in wheels were not checked"]);
+    run(&[&python], &["--offline"])
+        .exits(1)
+        .says(["components of crates.io in wheels were not checked"]);
     run(&[&crates], &["--offline"])
         .exits(3)
         .says(["crates.zip has no advisory for PyPI", "help: fetch a new export"]);
     let old = export(&lab, "old.zip", &ALL, 365);
     let ran = run(&[&old], &["--offline"]);
     let day = (jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * 365)).to_string();
-    ran.exits(3).says([&format!("old.zip is from {}, 365 days ago", &day[..10]), "help: fetch a new export"]);
+    ran.exits(3).says([
+        &format!("old.zip is from {}, 365 days ago", &day[..10]),
+        "help: fetch a new export",
+    ]);
     fs_err::write(&old, "{}").unwrap();
     run(&[&old], &["--offline"]).exits(3).says(["it is not a zip archive"]);
-    run(&[], &["--offline"]).exits(2).says(["`--offline` forbids asking for advisories", "--export all.zip"]);
+    run(&[], &["--offline"])
+        .exits(2)
+        .says(["`--offline` does not allow querying for advisories", "--export all.zip"]);
 }
 
 #[test]
-fn yanked_files_are_found_and_can_be_accepted() {
+fn finds_and_accepts_yanked_files() {
     let (lab, server) = locked();
     drop(server);
     let server = index().yank("aiohttp").yank("starlette").serve();
@@ -261,19 +286,22 @@ fn yanked_files_are_found_and_can_be_accepted() {
     found.exits(1);
     assert!(found.stdout.contains("aiohttp 3.9.1  rpm    yanked"), "{found}");
     assert!(found.stdout.contains("aiohttp-3.9.1-py3-none-any.whl\n"), "{found}");
-    assert!(found.stdout.contains("yanked files of 1 package, in 1 package; 1 accepted"), "{found}");
+    assert!(
+        found.stdout.contains("yanked files of 1 package, in 1 package; 1 accepted"),
+        "{found}"
+    );
     accept(&lab, &[("RUSTSEC-2025-0009", "", "2999-01-01"), ("yanked", "aiohttp", "2999-01-01")]);
     run().exits(0);
 }
 
 #[test]
-fn an_sbom_that_cannot_be_read_is_an_error() {
+fn rejects_invalid_sboms() {
     let lab = Lab::new(&["hf-xet"], &[]);
     let server = Index::default().sbom_wheel("hf-xet", "1.0", &[MIT], "{").serve();
     let osv = TestServer::start(answer);
     audit(&lab, &server, &osv, &[]).exits(3).says([
-        "the SBOM in `hf_xet-1.0-py3-none-any.whl` of `hf-xet` cannot be used",
+        "invalid SBOM in `hf_xet-1.0-py3-none-any.whl` of `hf-xet`",
         "is not an SBOM",
-        "help: take another version of it: `rocmrpm closure --upgrade hf-xet --write`",
+        "help: choose another version: `rocmrpm closure --upgrade hf-xet --write`",
     ]);
 }

@@ -21,8 +21,14 @@ impl Lab {
 
 const LIB: &[(&str, &[u8])] = &[
     ("lib/__init__.py", b"from .a import *\nfrom .b import thing as other\n__version__ = '1'\n"),
-    ("lib/a.py", b"__all__ = ['x']\n__all__ += ['y']\nx = 1\ntry:\n    y = 2\nfinally:\n    hidden = 3\n"),
-    ("lib/b.py", b"import os.path\nwith open('f') as thing:\n    for number in (1, 2):\n        pass\n"),
+    (
+        "lib/a.py",
+        b"__all__ = ['x']\n__all__ += ['y']\nx = 1\ntry:\n    y = 2\nfinally:\n    hidden = 3\n",
+    ),
+    (
+        "lib/b.py",
+        b"import os.path\nwith open('f') as thing:\n    for number in (1, 2):\n        pass\n",
+    ),
     ("lib/data/table.csv", b""),
 ];
 
@@ -55,12 +61,15 @@ fn reports_missing_names_and_modules_with_file_and_line() {
     let document = lab.run(&server, &["app", "--check", "--json"]);
     let missing = &document.exits(1).json()["imports"]["missing"][0];
     assert_eq!(missing["file"], "app/__init__.py");
-    assert_eq!((missing["line"].as_u64(), missing["distribution"].as_str()), (Some(1), Some("lib")));
+    assert_eq!(
+        (missing["line"].as_u64(), missing["distribution"].as_str()),
+        (Some(1), Some("lib"))
+    );
     assert!(lab.run(&server, &["app", "--json"]).exits(0).json()["imports"].is_null());
 }
 
 #[test]
-fn imports_that_need_not_succeed_are_no_errors() {
+fn ignores_optional_imports() {
     let (lab, server) = lab(LIB);
     lab.imports(
         "import contextlib, sys\nfrom typing import TYPE_CHECKING\n\
@@ -95,7 +104,7 @@ fn imports_that_need_not_succeed_are_no_errors() {
 }
 
 #[test]
-fn names_that_code_makes_on_import_are_counted() {
+fn counts_dynamic_names() {
     let lazy = b"import sys\nfrom typing import TYPE_CHECKING\nfrom .utils import _LazyModule\n\
         _import_structure = {'a': ['FromTable']}\nif TYPE_CHECKING:\n    from .impl import *\n    from .impl import One as One\n\
         else:\n    sys.modules[__name__] = _LazyModule(__name__, globals()['__file__'], _import_structure)\n";
@@ -128,13 +137,15 @@ fn names_that_code_makes_on_import_are_counted() {
     assert_eq!(names, ["lib.guess", "lib.lazy.ANamedFast", "lib.made.x", "lib.made.inner"]);
     assert_eq!(document["imports"]["compiled"], 2);
     ran.says(["4 dynamic, 2 of compiled modules"]);
-    lab.imports("from lib.lazy import Hidden\nfrom lib.scan import Hidden\nfrom lib.plain import One\n");
+    lab.imports(
+        "from lib.lazy import Hidden\nfrom lib.scan import Hidden\nfrom lib.plain import One\n",
+    );
     let refused = lab.run(&server, &["app", "--check"]);
     refused.exits(1).says(["`lib.lazy.Hidden`", "`lib.scan.Hidden`", "`lib.plain.One`"]);
 }
 
 #[test]
-fn files_that_cannot_be_parsed_are_named() {
+fn names_unparsable_files() {
     let deep = "x = ".to_owned() + &"(".repeat(100_000) + &")".repeat(100_000);
     let chain = "x = ".to_owned() + &"-".repeat(200_000) + "1";
     let (lab, server) = lab(&[
@@ -149,7 +160,8 @@ fn files_that_cannot_be_parsed_are_named() {
         ("lib/pool.py", b"from .loop import *\nwater = 1\n"),
     ]);
     let broken = ["broken", "latin", "zero", "deep", "chain"];
-    let text: String = broken.iter().map(|module| format!("from lib.{module} import name\n")).collect();
+    let text: String =
+        broken.iter().map(|module| format!("from lib.{module} import name\n")).collect();
     lab.imports(&(text + "from lib.declared import name\nfrom lib.loop import water\n"));
     let ran = lab.run(&server, &["app", "--write"]);
     ran.exits(0).says(["5 of files that cannot be parsed", "2 imports of 2 modules"]);
@@ -161,7 +173,7 @@ fn files_that_cannot_be_parsed_are_named() {
 }
 
 #[test]
-fn imports_are_accepted_with_a_reason() {
+fn accepts_imports_with_a_reason() {
     let (lab, server) = lab(LIB);
     let rules = |rules: &str| {
         lab.workspace.write("specs-templates/app/component.toml", format!("[closure]\n{rules}"));
@@ -185,14 +197,15 @@ fn imports_are_accepted_with_a_reason() {
 }
 
 #[test]
-fn a_missing_python_is_named_with_its_package() {
+fn names_the_package_of_a_missing_python() {
     let (lab, server) = lab(LIB);
     lab.run(&server, &["app", "--write"]).exits(0).says(["imports are not checked"]);
     lab.imports("import lib\n");
     let tools = lab.workspace.holder().join("no-python");
     fs_err::create_dir_all(&tools).unwrap();
     for tool in ["tar", "gzip"] {
-        let path = rocmrpm::process::find_program(tool).unwrap_or_else(|| panic!("{tool} is not installed"));
+        let path = rocmrpm::process::find_program(tool)
+            .unwrap_or_else(|| panic!("{tool} is not installed"));
         fs_err::os::unix::fs::symlink(path, tools.join(tool)).unwrap();
     }
     let mut command = lab.command(Some(&server.url("/simple")), &["app", "--check", "--offline"]);

@@ -24,7 +24,8 @@ impl Dist<'_> {
     }
 
     fn metadata(&self) -> String {
-        let mut text = format!("Metadata-Version: 2.2\nName: {}\nVersion: {}\n", self.name, self.version);
+        let mut text =
+            format!("Metadata-Version: 2.2\nName: {}\nVersion: {}\n", self.name, self.version);
         self.lines.iter().for_each(|line| text += &format!("{line}\n"));
         text
     }
@@ -82,8 +83,13 @@ impl Index {
     /// Adds a wheel with an SBOM.
     pub fn sbom_wheel(mut self, name: &str, version: &str, lines: &[&str], sbom: &str) -> Self {
         let dist = Dist { name, version, lines };
-        let bytes =
-            wheel(&dist, "py3-none-any", &dist.metadata(), &[], &[("sboms/made.cyclonedx.json", sbom)]);
+        let bytes = wheel(
+            &dist,
+            "py3-none-any",
+            &dist.metadata(),
+            &[],
+            &[("sboms/made.cyclonedx.json", sbom)],
+        );
         self.put(name, &format!("{}-py3-none-any.whl", dist.stem()), bytes, "", Lie::None);
         self
     }
@@ -104,11 +110,16 @@ impl Index {
         }
         let bytes = wheel(dist, tag, &metadata, &[], &[]);
         let announced = match lie {
-            Lie::MetadataDigest => format!(" data-core-metadata=\"sha256={}\"", Sha256::of_bytes("lie")),
+            Lie::MetadataDigest => {
+                format!(" data-core-metadata=\"sha256={}\"", Sha256::of_bytes("lie"))
+            }
             _ => {
-                let python = dist.lines.iter().find_map(|line| line.strip_prefix("Requires-Python: "));
+                let python =
+                    dist.lines.iter().find_map(|line| line.strip_prefix("Requires-Python: "));
                 let escaped = |text: &str| text.replace('<', "&lt;").replace('>', "&gt;");
-                python.map_or(String::new(), |text| format!(" data-requires-python=\"{}\"", escaped(text)))
+                python.map_or(String::new(), |text| {
+                    format!(" data-requires-python=\"{}\"", escaped(text))
+                })
             }
         };
         if beside {
@@ -122,8 +133,10 @@ impl Index {
     pub fn sdist(mut self, name: &str, version: &str, lines: &[&str]) -> Self {
         let dist = Dist { name, version, lines };
         let pyproject = "[build-system]\nrequires = []\n";
-        let bytes =
-            tar_gz(&dist.stem(), &[("PKG-INFO", dist.metadata().as_str()), ("pyproject.toml", pyproject)]);
+        let bytes = tar_gz(
+            &dist.stem(),
+            &[("PKG-INFO", dist.metadata().as_str()), ("pyproject.toml", pyproject)],
+        );
         self.put(name, &format!("{}.tar.gz", dist.stem()), bytes, "", Lie::None);
         self
     }
@@ -134,7 +147,8 @@ impl Index {
             Lie::Digest => Sha256::of_bytes("lie"),
             _ => Sha256::of_bytes(&bytes),
         };
-        let link = format!("<a href=\"../../files/{file}#sha256={digest}\"{attributes}>{file}</a>\n");
+        let link =
+            format!("<a href=\"../../files/{file}#sha256={digest}\"{attributes}>{file}</a>\n");
         *self.pages.entry(project.to_owned()).or_default() += &link;
         if let Some(time) = &self.uploaded {
             self.dated.entry(project.to_owned()).or_default().push(serde_json::json!({
@@ -163,7 +177,9 @@ impl Index {
             let path = request.path.trim_end_matches('/');
             let page = path.strip_prefix("/simple/").and_then(|project| self.pages.get(project));
             let file = path.strip_prefix("/files/").and_then(|file| self.files.get(file));
-            if let Some(files) = path.strip_prefix("/simple/").and_then(|project| self.dated.get(project)) {
+            if let Some(files) =
+                path.strip_prefix("/simple/").and_then(|project| self.dated.get(project))
+            {
                 let page = serde_json::json!({ "meta": { "api-version": "1.1" }, "files": files });
                 let json = "application/vnd.pypi.simple.v1+json";
                 return Reply::file(page.to_string()).without_ranges().header("Content-Type", json);

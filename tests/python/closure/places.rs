@@ -28,7 +28,7 @@ fn lab() -> (Lab, TestServer) {
 }
 
 #[test]
-fn each_member_has_a_place_and_the_reason_that_a_packager_needs() {
+fn shows_place_and_reason_of_each_member() {
     let (lab, server) = lab();
     let shown = lab.run(&server, &[]);
     shown.exits(0);
@@ -37,7 +37,7 @@ fn each_member_has_a_place_and_the_reason_that_a_packager_needs() {
         "\nsystem\n  num 2.0\n",
         "\nrpm\n  only 1.0\n",
         "requires pyd>=2.13, which is private",
-        "c has python3-pyd 2.12.0~a1; api 1.0 wants pyd>=2.13",
+        "c has python3-pyd 2.12.0~a1; api 1.0 requires pyd>=2.13",
         "  ray   serving on several machines  one machine is enough here",
     ] {
         assert!(shown.stdout.contains(part), "{part}: {shown}");
@@ -45,17 +45,17 @@ fn each_member_has_a_place_and_the_reason_that_a_packager_needs() {
     assert!(shown.stdout.lines().all(|line| line.trim_end() == line), "{shown}");
 
     let why = lab.run(&server, &["why", "PYD"]);
-    let told = "pyd 2.13  private\n  because    c has python3-pyd 2.12.0~a1; api 1.0 wants pyd>=2.13\n  \
-                chain      app wants api\n             api 1.0 wants pyd>=2.13\n\n  \
+    let output = "pyd 2.13  private\n  because    c has python3-pyd 2.12.0~a1; api 1.0 requires pyd>=2.13\n  \
+                chain      app requires api\n             api 1.0 requires pyd>=2.13\n\n  \
                 REQUIRED BY  PLACE    AS\n  api 1.0      private  pyd>=2.13\n";
-    assert_eq!(why.exits(0).stdout, told);
+    assert_eq!(why.exits(0).stdout, output);
     let why = lab.run(&server, &["why", "ray", "--component", "app", "--json"]);
     let document = why.exits(0).json();
     assert_eq!(document["schema"], "rocmrpm/closure-why/1");
     assert_eq!((&document["place"], &document["decided"]), (&"dropped".into(), &true.into()));
     assert_eq!(document["chain"][0]["requirement"], "ray[serve]>=2");
     lab.run(&server, &["why", "pid"]).exits(2).says([
-        "`pid` is no member of the closure of `app`",
+        "`pid` is not in the closure of `app`",
         "help: did you mean `pyd`?",
         "c has no such distribution either",
     ]);
@@ -70,7 +70,7 @@ fn each_member_has_a_place_and_the_reason_that_a_packager_needs() {
 }
 
 #[test]
-fn a_later_release_takes_members_back_by_itself() {
+fn later_release_takes_members_back() {
     let (lab, server) = lab();
     lab.workspace.write(TABLE, "python3-num\t2.0\npython3-pyd\t2.13\n");
     let members = lab.members(&server);
@@ -78,67 +78,77 @@ fn a_later_release_takes_members_back_by_itself() {
     assert_eq!([place("pyd"), place("api"), place("ray")], ["system", "rpm", "dropped"]);
     lab.requires(&["api"]);
     lab.run(&server, &[]).exits(0).says([
-        "nothing requires `ray` any more: the decision to drop it can go from specs-templates/app/component.toml",
+        "nothing requires `ray` any longer; remove the decision to drop it from specs-templates/app/component.toml",
     ]);
 }
 
 #[test]
-fn decisions_that_cannot_hold_are_shown_where_they_stand() {
+fn shows_invalid_decisions_in_their_file() {
     let (lab, server) = lab();
     let decided: String = [("pyd", "system"), ("num", "rpm"), ("onyl", "private")]
         .map(|(name, place)| {
-            format!("\n[[closure.member]]\nname = \"{name}\"\nplace = \"{place}\"\nreason = \"x\"\n")
+            format!(
+                "\n[[closure.member]]\nname = \"{name}\"\nplace = \"{place}\"\nreason = \"x\"\n"
+            )
         })
         .concat();
     lab.workspace.write(COMPONENT, format!("{DROPPED}{decided}"));
     lab.run(&server, &[]).exits(3).says([
-        "error: `pyd` cannot be taken from the system",
+        "error: `pyd` cannot come from the system",
         "--> specs-templates/app/component.toml:10:8",
-        "c has python3-pyd 2.12.0~a1; api 1.0 wants pyd>=2.13",
-        "error: `num` cannot have an RPM of its own",
+        "c has python3-pyd 2.12.0~a1; api 1.0 requires pyd>=2.13",
+        "error: `num` cannot have its own RPM",
         "c has python3-num 2.0, which it would replace",
-        "error: `onyl` is no member of the closure",
+        "error: `onyl` is not in the closure",
         "did you mean `only`?",
         "error: 3 members of the closure have no place",
     ]);
     lab.workspace.write(COMPONENT, DROPPED.replace("without", "wihtout"));
-    lab.run(&server, &[]).exits(3).says(["did you mean `without`?", "a dropped member needs `without`"]);
+    lab.run(&server, &[])
+        .exits(3)
+        .says(["did you mean `without`?", "a dropped member needs `without`"]);
 }
 
 #[test]
-fn the_stacks_own_must_not_need_the_private_prefix() {
-    let server =
-        Index::default().wheel("torch", "2.0", &["Requires-Dist: sym>=2"]).wheel("sym", "2.1", &[]).serve();
+fn rejects_stack_components_that_need_the_prefix() {
+    let server = Index::default()
+        .wheel("torch", "2.0", &["Requires-Dist: sym>=2"])
+        .wheel("sym", "2.1", &[])
+        .serve();
     let lab = Lab::new(&["torch"], &[("python3-sym", "1.0")]);
     lab.own("torch");
     lab.run(&server, &["app"]).exits(1).says([
-        "component torch requires sym>=2, and only the private prefix has it",
-        "sym is private: c has python3-sym 1.0; torch 2.0 wants sym>=2",
+        "component torch requires sym>=2, but only the private prefix has it",
+        "sym is private: c has python3-sym 1.0; torch 2.0 requires sym>=2",
     ]);
 }
 
 #[test]
-fn two_locks_are_compared() {
+fn compares_two_locks() {
     let (lab, server) = lab();
     lab.run(&server, &["--write"]).exits(0);
     let old = lab.workspace.holder().join("old.lock");
     fs_err::write(&old, lab.lock()).unwrap();
     let old = old.to_str().unwrap();
     let same = lab.run(&server, &["diff", old, "p"]);
-    assert_eq!(same.exits(0).stdout, "no difference\n");
+    assert_eq!(same.exits(0).stdout, "no differences\n");
 
     lab.requires(&["num>=1", "pyd<2.13"]);
     let newer = Index::default().wheel("num", "2.0", &[MIT]).wheel("pyd", "2.12", &[MIT]).serve();
-    lab.run(&newer, &["--write"]).exits(0).says(["nothing requires `ray` any more"]);
+    lab.run(&newer, &["--write"]).exits(0).says(["nothing requires `ray` any longer"]);
     let differs = lab.run(&newer, &["diff", old, "p"]);
-    let told = "         NAME  BEFORE  AFTER  PLACE\nremoved  api   1.0\nremoved  only  1.0\n\
+    let output = "         NAME  BEFORE  AFTER  PLACE\nremoved  api   1.0\nremoved  only  1.0\n\
                 down     pyd   2.13    2.12\n\n3 differences: 2 removed, 1 down\n";
-    assert_eq!(differs.exits(1).stdout, told);
+    assert_eq!(differs.exits(1).stdout, output);
     let document = lab.run(&newer, &["diff", old, "p", "--json"]).exits(1).json();
     assert_eq!(document["schema"], "rocmrpm/closure-diff/1");
     assert_eq!(document["differences"][2]["what"], "down");
-    lab.run(&newer, &["diff", "q", "p"]).exits(2).says(["there is no pin set `q`", "did you mean `p`?"]);
-    lab.run(&newer, &["diff", "no.lock", "p"]).exits(2).says(["`no.lock` is neither a file nor a pin set"]);
+    lab.run(&newer, &["diff", "q", "p"])
+        .exits(2)
+        .says(["there is no pin set `q`", "did you mean `p`?"]);
+    lab.run(&newer, &["diff", "no.lock", "p"])
+        .exits(2)
+        .says(["`no.lock` is neither a file nor a pin set"]);
 }
 
 /// Returns the files below a folder of the workspace with their texts.
@@ -146,21 +156,28 @@ fn below(lab: &Lab, folder: &str) -> Vec<(String, String)> {
     let files = walkdir::WalkDir::new(lab.workspace.path(folder)).sort_by_file_name();
     let files = files.into_iter().map(Result::unwrap).filter(|entry| entry.file_type().is_file());
     files
-        .map(|entry| (entry.path().display().to_string(), fs_err::read_to_string(entry.path()).unwrap()))
+        .map(|entry| {
+            (entry.path().display().to_string(), fs_err::read_to_string(entry.path()).unwrap())
+        })
         .collect()
 }
 
 #[test]
-fn checks_restores_and_removes_what_is_written() {
+fn checks_restores_and_removes_generated_files() {
     let (lab, server) = lab();
     let generated = "specs-templates/generated/p";
-    lab.run(&server, &["--check"]).exits(1).says(["Differs pins/p.requirements.lock", "closure --write"]);
+    lab.run(&server, &["--check"])
+        .exits(1)
+        .says(["Differs pins/p.requirements.lock", "closure --write"]);
     assert!(!lab.workspace.path("specs-templates/generated").exists(), "--check writes nothing");
     lab.run(&server, &["--write"]).exits(0).says(["Wrote pins/p.generated.toml"]);
     let written = [below(&lab, "pins"), below(&lab, generated)].concat();
-    for path in
-        ["p.requirements.lock", "p.generated.toml", "only/component.toml", "app-runtime/component.toml"]
-    {
+    for path in [
+        "p.requirements.lock",
+        "p.generated.toml",
+        "only/component.toml",
+        "app-runtime/component.toml",
+    ] {
         assert!(written.iter().any(|(file, _)| file.ends_with(path)), "{path}");
     }
     lab.run(&server, &["--write"]).exits(0).says(["Unchanged"]);
@@ -173,18 +190,26 @@ fn checks_restores_and_removes_what_is_written() {
     for damage in 0..4 {
         match damage {
             0 => fs_err::remove_file(lab.workspace.path(&only)).unwrap(),
-            1 => fs_err::write(lab.workspace.path(&only), "generated = \"elsewhere\"\n[[[").unwrap(),
+            1 => {
+                fs_err::write(lab.workspace.path(&only), "generated = \"elsewhere\"\n[[[").unwrap()
+            }
             2 => fs_err::remove_file(lab.workspace.path("pins/p.generated.toml")).unwrap(),
             _ => fs_err::remove_dir_all(lab.workspace.path(generated)).unwrap(),
         }
         lab.run(&server, &["--check"]).exits(1);
         lab.run(&server, &["--write"]).exits(0);
-        assert_eq!([below(&lab, "pins"), below(&lab, generated)].concat(), written, "damage {damage}");
+        assert_eq!(
+            [below(&lab, "pins"), below(&lab, generated)].concat(),
+            written,
+            "damage {damage}"
+        );
     }
 
     // The release now contains two members.
     lab.workspace.write(TABLE, "python3-num\t2.0\npython3-pyd\t2.13\npython3-only\t1.0\n");
-    lab.run(&server, &["--write"]).exits(0).says(["Removed specs-templates/generated/p/only/component.toml"]);
+    lab.run(&server, &["--write"])
+        .exits(0)
+        .says(["Removed specs-templates/generated/p/only/component.toml"]);
     for gone in ["only", "app-runtime"] {
         assert!(!lab.workspace.path(format!("{generated}/{gone}")).exists(), "{gone}");
     }
@@ -193,16 +218,18 @@ fn checks_restores_and_removes_what_is_written() {
 
 /// Fedora 44 has `only` in the same version and `num` in another one; nothing needs `pyd` there.
 #[test]
-fn what_an_earlier_release_has_as_rpms_leaves_or_is_taken_over() {
+fn obsoletes_or_replaces_rpms_of_an_earlier_release() {
     let (lab, server) = lab();
     let second = lab.workspace.read("mock-configs/c.toml");
-    let second = second.replace("\"43\"", "\"44\"").replace(".fc43", ".fc44").replace("\"t\"", "\"u\"");
+    let second =
+        second.replace("\"43\"", "\"44\"").replace(".fc43", ".fc44").replace("\"t\"", "\"u\"");
     lab.workspace.write("mock-configs/d.toml", second);
     let table = "mock-configs/packages/u.tsv";
     // Our RPM must not be newer than the later release's, which it would hide; an equal, newer or
     // unknown version there is fine.
     for (later, place) in [("0.9", "private"), ("1.0", "rpm"), ("1.1", "rpm")] {
-        lab.workspace.write(table, format!("python3-num\t2.0\npython3-pyd\t2.13\npython3-only\t{later}\n"));
+        lab.workspace
+            .write(table, format!("python3-num\t2.0\npython3-pyd\t2.13\npython3-only\t{later}\n"));
         assert_eq!(lab.members(&server)["only"].1, place, "{later}");
     }
     let reason = "d has python3-only 0.9: an RPM of 1.0 would hide it after an upgrade";
@@ -216,8 +243,10 @@ fn what_an_earlier_release_has_as_rpms_leaves_or_is_taken_over() {
         "[left]\nversion = \"3.0rc1\"\nsdist = \"left\"\n\n[older]\nversion = \"2.0\"\nsdist = \"older\"\n\n\
          [taken]\nversion = \"1.0\"\nsdist = \"taken\"\n\n[only]",
     );
-    lab.workspace
-        .write(table, "python3-num\t2.0\npython3-pyd\t2.13\npython3-taken\t1.0\npython3-older\t1.0\n");
+    lab.workspace.write(
+        table,
+        "python3-num\t2.0\npython3-pyd\t2.13\npython3-taken\t1.0\npython3-older\t1.0\n",
+    );
     lab.run(&server, &["--write", "--chroot", "d"]).exits(0);
     let written: toml::Table =
         lab.workspace.read("specs-templates/generated/p.d/closure.toml").parse().unwrap();
@@ -233,7 +262,7 @@ fn what_an_earlier_release_has_as_rpms_leaves_or_is_taken_over() {
 }
 
 #[test]
-fn nothing_is_written_where_something_is_wrong() {
+fn writes_nothing_on_errors() {
     let (lab, server) = lab();
     // An unknown license is detected before any file is written.
     let unlicensed = Index::default()
@@ -246,7 +275,9 @@ fn nothing_is_written_where_something_is_wrong() {
     lab.run(&unlicensed, &["--write"]).exits(3).says(["`only`"]);
     assert_eq!(below(&lab, "."), before);
     lab.workspace.write(COMPONENT, "");
-    lab.run(&server, &["--write"]).exits(2).says(["no component of the workspace has a table `[closure]`"]);
-    lab.run(&server, &["app", "--write"]).exits(2).says(["`app` has no table `[closure]`"]);
+    lab.run(&server, &["--write"])
+        .exits(2)
+        .says(["no component of the workspace has a `[closure]` table"]);
+    lab.run(&server, &["app", "--write"]).exits(2).says(["`app` has no `[closure]` table"]);
     lab.run(&server, &["app", "why", "num"]).exits(2);
 }

@@ -18,12 +18,14 @@ fn closure(
     let lab = Lab::new(&[], &[]);
     let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("mock-configs/packages/fedora-43.tsv");
     lab.workspace.write("mock-configs/packages/t.tsv", fs_err::read(table).unwrap());
-    let pin = format!("[app]\nversion = \"{version}\"\nsdist = \"{project}\"\nsha256 = \"{sha256}\"\n");
+    let pin =
+        format!("[app]\nversion = \"{version}\"\nsdist = \"{project}\"\nsha256 = \"{sha256}\"\n");
     lab.workspace.write("pins/p.toml", pin);
     lab.workspace.write("specs-templates/app/component.toml", format!("[closure]\n{rules}"));
     let mut command = lab.command(None, &["app", "--json"]);
     // Keep uv's downloads for the next run.
-    let ran = ran(command.env("UV_CACHE_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("closure-uv")));
+    let ran =
+        ran(command.env("UV_CACHE_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("closure-uv")));
     let document = ran.exits(0).json();
     assert_eq!(document["distribution"], project);
     let direct = document["members"].as_array().unwrap().iter().filter(|member| {
@@ -38,32 +40,43 @@ fn names(names: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn a_tiny_distribution_requires_nothing() {
+fn tiny_distribution_requires_nothing() {
     let digest = "2d91e135bf72d31a410b17c16da610a82cb55f6b0477d1a902134b24a455b8b3";
     let (members, direct) = closure("iniconfig", "2.0.0", digest, "");
     assert!(members.is_empty() && direct.is_empty(), "{members:?}");
 }
 
 #[test]
-fn extras_and_markers_decide_over_what_is_required() {
+fn evaluates_extras_and_markers() {
     let digest = "a0cb88a46f32dc874e04ee956e4c2764aba2aa228f650b06788ba6bda2962ab5";
-    let (members, direct) = closure("httpx", "0.27.0", digest, "extras = [\"http2\", \"brotli\"]\n");
+    let (members, direct) =
+        closure("httpx", "0.27.0", digest, "extras = [\"http2\", \"brotli\"]\n");
     let expected = ["anyio", "brotli", "certifi", "h2", "httpcore", "idna", "sniffio"];
-    assert_eq!(direct, names(&expected), "brotlicffi is for other Pythons, socksio for another extra");
+    assert_eq!(
+        direct,
+        names(&expected),
+        "brotlicffi is for other Pythons, socksio for another extra"
+    );
     for name in ["h11", "hpack", "hyperframe"] {
         assert!(members.contains_key(name), "{name}: {members:?}");
     }
-    assert_eq!(members["httpcore"], ("1.0.9".to_owned(), "system".to_owned()), "Fedora's is preferred");
+    assert_eq!(
+        members["httpcore"],
+        ("1.0.9".to_owned(), "system".to_owned()),
+        "Fedora's version is preferred"
+    );
     assert_eq!(members["h2"], ("4.2.0".to_owned(), "system".to_owned()));
 }
 
 #[test]
-fn what_refuses_fedoras_version_becomes_private() {
+fn members_that_reject_fedoras_version_become_private() {
     let digest = "0fbeb6180d383a9186d0d6ed954e0042ad9f18e0e8de088b2b419d526927d196";
     let (members, direct) = closure("flask", "1.1.4", digest, "");
     assert_eq!(direct, names(&["click", "itsdangerous", "jinja2", "werkzeug"]));
     // Fedora 43 has Jinja2 3 and Werkzeug 3; Flask 1.1.4 requires lower versions of both.
-    for (name, version) in [("jinja2", "2."), ("werkzeug", "1."), ("click", "7."), ("itsdangerous", "1.")] {
+    for (name, version) in
+        [("jinja2", "2."), ("werkzeug", "1."), ("click", "7."), ("itsdangerous", "1.")]
+    {
         let (found, place) = &members[name];
         assert!(found.starts_with(version) && place == "private", "{name} {found} {place}");
     }

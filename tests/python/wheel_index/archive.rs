@@ -13,7 +13,7 @@ use super::fixtures::*;
 const RPM: &str = "ROCMRPM_TEST_RPM";
 
 /// Runs one of these tests in a separate process after some shell commands.
-fn alone(test: &str, rpm: &Path, prepare: &str) {
+fn run_separately(test: &str, rpm: &Path, prepare: &str) {
     let (_, module) = module_path!().split_once("::").unwrap();
     let script = format!("{prepare}\nexec \"$0\" --exact {module}::{test} --nocapture");
     let this = std::env::current_exe().unwrap();
@@ -43,19 +43,34 @@ fn rpmbuild(dir: &Path, install: &str) -> PathBuf {
     );
     std::fs::write(dir.join("demo.spec"), spec).unwrap();
     let top = format!("_topdir {}", dir.display());
-    let args =
-        ["-bb", "--quiet", "-D", &top, "-D", "__os_install_post %{nil}", "-D", "_binary_payload w.ufdio"];
-    Command::new("rpmbuild").args(args).arg("demo.spec").cwd(dir).runs_code_of_tests().text().unwrap();
+    let args = [
+        "-bb",
+        "--quiet",
+        "-D",
+        &top,
+        "-D",
+        "__os_install_post %{nil}",
+        "-D",
+        "_binary_payload w.ufdio",
+    ];
+    Command::new("rpmbuild")
+        .args(args)
+        .arg("demo.spec")
+        .cwd(dir)
+        .runs_code_of_tests()
+        .text()
+        .unwrap();
     dir.join("RPMS/noarch/demo-1.0-1.noarch.rpm")
 }
 
 #[test]
-fn members_of_every_length_are_what_the_rpm_has() {
+fn members_of_every_length_match_the_rpm() {
     let dir = tempfile::tempdir().unwrap();
     let text: String = (0..200_000).map(|number| format!("{number}\n")).collect();
     let files = [("empty", Vec::new()), ("text", text.into_bytes()), ("noise", noise(1 << 20))];
     let script = [b"#!/usr/bin/python3\n# ".to_vec(), noise(600 << 10)].concat();
-    let mut package = Package::pure("demo", "demo").uncompressed().program("/usr/bin/script", script.clone());
+    let mut package =
+        Package::pure("demo", "demo").uncompressed().program("/usr/bin/script", script.clone());
     for (name, content) in &files {
         package = package.file(&format!("{LIB}/demo/{name}"), content.clone());
     }
@@ -67,12 +82,13 @@ fn members_of_every_length_are_what_the_rpm_has() {
     }
     let shebang = script.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     assert!(*member("scripts/script") == [b"#!python\n", &script[shebang..]].concat());
-    let tested = Command::new("/usr/bin/python3").args(["-m", "zipfile", "-t"]).arg(&wheel.path).text();
+    let tested =
+        Command::new("/usr/bin/python3").args(["-m", "zipfile", "-t"]).arg(&wheel.path).text();
     assert_eq!(tested.unwrap(), "Done testing");
 }
 
 #[test]
-fn hard_links_are_files_with_one_content() {
+fn writes_hard_links_as_files() {
     let dir = tempfile::tempdir().unwrap();
     let rpm = rpmbuild(dir.path(), "echo text > a\nln a b\nln a sub\n: > empty\nln empty empty2");
     let wheel = one(&[rpm], &dir.path().join("out"));
@@ -86,7 +102,7 @@ fn hard_links_are_files_with_one_content() {
 }
 
 #[test]
-fn a_content_that_is_not_the_headers_is_refused() {
+fn rejects_content_that_differs_from_the_header() {
     let dir = tempfile::tempdir().unwrap();
     let rpm = Package::pure("demo", "demo").uncompressed().write(dir.path());
     one(std::slice::from_ref(&rpm), &dir.path().join("whole"));
@@ -98,14 +114,14 @@ fn a_content_that_is_not_the_headers_is_refused() {
     assert_eq!(error.kind(), Kind::Build);
     let text = error.to_string();
     assert!(
-        text.contains("demo/__init__.py: the payload's content is not what the header says: its SHA-256 is "),
+        text.contains("demo/__init__.py: the content differs from the header: its SHA-256 is "),
         "{text}"
     );
     assert_eq!(left(&out), [""; 0]);
 }
 
 #[test]
-fn a_full_disk_leaves_nothing() {
+fn full_disk_leaves_no_files() {
     if let Some(rpm) = std::env::var_os(RPM).map(PathBuf::from) {
         let out = rpm.with_extension("out");
         let error = build(&[rpm], &out).unwrap_err();
@@ -123,7 +139,8 @@ fn a_full_disk_leaves_nothing() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let mut package = Package::pure("demo", "demo").file(&format!("{LIB}/demo/noise"), noise(400 << 10));
+    let mut package =
+        Package::pure("demo", "demo").file(&format!("{LIB}/demo/noise"), noise(400 << 10));
     // Adds nothing to the payload, but entries to the wheel's lists.
     for number in 0..40 {
         package = package.file(&format!("{LIB}/demo/empty{number}"), "");
@@ -134,12 +151,12 @@ fn a_full_disk_leaves_nothing() {
     // writing beyond that is an error.
     for (blocks, file) in [(16, "payload"), (802, "wheel")] {
         let prepare = format!("trap '' XFSZ; ulimit -f {blocks}; export WRITTEN={file}");
-        alone("a_full_disk_leaves_nothing", &rpm, &prepare);
+        run_separately("full_disk_leaves_no_files", &rpm, &prepare);
     }
 }
 
 #[test]
-fn a_request_to_stop_is_heard_between_blocks() {
+fn stops_between_blocks() {
     if let Some(rpm) = std::env::var_os(RPM).map(PathBuf::from) {
         rocmrpm::process::catch_signals().unwrap();
         let out = rpm.with_extension("out");
@@ -153,7 +170,8 @@ fn a_request_to_stop_is_heard_between_blocks() {
             while length().is_none_or(|length| length == 0) {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT).unwrap();
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT)
+                .unwrap();
             let mut longest = 0;
             while let Some(length) = length() {
                 longest = longest.max(length);
@@ -174,5 +192,5 @@ fn a_request_to_stop_is_heard_between_blocks() {
     let path = dir.path().join("large");
     std::fs::write(&path, large.repeat(96)).unwrap();
     let rpm = rpmbuild(dir.path(), &format!("cp '{}' .", path.display()));
-    alone("a_request_to_stop_is_heard_between_blocks", &rpm, "");
+    run_separately("stops_between_blocks", &rpm, "");
 }

@@ -29,43 +29,43 @@ fn built(rpms: &[PathBuf], out_dir: &Path, leave_out: &[&str]) -> Result<Vec<Whe
 }
 
 #[test]
-fn packages_that_make_no_clear_wheel_are_refused() {
+fn rejects_ambiguous_packages() {
     let bare = || Package::new("python3-bad", "noarch");
     let pure = || Package::pure("python3-bad", "bad");
     let old = "/usr/lib/python3.13/site-packages";
     let cases: Vec<(&[&str], &str, Package)> = vec![
         (
             &["it is installed for Python 3.13, but the chroot has Python 3.14"],
-            "build the component anew",
+            "rebuild the component",
             bare()
                 .file(&format!("{old}/bad-1.0.dist-info/METADATA"), metadata("bad", "1.0"))
                 .file(&format!("{old}/bad.py"), ""),
         ),
         (
-            &["no dist-info with a METADATA", "site-packages/bad.py"],
+            &["no dist-info folder with METADATA", "site-packages/bad.py"],
             "%pyproject_install",
             bare().file(&format!("{LIB}/bad.py"), ""),
         ),
         (
-            &["no dist-info with a METADATA"],
+            &["no dist-info folder with METADATA"],
             "`leave-out`",
             bare().file(&format!("{LIB}/bad-1.0.dist-info/WHEEL"), "Tag: py3-none-any\n"),
         ),
         (
-            &["an egg-info", "bad-1.0-py3.14.egg-info/PKG-INFO"],
+            &["egg-info metadata", "bad-1.0-py3.14.egg-info/PKG-INFO"],
             "%pyproject_install",
             bare()
                 .file(&format!("{LIB}/bad-1.0-py3.14.egg-info/PKG-INFO"), metadata("bad", "1.0"))
                 .file(&format!("{LIB}/bad.py"), ""),
         ),
         (
-            &["an egg-info", "other.egg-info"],
+            &["egg-info metadata", "other.egg-info"],
             "`leave-out`",
             pure().file(&format!("{LIB}/other.egg-info"), metadata("other", "1.0")),
         ),
         (
             &["several distributions: bad-1.0.dist-info, worse-1.0.dist-info"],
-            "subpackage of its own",
+            "in its own subpackage",
             pure().file(&format!("{LIB}/worse-1.0.dist-info/METADATA"), metadata("worse", "1.0")),
         ),
         (
@@ -87,7 +87,10 @@ fn packages_that_make_no_clear_wheel_are_refused() {
         for part in expected {
             assert!(text.contains(part), "{part:?}: {text}");
         }
-        assert!(text.contains("python3-bad-1.0-1.fc43.noarch.rpm") && !text.contains('\n'), "{text}");
+        assert!(
+            text.contains("python3-bad-1.0-1.fc43.noarch.rpm") && !text.contains('\n'),
+            "{text}"
+        );
         assert!(error.help().concat().contains(help), "{help}: {:?}", error.help());
         assert_eq!(error.kind().exit_code(), 10, "{text}");
         assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0, "{text}: something was written");
@@ -95,7 +98,7 @@ fn packages_that_make_no_clear_wheel_are_refused() {
 }
 
 #[test]
-fn a_component_without_python_modules_makes_no_wheel() {
+fn builds_no_wheel_without_python_modules() {
     let dir = tempfile::tempdir().unwrap();
     let rpm = Package::new("tool", "noarch")
         .program("/usr/bin/tool", "#!/bin/sh\n")
@@ -105,7 +108,7 @@ fn a_component_without_python_modules_makes_no_wheel() {
 }
 
 #[test]
-fn what_is_left_out_is_in_no_wheel_and_stands_in_no_ones_way() {
+fn omits_and_ignores_left_out_files() {
     let dir = tempfile::tempdir().unwrap();
     let main = Package::pure("python3-a", "a")
         .link(&format!("{LIB}/a/libgpu.so"), "/usr/lib64/libgpu.so.1")
@@ -118,7 +121,8 @@ fn what_is_left_out_is_in_no_wheel_and_stands_in_no_ones_way() {
         .file("/usr/include/a/a.h", "int a;\n")
         .write(dir.path());
     let rpms = [main, devel];
-    let patterns = ["*/a/tests/*", "/usr/lib64/cmake/*", "/usr/lib64/libgpu.so*", "*/other-1.0.dist-info/*"];
+    let patterns =
+        ["*/a/tests/*", "/usr/lib64/cmake/*", "/usr/lib64/libgpu.so*", "*/other-1.0.dist-info/*"];
     let wheels = built(&rpms, &dir.path().join("out"), &patterns).unwrap();
     let stem = "a-1.0+rocm7.14.gfx1151";
     let names = names(&wheels[0].path);
@@ -161,7 +165,7 @@ fn add(bytes: &mut [u8], at: usize, more: u32) {
 }
 
 #[test]
-fn archives_that_readers_see_differently_are_refused_and_the_index_stays() {
+fn rejects_ambiguous_archives_and_keeps_the_index() {
     let dir = tempfile::tempdir().unwrap();
     let (wheel, name, whole) = wheel_bytes(dir.path());
     let root = dir.path().join("index");
@@ -170,17 +174,17 @@ fn archives_that_readers_see_differently_are_refused_and_the_index_stays() {
 
     type Damage = fn(&mut Vec<u8>);
     let cases: [(&str, Damage); 9] = [
-        ("has another name in its local header", |bytes| {
+        ("has a different name in its local header", |bytes| {
             let at = find(bytes, b"a/__init__.py");
             bytes[at] = b'b';
         }),
-        ("has another size or checksum in its local header", |bytes| add(bytes, 22, 1)),
-        ("has another size or checksum in its local header", |bytes| add(bytes, 14, 1)),
-        ("has another compression in its local header", |bytes| bytes[8] ^= 8),
-        ("bytes before its members", |bytes| {
+        ("has a different size or checksum in its local header", |bytes| add(bytes, 22, 1)),
+        ("has a different size or checksum in its local header", |bytes| add(bytes, 14, 1)),
+        ("has a different compression in its local header", |bytes| bytes[8] ^= 8),
+        ("stray bytes before its members", |bytes| {
             bytes.splice(0..0, *b"#!/bin/sh\n");
         }),
-        ("bytes before its members", |bytes| {
+        ("stray bytes before its members", |bytes| {
             // With corrected offsets.
             bytes.splice(0..0, *b"#!/bin/sh\n");
             let mut at = find(bytes, b"PK\x01\x02");
@@ -192,8 +196,8 @@ fn archives_that_readers_see_differently_are_refused_and_the_index_stays() {
             }
             add(bytes, end + 16, 10);
         }),
-        ("bytes behind its central directory", |bytes| bytes.extend(*b"more")),
-        ("bytes behind its central directory", |bytes| {
+        ("stray bytes after its central directory", |bytes| bytes.extend(*b"more")),
+        ("stray bytes after its central directory", |bytes| {
             // A comment, which may be another archive.
             let end = bytes.len();
             bytes[end - 2] = 4;
@@ -233,7 +237,10 @@ fn write_wheel(path: &Path, members: &[(&str, &[u8])]) {
     let info = "a-1.0.dist-info";
     let mut all = vec![
         (format!("{info}/METADATA"), metadata("a", "1.0").into_bytes()),
-        (format!("{info}/WHEEL"), b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n".to_vec()),
+        (
+            format!("{info}/WHEEL"),
+            b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n".to_vec(),
+        ),
     ];
     for (name, content) in members {
         all.retain(|(other, _)| other != name);
@@ -259,11 +266,11 @@ fn write_wheel(path: &Path, members: &[(&str, &[u8])]) {
 }
 
 #[test]
-fn contents_that_installers_would_not_take_are_refused() {
+fn rejects_contents_that_installers_reject() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a-1.0-py3-none-any.whl");
     write_wheel(&path, &[("a.py", b"x"), ("A.py", b"y")]);
-    wheel::read(&path).expect("names that differ by case alone are no mistake on Linux");
+    wheel::read(&path).expect("names that differ only by case are valid on Linux");
 
     let zeros = vec![0; 65 << 20];
     let long = "a".repeat(5000);
@@ -272,14 +279,14 @@ fn contents_that_installers_would_not_take_are_refused() {
     let newer = format!("Wheel-Version: 2.0\n{tag}");
     let cases: [(&str, &str, &[u8]); 6] = [
         ("more than 50 times those of the file", "zeros.bin", &zeros),
-        ("5000 bytes, which no path has", &long, b""),
+        ("5000 bytes, more than any path", &long, b""),
         ("both as a file and as a folder", "a-1.0.dist-info/WHEEL/x", b""),
-        ("the format has version `2.0`, not 1", wheel, newer.as_bytes()),
+        ("the format version is `2.0`, expected 1", wheel, newer.as_bytes()),
         ("it has no Wheel-Version", wheel, tag.as_bytes()),
-        ("the folder is named a-1.0.dist-info", "a-1.0.dist-info/METADATA", b"Name: a\nVersion: 1.0.1\n"),
+        ("its folder is a-1.0.dist-info", "a-1.0.dist-info/METADATA", b"Name: a\nVersion: 1.0.1\n"),
     ];
     for (expected, name, content) in cases {
-        let path = match expected.contains("the folder is named") {
+        let path = match expected.contains("its folder is") {
             true => dir.path().join("a-1.0.1-py3-none-any.whl"),
             false => path.clone(),
         };
@@ -290,14 +297,17 @@ fn contents_that_installers_would_not_take_are_refused() {
 }
 
 #[test]
-fn sizes_that_are_only_claimed_cost_nothing() {
+fn does_not_allocate_claimed_sizes() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a-1.0-py3-none-any.whl");
     // A RECORD that declares a terabyte.
     write_wheel(&path, &[("a.py", b"x")]);
     let mut all = members(&path);
     let record = &mut all.iter_mut().find(|(name, _)| name.ends_with("/RECORD")).unwrap().1;
-    *record = String::from_utf8(record.clone()).unwrap().replacen(",1\n", ",1099511627776\n", 1).into_bytes();
+    *record = String::from_utf8(record.clone())
+        .unwrap()
+        .replacen(",1\n", ",1099511627776\n", 1)
+        .into_bytes();
     let mut archive = zip::ZipWriter::new(std::fs::File::create(&path).unwrap());
     for (name, content) in &all {
         archive.start_file(name.as_str(), SimpleFileOptions::default()).unwrap();
@@ -305,7 +315,10 @@ fn sizes_that_are_only_claimed_cost_nothing() {
     }
     archive.finish().unwrap();
     let error = wheel::read(&path).unwrap_err().to_string();
-    assert!(error.contains("size 1099511627776, the file has") && error.contains(" and 1"), "{error}");
+    assert!(
+        error.contains("size 1099511627776, but the file has") && error.contains(" and 1"),
+        "{error}"
+    );
 
     // A RECORD of empty lines: parsing a line would take a hundred times its size.
     let lines = b",,\n".repeat(20 << 20);
@@ -316,11 +329,11 @@ fn sizes_that_are_only_claimed_cost_nothing() {
     }
     archive.finish().unwrap();
     let error = wheel::read(&path).unwrap_err().to_string();
-    assert!(error.contains("two lines for each member"), "{error}");
+    assert!(error.contains("two lines per member"), "{error}");
 }
 
 #[test]
-fn archives_of_other_writers_are_read() {
+fn reads_archives_of_other_writers() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a-1.0-py3-none-any.whl");
     write_wheel(&path, &[("a.py", b"x")]);

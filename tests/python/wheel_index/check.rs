@@ -33,7 +33,8 @@ impl Pages {
         change(&mut entry);
         let page = self.0.join("simple").join(&name).join("index.json");
         fs_err::create_dir_all(page.parent().unwrap()).unwrap();
-        let old = std::fs::read_to_string(&page).ok().and_then(|text| serde_json::from_str(&text).ok());
+        let old =
+            std::fs::read_to_string(&page).ok().and_then(|text| serde_json::from_str(&text).ok());
         let mut whole: serde_json::Value = old.unwrap_or_else(|| json!({"files": []}));
         whole["files"].as_array_mut().unwrap().push(entry);
         fs_err::write(page, whole.to_string()).unwrap();
@@ -72,7 +73,7 @@ fn snapshot(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
-fn every_fault_is_named_and_nothing_is_changed() {
+fn reports_every_fault_and_changes_nothing() {
     let (workspace, pages) = workspace("");
     pages.plain(
         "vllm-1.0+rocm7.14.gfx1151-cp314-cp314-linux_x86_64.whl",
@@ -89,7 +90,9 @@ fn every_fault_is_named_and_nothing_is_changed() {
     pages.plain("torch_vision-1.0+rocm7.14.gfx1151-cp312-abi3-manylinux_2_28_x86_64.whl", "");
     pages.plain("torch_vision-1.1-cp314-cp314-linux_x86_64.whl", "");
     // Yanked: it satisfies nothing, even though it is ours.
-    pages.add("old-1.0+rocm7.14.gfx1151-py3-none-any.whl", "", |entry| entry["yanked"] = json!("bad"));
+    pages.add("old-1.0+rocm7.14.gfx1151-py3-none-any.whl", "", |entry| {
+        entry["yanked"] = json!("bad")
+    });
     // Two sets of GPU targets.
     pages.plain("aiter-1.0+rocm7.14.gfx1151-py3-none-any.whl", "");
     pages.plain("aiter-1.0+rocm7.14.gfx1100-py3-none-any.whl", "");
@@ -132,17 +135,17 @@ fn every_fault_is_named_and_nothing_is_changed() {
         "for Python 3.14 on x86_64",
         "1 wheel for other Pythons or platforms",
         "error[unsatisfied]: torch==2.11.0\n  in        vllm-1.0+rocm7.14.gfx1151-cp314-cp314-linux_x86_64.whl\n  \
-         found     the index has torch 2.10.0+rocm7.14.gfx1151 only\n  help      build a version of `torch`",
+         found     the index has only torch 2.10.0+rocm7.14.gfx1151\n  help      build a version of `torch`",
         "error[unsatisfied]: numpy>=2 ; sys_platform == 'linux'",
         "no outside index is declared",
-        "1.0+rocm7.14.gfx1151 for everybody",
+        "1.0+rocm7.14.gfx1151 on every machine",
         "12 errors, 2 warnings | ",
     ]);
     assert!(snapshot(&pages.0) == before, "the check changed the index");
 }
 
 #[test]
-fn an_extra_that_the_stack_itself_asks_for_is_part_of_the_closed_set() {
+fn checks_extras_that_the_stack_requests() {
     let (workspace, pages) = workspace("");
     pages.plain("a-1.0+rocm7.14-py3-none-any.whl", "Requires-Dist: b[gpu,none]==1.0\n");
     pages.plain(
@@ -152,13 +155,16 @@ fn an_extra_that_the_stack_itself_asks_for_is_part_of_the_closed_set() {
     );
     let ran = workspace.run(&["index", "check", "--json"]);
     ran.exits(1);
-    let expected =
-        ["unsatisfied: b-1.0+rocm7.14", "unsatisfied: b-1.0+rocm7.14", "unknown-extra: a-1.0+rocm7.14"];
+    let expected = [
+        "unsatisfied: b-1.0+rocm7.14",
+        "unsatisfied: b-1.0+rocm7.14",
+        "unknown-extra: a-1.0+rocm7.14",
+    ];
     assert_eq!(findings(&ran), expected);
 }
 
 #[test]
-fn a_damaged_package_of_the_right_size_needs_its_digest_read() {
+fn detects_damage_of_the_same_size_by_digest() {
     let (workspace, pages) = workspace("");
     let file = "a-1.0+rocm7.14-py3-none-any.whl";
     pages.plain(file, "");
@@ -172,7 +178,7 @@ fn a_damaged_package_of_the_right_size_needs_its_digest_read() {
 }
 
 #[test]
-fn what_the_stack_lacks_comes_from_declared_indexes_that_can_be_reached() {
+fn checks_declared_outside_indexes() {
     let others = tempfile::tempdir().unwrap();
     let url = outside(others.path(), &[("numpy", "2.1", &[]), ("torch", "9.0", &[])]);
     let (workspace, pages) = workspace(&format!("\"{url}\""));
@@ -181,37 +187,52 @@ fn what_the_stack_lacks_comes_from_declared_indexes_that_can_be_reached() {
     pages.plain("torch-2.0+rocm7.14-py3-none-any.whl", "");
     workspace.run(&["index", "check"]).exits(0).prints(["no findings | 2 requirements checked\n"]);
     // Only the index itself can satisfy our own names, regardless of other indexes.
-    pages.plain("triton-1.0+rocm7.14-py3-none-any.whl", "Requires-Dist: torch>=9\nRequires-Dist: numpy>=3\n");
+    pages.plain(
+        "triton-1.0+rocm7.14-py3-none-any.whl",
+        "Requires-Dist: torch>=9\nRequires-Dist: numpy>=3\n",
+    );
     let ran = workspace.run(&["index", "check"]);
     ran.exits(1);
-    ran.prints(["error[unsatisfied]: torch>=9", "error[unsatisfied]: numpy>=3", "its newest is 2.1"]);
+    ran.prints([
+        "error[unsatisfied]: torch>=9",
+        "error[unsatisfied]: numpy>=3",
+        "its newest is 2.1",
+    ]);
 
     // The second index is unreachable, so requirements missing from the first are not checked.
-    let manifest = workspace
-        .read("rocmrpm.toml")
-        .replace(&format!("\"{url}\""), &format!("\"{url}\", \"http://me:s3cret@127.0.0.1:9/simple\""));
+    let manifest = workspace.read("rocmrpm.toml").replace(
+        &format!("\"{url}\""),
+        &format!("\"{url}\", \"http://me:s3cret@127.0.0.1:9/simple\""),
+    );
     workspace.write("rocmrpm.toml", &manifest);
     fs_err::remove_dir_all(pages.0.join("simple/triton")).unwrap();
     workspace.run(&["index", "check"]).exits(0);
     pages.plain("flash-1.0+rocm7.14-py3-none-any.whl", "Requires-Dist: einops\n");
     let ran = workspace.run(&["index", "check"]);
-    ran.exits(30).says(["an outside index cannot be reached"]);
+    ran.exits(30).says(["an external index is unreachable"]);
     assert!(!ran.stdout.contains("s3cret") && !ran.stderr.contains("s3cret"));
-    ran.prints(["unchecked: einops", "flash-1.0+rocm7.14-py3-none-any.whl", "2 requirements checked, 1 not"]);
+    ran.prints([
+        "unchecked: einops",
+        "flash-1.0+rocm7.14-py3-none-any.whl",
+        "2 requirements checked, 1 unchecked",
+    ]);
     let ran = workspace.run(&["index", "check", "--offline"]);
     ran.exits(0);
-    ran.prints(["unchecked: einops", "unchecked: numpy>=2", "1 requirement checked, 2 not"]);
+    ran.prints(["unchecked: einops", "unchecked: numpy>=2", "1 requirement checked, 2 unchecked"]);
 }
 
 #[test]
-fn a_real_index_and_a_channel_are_checked_and_a_missing_one_is_told() {
+fn checks_local_index_and_channels() {
     let (workspace, pages) = workspace("");
     let wheels = [
         requiring(workspace.holder(), "demo-torch", &["demo-base ; extra == 'gpu'"]),
         requiring(workspace.holder(), "demo-vllm", &["demo-torch[gpu]==1.0"]),
         requiring(workspace.holder(), "demo-base", &[]),
     ];
-    workspace.run(&["index", "check"]).exits(2).says(["there is no index in", "`rocmrpm index` writes"]);
+    workspace
+        .run(&["index", "check"])
+        .exits(2)
+        .says(["there is no index in", "run `rocmrpm index`"]);
     index::write(&wheels, &pages.0).unwrap();
     workspace
         .run(&["index", "check", "--digests"])
@@ -230,7 +251,10 @@ fn a_real_index_and_a_channel_are_checked_and_a_missing_one_is_told() {
     fs_err::create_dir(pages.0.join("testing")).unwrap();
     fs_err::rename(pages.0.join("simple"), pages.0.join("testing/simple")).unwrap();
     let dir = pages.0.to_str().unwrap();
-    workspace.run(&["index", "check", dir]).exits(2).says(["channels testing"]);
+    workspace
+        .run(&["index", "check", dir])
+        .exits(2)
+        .says(["choose a channel with `--channel`: testing"]);
     // The pages are one folder deeper than their URLs.
     workspace
         .run(&["index", "check", dir, "--channel", "testing"])
@@ -239,8 +263,11 @@ fn a_real_index_and_a_channel_are_checked_and_a_missing_one_is_told() {
 }
 
 #[test]
-fn an_index_without_wheels_is_not_called_right() {
+fn reports_an_index_without_wheels() {
     let (workspace, _) = workspace("");
-    workspace.run(&["index"]).exits(0).says(["no component has been built for fedora-43"]);
+    workspace
+        .run(&["index"])
+        .exits(0)
+        .says(["no component with a Python distribution has been built for fedora-43"]);
     workspace.run(&["index", "check"]).exits(0).prints(["no wheels | 0 requirements checked\n"]);
 }

@@ -47,7 +47,8 @@ fn pip_installs_from_the_index() {
     let site = format!("/usr/lib64/python{python}/site-packages");
     let machine = if cfg!(target_arch = "aarch64") { 183 } else { X86_64 };
     let info = format!("{site}/demo_ext-2.0.dist-info");
-    let requires = metadata("demo-ext", "2.0").replace("\n\n", "\nRequires-Dist: demo-tool==1.0\n\n");
+    let requires =
+        metadata("demo-ext", "2.0").replace("\n\n", "\nRequires-Dist: demo-tool==1.0\n\n");
     let extension = Package::new("python3-demo-ext", "x86_64")
         .file(&format!("{info}/METADATA"), requires)
         .file(&format!("{info}/WHEEL"), format!("Tag: cp{digits}-cp{digits}-linux_x86_64\n"))
@@ -73,12 +74,16 @@ fn pip_installs_from_the_index() {
 
     let lock = environment.0.path().join("lock.txt");
     let digest = rocmrpm::digest::Sha256::of_file(&wheels[0]).unwrap().0;
-    std::fs::write(&lock, format!("demo-tool==1.0+rocm7.14.gfx1151 --hash=sha256:{digest}\n")).unwrap();
-    let hashed = ["install", "--quiet", "--force-reinstall", "--require-hashes", "--index-url", &url, "-r"];
+    std::fs::write(&lock, format!("demo-tool==1.0+rocm7.14.gfx1151 --hash=sha256:{digest}\n"))
+        .unwrap();
+    let hashed =
+        ["install", "--quiet", "--force-reinstall", "--require-hashes", "--index-url", &url, "-r"];
     environment.run("pip", &[&hashed[..], &[lock.to_str().unwrap()]].concat());
     environment.run("pip", &["check"]);
     environment.run("pip", &["uninstall", "--quiet", "--yes", "demo-tool", "demo-ext"]);
-    assert!(!venv.join("bin/demo-extra").exists() && !venv.join("share/demo-tool/data.txt").exists());
+    assert!(
+        !venv.join("bin/demo-extra").exists() && !venv.join("share/demo-tool/data.txt").exists()
+    );
 }
 
 #[test]
@@ -86,14 +91,25 @@ fn uv_installs_from_the_index() {
     let dir = tempfile::tempdir().unwrap();
     let environment = Environment::new();
     let wheel = one(&[rich(dir.path())], &dir.path().join("out"));
-    let simple = index::write(std::slice::from_ref(&wheel.path), &dir.path().join("index")).unwrap().simple;
+    let simple =
+        index::write(std::slice::from_ref(&wheel.path), &dir.path().join("index")).unwrap().simple;
     let url = format!("file://{}", simple.display());
     let lock = environment.0.path().join("lock.txt");
-    std::fs::write(&lock, format!("demo-tool=={} --hash=sha256:{}\n", wheel.version, wheel.sha256)).unwrap();
-    let install =
-        ["--no-config", "--no-cache", "pip", "install", "--python", "venv/bin/python", "--default-index"];
-    environment
-        .tool("uv", &[&install[..], &[&url, "--require-hashes", "-r", lock.to_str().unwrap()]].concat());
+    std::fs::write(&lock, format!("demo-tool=={} --hash=sha256:{}\n", wheel.version, wheel.sha256))
+        .unwrap();
+    let install = [
+        "--no-config",
+        "--no-cache",
+        "pip",
+        "install",
+        "--python",
+        "venv/bin/python",
+        "--default-index",
+    ];
+    environment.tool(
+        "uv",
+        &[&install[..], &[&url, "--require-hashes", "-r", lock.to_str().unwrap()]].concat(),
+    );
     environment.tool("uv", &["--no-config", "pip", "check", "--python", "venv/bin/python"]);
     assert_eq!(environment.run("demo-tool", &[]), "it runs");
     assert_eq!(environment.run("demo-shell", &[]), "shell");

@@ -85,8 +85,15 @@ fn strace(options: &[&str], test: &str, work: &str, dir: &Path) -> std::process:
         .output()
         .expect("this test needs taskset, of the package util-linux");
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(!stderr.contains("taskset: failed to execute"), "this test needs the package strace: {stderr}");
-    assert!(output.status.success() || output.status.signal() == Some(9), "{:?}: {stderr}", output.status);
+    assert!(
+        !stderr.contains("taskset: failed to execute"),
+        "this test needs the package strace: {stderr}"
+    );
+    assert!(
+        output.status.success() || output.status.signal() == Some(9),
+        "{:?}: {stderr}",
+        output.status
+    );
     output.status
 }
 
@@ -96,7 +103,9 @@ fn tree(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = there.into_iter().flatten().map(Result::unwrap);
     let files = files.filter(|entry| entry.file_type().is_file() && entry.file_name() != ".lock");
     files
-        .map(|e| (e.path().strip_prefix(root).unwrap().to_owned(), std::fs::read(e.path()).unwrap()))
+        .map(|e| {
+            (e.path().strip_prefix(root).unwrap().to_owned(), std::fs::read(e.path()).unwrap())
+        })
         .collect()
 }
 
@@ -112,7 +121,8 @@ fn check_file(page: &Path, url: &str, sha256: &str, metadata: &str) {
     let path = page.parent().unwrap().join(decoded(url));
     let metadata_path = format!("{}.metadata", path.display());
     for (path, expected) in [(path.as_path(), sha256), (Path::new(&metadata_path), metadata)] {
-        let (digest, _) = Sha256::of_file(path).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
+        let (digest, _) =
+            Sha256::of_file(path).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
         assert_eq!(digest.to_string(), expected, "{} names {}", page.display(), path.display());
     }
 }
@@ -151,7 +161,12 @@ fn check(root: &Path) -> usize {
                 for file in json["files"].as_array().unwrap() {
                     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
                     let sha256 = text(&file["hashes"]["sha256"]);
-                    check_file(&page, &text(&file["url"]), &sha256, &text(&file["core-metadata"]["sha256"]));
+                    check_file(
+                        &page,
+                        &text(&file["url"]),
+                        &sha256,
+                        &text(&file["core-metadata"]["sha256"]),
+                    );
                     links += 1;
                 }
             }
@@ -176,8 +191,10 @@ fn kill_at_every_step(test: &str, work: &str, least: usize, before: impl Fn(&Pat
             before(dir.path());
             let root = dir.path().join("index");
             let links = check(&root);
-            let options = [format!("--trace=?{call}"), format!("--inject=?{call}:signal=KILL:when={step}")];
-            let survived = strace(&options.each_ref().map(String::as_str), test, work, dir.path()).success();
+            let options =
+                [format!("--trace=?{call}"), format!("--inject=?{call}:signal=KILL:when={step}")];
+            let survived =
+                strace(&options.each_ref().map(String::as_str), test, work, dir.path()).success();
             assert!(check(&root) > 0 || links == 0, "{at}: no wheel is left");
             if !survived {
                 kills += 1;
@@ -191,7 +208,7 @@ fn kill_at_every_step(test: &str, work: &str, least: usize, before: impl Fn(&Pat
             }
         }
     }
-    assert!(kills > least, "{work} had {kills} steps only");
+    assert!(kills > least, "{work} had only {kills} steps");
 }
 
 /// Creates wheels whose bytes differ between folders: the folder name is part of their modules.
@@ -203,11 +220,11 @@ fn folder(dir: &Path, name: &str, wheels: &[(&str, &str, &str)]) {
 }
 
 #[test]
-fn the_local_index_works_whenever_its_writer_is_killed() {
+fn local_index_survives_killed_writers() {
     if is_writer() {
         return;
     }
-    let test = "the_local_index_works_whenever_its_writer_is_killed";
+    let test = "local_index_survives_killed_writers";
     // From an empty index; then with one wheel kept, one added to its distribution, one rebuilt
     // with the same name, and one distribution removed.
     let new: [(&str, &str, &str); 4] = [
@@ -227,11 +244,11 @@ fn the_local_index_works_whenever_its_writer_is_killed() {
 }
 
 #[test]
-fn a_published_index_works_whenever_its_writer_is_killed() {
+fn published_index_survives_killed_writers() {
     if is_writer() {
         return;
     }
-    let test = "a_published_index_works_whenever_its_writer_is_killed";
+    let test = "published_index_survives_killed_writers";
     let publish = |dir: &Path| {
         folder(dir, "new", &[("kept", "1.0", "Requires-Dist: other\n"), ("other", "1.0", "")]);
         act("add", dir);
@@ -247,20 +264,28 @@ fn a_published_index_works_whenever_its_writer_is_killed() {
 }
 
 #[test]
-fn adding_one_wheel_opens_that_wheel_and_its_pages_alone() {
+fn adding_a_wheel_opens_only_it_and_its_pages() {
     if is_writer() {
         return;
     }
-    let test = "adding_one_wheel_opens_that_wheel_and_its_pages_alone";
+    let test = "adding_a_wheel_opens_only_it_and_its_pages";
     let dir = tempfile::tempdir().unwrap();
     let others: Vec<String> = (0..40).map(|at| format!("other{}", at % 20)).collect();
-    let many: Vec<_> =
-        others.iter().enumerate().map(|(at, name)| (name.as_str(), ["1.0", "2.0"][at / 20], "")).collect();
+    let many: Vec<_> = others
+        .iter()
+        .enumerate()
+        .map(|(at, name)| (name.as_str(), ["1.0", "2.0"][at / 20], ""))
+        .collect();
     folder(dir.path(), "many", &many);
     folder(dir.path(), "new", &[("other7", "3.0", "Requires-Dist: other8\n")]);
     index::write(&wheels(dir.path(), "many"), &dir.path().join("index")).unwrap();
     let log = dir.path().join("log");
-    strace(&["--trace=open,openat,openat2", "-o", log.to_str().unwrap()], test, "add-one", dir.path());
+    strace(
+        &["--trace=open,openat,openat2", "-o", log.to_str().unwrap()],
+        test,
+        "add-one",
+        dir.path(),
+    );
     let text = std::fs::read_to_string(&log).unwrap();
     let opened: BTreeSet<&str> = text
         .lines()

@@ -33,7 +33,10 @@ impl Package {
             .file(&format!("{dist_info}/METADATA"), metadata(distribution, "1.0"))
             .file(&format!("{dist_info}/WHEEL"), "Wheel-Version: 1.0\nTag: py3-none-any\n")
             .file(&format!("{dist_info}/INSTALLER"), "rpm\n")
-            .file(&format!("{LIB}/{distribution}/__init__.py"), "def main():\n    print('it runs')\n")
+            .file(
+                &format!("{LIB}/{distribution}/__init__.py"),
+                "def main():\n    print('it runs')\n",
+            )
     }
 
     pub(crate) fn file(self, path: &str, content: impl Into<Vec<u8>>) -> Self {
@@ -44,7 +47,11 @@ impl Package {
         self.with(rpm::FileOptions::new(path).permissions(0o755), content)
     }
 
-    pub(crate) fn with(mut self, options: impl Into<rpm::FileOptions>, content: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn with(
+        mut self,
+        options: impl Into<rpm::FileOptions>,
+        content: impl Into<Vec<u8>>,
+    ) -> Self {
         self.builder.with_file_contents(content, options).unwrap();
         self
     }
@@ -56,7 +63,8 @@ impl Package {
 
     /// Keeps the payload uncompressed so that tests can find it in the file.
     pub(crate) fn uncompressed(mut self) -> Self {
-        self.builder.using_config(rpm::BuildConfig::default().compression(rpm::CompressionType::None));
+        self.builder
+            .using_config(rpm::BuildConfig::default().compression(rpm::CompressionType::None));
         self
     }
 
@@ -68,7 +76,9 @@ impl Package {
 }
 
 pub(crate) fn metadata(name: &str, version: &str) -> String {
-    format!("Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nRequires-Python: >=3.8\n\n# {name}\n")
+    format!(
+        "Metadata-Version: 2.1\nName: {name}\nVersion: {version}\nRequires-Python: >=3.8\n\n# {name}\n"
+    )
 }
 
 /// Returns a minimal ELF header with this `e_machine`.
@@ -90,7 +100,11 @@ pub(crate) fn build(rpms: &[PathBuf], out_dir: &Path) -> Result<Vec<Wheel>, Whee
     build_for(&Rocm::System, rpms, out_dir)
 }
 
-pub(crate) fn build_for(rocm: &Rocm, rpms: &[PathBuf], out_dir: &Path) -> Result<Vec<Wheel>, WheelError> {
+pub(crate) fn build_for(
+    rocm: &Rocm,
+    rpms: &[PathBuf],
+    out_dir: &Path,
+) -> Result<Vec<Wheel>, WheelError> {
     wheel::build(Request {
         rpms,
         label: &label(),
@@ -109,7 +123,7 @@ pub(crate) fn one(rpms: &[PathBuf], out_dir: &Path) -> Wheel {
     let mut wheels = build(rpms, out_dir).unwrap();
     assert_eq!(wheels.len(), 1);
     let wheel = wheels.remove(0);
-    assert_eq!(wheel::read(&wheel.path).unwrap(), wheel, "the wheel read back says something else");
+    assert_eq!(wheel::read(&wheel.path).unwrap(), wheel, "the wheel that was read back differs");
     wheel
 }
 
@@ -143,18 +157,27 @@ pub(crate) fn rich(dir: &Path) -> PathBuf {
             &format!("{info}/METADATA"),
             "Metadata-Version: 2.1\r\nName: Demo.Tool\r\nVersion: 1.0\r\n\r\nVersion: 1.0\r\n",
         )
-        .file(&format!("{info}/WHEEL"), "Wheel-Version: 1.0\nTag: py2-none-any\nTag: py3-none-any\n")
+        .file(
+            &format!("{info}/WHEEL"),
+            "Wheel-Version: 1.0\nTag: py2-none-any\nTag: py3-none-any\n",
+        )
         .file(&format!("{info}/INSTALLER"), "rpm\n")
         .file(&format!("{info}/RECORD"), "stale,,\n")
         .file(&format!("{info}/direct_url.json"), "{}\n")
         .file(&format!("{info}/licenses/LICENSE"), "MIT\n")
-        .file(&format!("{info}/entry_points.txt"), "[console_scripts]\ndemo-tool = demo_tool:main\n")
+        .file(
+            &format!("{info}/entry_points.txt"),
+            "[console_scripts]\ndemo-tool = demo_tool:main\n",
+        )
         .file(&format!("{LIB}/demo_tool/__init__.py"), "def main():\n    print('it runs')\n")
         .file(&format!("{LIB}/demo_tool/a, \"b\".txt"), "odd name\n")
         .file(&format!("{LIB}/demo_tool/__pycache__/__init__.cpython-314.pyc"), "compiled")
         .link(&format!("{LIB}/demo_tool/copy.txt"), "../../../../share/demo-tool/data.txt")
         .link(&format!("{LIB}/demo_tool/all"), "/usr/share/demo-tool")
-        .program("/usr/bin/demo-tool", "#!/usr/bin/python3 -sP\nraise SystemExit('the copied script ran')\n")
+        .program(
+            "/usr/bin/demo-tool",
+            "#!/usr/bin/python3 -sP\nraise SystemExit('the copied script ran')\n",
+        )
         .link("/usr/bin/demo-tool-3", "demo-tool")
         .program(
             "/usr/bin/demo-extra",
@@ -196,8 +219,16 @@ impl Compiler {
     /// others can link it (`-l:NAME`).
     pub(crate) fn library(&self, name: &str, source: &str, flags: &str) -> Vec<u8> {
         std::fs::write(self.0.path().join("source.c"), source).unwrap();
-        let fixed =
-            ["-shared", "-fPIC", "-nostartfiles", "-L.", "-Wl,--no-as-needed", "-o", name, "source.c"];
+        let fixed = [
+            "-shared",
+            "-fPIC",
+            "-nostartfiles",
+            "-L.",
+            "-Wl,--no-as-needed",
+            "-o",
+            name,
+            "source.c",
+        ];
         rocmrpm::process::Command::new("cc")
             .args(fixed)
             .args(flags.split_whitespace())
@@ -212,9 +243,14 @@ impl Compiler {
 pub(crate) fn compiled(name: &str, requires: &str, tag: &str, files: &[(&str, &[u8])]) -> Package {
     let info = format!("{LIB64}/{name}-1.0.dist-info");
     let package = Package::new(name, "x86_64")
-        .file(&format!("{info}/METADATA"), metadata(name, "1.0").replace("\n\n", &format!("\n{requires}\n")))
+        .file(
+            &format!("{info}/METADATA"),
+            metadata(name, "1.0").replace("\n\n", &format!("\n{requires}\n")),
+        )
         .file(&format!("{info}/WHEEL"), format!("Wheel-Version: 1.0\nTag: {tag}\n"));
-    files.iter().fold(package, |package, (path, content)| package.file(&format!("{LIB64}/{path}"), *content))
+    files.iter().fold(package, |package, (path, content)| {
+        package.file(&format!("{LIB64}/{path}"), *content)
+    })
 }
 
 /// Writes a wheel with these members and a valid RECORD.
@@ -263,11 +299,11 @@ pub(crate) fn stack(dir: &Path, python: &str) -> Vec<PathBuf> {
     };
     // A real extension of the standard library; its location does not matter.
     let extension = format!("_queue.cpython-{digits}-x86_64-linux-gnu.so");
-    let folders =
-        ["/usr/lib", "/usr/lib64"].map(|lib| format!("{lib}/python{python}/lib-dynload/{extension}"));
+    let folders = ["/usr/lib", "/usr/lib64"]
+        .map(|lib| format!("{lib}/python{python}/lib-dynload/{extension}"));
     let content = folders.iter().find_map(|path| std::fs::read(path).ok());
-    let content =
-        content.unwrap_or_else(|| panic!("none of {folders:?}: it is in the distribution's python3"));
+    let content = content
+        .unwrap_or_else(|| panic!("none of {folders:?}: it is in the distribution's python3"));
     let site = format!("/usr/lib64/python{python}/site-packages");
     let native = Package::new("python3-demo-ext", "x86_64")
         .file(
@@ -312,16 +348,23 @@ pub(crate) fn outside(root: &Path, wheels: &[(&str, &str, &[&str])]) -> String {
         let file = format!("{module}-{version}-py3-none-any.whl");
         let folder = root.join("simple").join(name);
         fs_err::create_dir_all(&folder).unwrap();
-        let mut zip = zip::ZipWriter::new(fs_err::File::create(folder.join(&file)).unwrap().into_parts().0);
+        let mut zip =
+            zip::ZipWriter::new(fs_err::File::create(folder.join(&file)).unwrap().into_parts().0);
         let info = format!("{module}-{version}.dist-info");
-        let lines: String = requires.iter().map(|need| format!("Requires-Dist: {need}\n")).collect();
-        let record = format!("{module}/__init__.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n");
+        let lines: String =
+            requires.iter().map(|need| format!("Requires-Dist: {need}\n")).collect();
+        let record =
+            format!("{module}/__init__.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n");
         for (member, content) in [
             (format!("{module}/__init__.py"), "ours = False\n".to_owned()),
-            (format!("{info}/METADATA"), metadata(name, version).replace("\n\n", &format!("\n{lines}\n"))),
+            (
+                format!("{info}/METADATA"),
+                metadata(name, version).replace("\n\n", &format!("\n{lines}\n")),
+            ),
             (
                 format!("{info}/WHEEL"),
-                "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n".into(),
+                "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+                    .into(),
             ),
             (format!("{info}/RECORD"), record),
         ] {
@@ -332,7 +375,8 @@ pub(crate) fn outside(root: &Path, wheels: &[(&str, &str, &[&str])]) -> String {
         let digest = rocmrpm::digest::Sha256::of_file(&folder.join(&file)).unwrap().0;
         let page = folder.join("index.html");
         let old = std::fs::read_to_string(&page).unwrap_or_else(|_| "<!DOCTYPE html>\n".into());
-        fs_err::write(&page, format!("{old}<a href=\"{file}#sha256={digest}\">{file}</a>\n")).unwrap();
+        fs_err::write(&page, format!("{old}<a href=\"{file}#sha256={digest}\">{file}</a>\n"))
+            .unwrap();
     }
     format!("file://{}/simple", root.display())
 }

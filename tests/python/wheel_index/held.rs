@@ -16,13 +16,15 @@ struct Held(Workspace);
 impl Held {
     fn new(requires: &str, held: &str) -> Self {
         let workspace = Workspace::init();
-        let versions: [(&str, &str, &[&str]); 2] = [("plain-lib", "2.5", &[]), ("plain-lib", "3.0", &[])];
+        let versions: [(&str, &str, &[&str]); 2] =
+            [("plain-lib", "2.5", &[]), ("plain-lib", "3.0", &[])];
         let url = outside(&workspace.holder().join("others"), &versions);
         workspace.replace("rocmrpm.toml", "outside = [\"pip\"]", &format!("outside = [\"{url}\"]"));
         let wheel = requiring(workspace.holder(), "demo-vllm", &[requires]);
         index::write(&[wheel], &workspace.path("build/host/index")).unwrap();
         let file = format!("plain_lib-{held}-py3-none-any.whl");
-        let wheel = LockedFile { sha256: Sha256::of_bytes(&file), name: file, size: None, metadata: None };
+        let wheel =
+            LockedFile { sha256: Sha256::of_bytes(&file), name: file, size: None, metadata: None };
         let lock = Lock {
             component: "demo-vllm".into(),
             chroot: "host".into(),
@@ -46,7 +48,7 @@ impl Held {
     }
 
     /// Returns the version of `plain-lib` in the lock for installers.
-    fn told(&self) -> String {
+    fn locked_version(&self) -> String {
         let lock = self.0.read("build/host/requirements/requirements.lock");
         let line = lock.lines().find_map(|line| line.strip_prefix("plain-lib==")).unwrap();
         line.trim_end_matches(" \\").to_owned()
@@ -54,19 +56,19 @@ impl Held {
 }
 
 #[test]
-fn installers_get_the_version_that_the_closure_has() {
+fn installers_get_the_locked_version() {
     let held = Held::new("plain-lib>=2", "2.5");
     held.run(&["index", "check"]).exits(0).prints(["no findings", "1 requirement checked"]);
     held.run(&["requirements", "--resolve"]).exits(0);
-    assert_eq!(held.told(), "2.5");
+    assert_eq!(held.locked_version(), "2.5");
     // Without it, the newest version is used.
     fs_err::remove_file(held.0.path("pins/stable.host.requirements.lock")).unwrap();
     held.run(&["requirements", "--resolve"]).exits(0);
-    assert_eq!(held.told(), "3.0");
+    assert_eq!(held.locked_version(), "3.0");
 }
 
 #[test]
-fn a_held_version_that_no_index_has_or_that_does_not_do_is_told() {
+fn reports_missing_or_unsuitable_locked_versions() {
     let held = Held::new("plain-lib>=2", "2.6");
     held.run(&["index", "check"]).exits(1).prints([
         "error[unsatisfied]: plain-lib>=2",
@@ -76,22 +78,27 @@ fn a_held_version_that_no_index_has_or_that_does_not_do_is_told() {
     let held = Held::new("plain-lib>=3", "2.5");
     held.run(&["index", "check"]).exits(1).prints([
         "error[closure-differs]: plain-lib>=3",
-        "the closure's lock holds plain-lib 2.5, which does not satisfy it",
+        "the closure's lock file pins plain-lib 2.5, which does not satisfy it",
         "`rocmrpm closure --write --upgrade`",
     ]);
-    held.run(&["requirements", "--resolve"]).exits(3).says(["plain-lib==2.5", "no closure's lock satisfies"]);
+    held.run(&["requirements", "--resolve"])
+        .exits(3)
+        .says(["plain-lib==2.5", "closure lock file satisfies"]);
     assert!(!held.0.path("build/host/requirements").exists());
 }
 
 #[test]
-fn a_damaged_lock_is_named_and_nothing_is_written() {
+fn names_damaged_lock_and_writes_nothing() {
     let held = Held::new("plain-lib>=2", "2.5");
-    let text = held.0.read("pins/stable.host.requirements.lock").replace("plain-lib==2.5", "plain-lib>=2.5");
+    let text = held
+        .0
+        .read("pins/stable.host.requirements.lock")
+        .replace("plain-lib==2.5", "plain-lib>=2.5");
     held.0.write("pins/stable.host.requirements.lock", &text);
     for args in [&["index", "check"][..], &["requirements", "--resolve"]] {
         held.run(args)
             .exits(3)
-            .says(["pins/stable.host.requirements.lock:11: this is not the lock of a closure"]);
+            .says(["pins/stable.host.requirements.lock:11: not the lock file of a closure"]);
     }
     assert!(!held.0.path("build/host/requirements").exists());
 }

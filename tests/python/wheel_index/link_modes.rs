@@ -92,7 +92,11 @@ impl Stack {
     }
 
     /// Builds a wheel for the mode `rocm-sdk`.
-    fn wheel(&self, package: Package, preloaded: &[(&str, &BTreeSet<String>)]) -> Result<Wheel, WheelError> {
+    fn wheel(
+        &self,
+        package: Package,
+        preloaded: &[(&str, &BTreeSet<String>)],
+    ) -> Result<Wheel, WheelError> {
         let preloaded: BTreeMap<_, _> =
             preloaded.iter().map(|(name, names)| ((*name).to_owned(), (*names).clone())).collect();
         let rocm = Rocm::Sdk { version: "7.14".to_owned(), preloaded };
@@ -109,21 +113,26 @@ impl Stack {
     /// Creates test doubles of AMD's wheels for ROCm 7.14.0.
     fn sdk(&self) -> Vec<PathBuf> {
         let info = |name: &str, more: &str| {
-            let metadata = format!("Metadata-Version: 2.1\nName: {name}\nVersion: 7.14.0\n{more}\n");
+            let metadata =
+                format!("Metadata-Version: 2.1\nName: {name}\nVersion: 7.14.0\n{more}\n");
             let folder = format!("{LIB64}/{}-7.14.0.dist-info", name.replace('-', "_"));
             Package::new(name, "x86_64").file(&format!("{folder}/METADATA"), metadata)
         };
-        let file =
-            |package: Package, path: &str, content: &[u8]| package.file(&format!("{LIB64}/{path}"), content);
+        let file = |package: Package, path: &str, content: &[u8]| {
+            package.file(&format!("{LIB64}/{path}"), content)
+        };
         let requires = "Requires-Dist: rocm-sdk-core==7.14.0\nProvides-Extra: libraries\n\
                         Requires-Dist: rocm-sdk-libraries==7.14.0; extra == 'libraries'\n";
         let rocm_sdk = ROCM_SDK.replace("\"1.0\"", "\"7.14.0\"");
         let rocm = file(info("rocm", requires), "rocm_sdk/__init__.py", rocm_sdk.as_bytes());
         let core = file(info("rocm-sdk-core", ""), "_rocm_sdk_core/__init__.py", b"");
-        let core = file(core, "_rocm_sdk_core/lib/libamdhip64.so.7", &self.bytes("libamdhip64.so.7"));
-        let mut libraries = file(info("rocm-sdk-libraries", ""), "_rocm_sdk_libraries/__init__.py", b"");
+        let core =
+            file(core, "_rocm_sdk_core/lib/libamdhip64.so.7", &self.bytes("libamdhip64.so.7"));
+        let mut libraries =
+            file(info("rocm-sdk-libraries", ""), "_rocm_sdk_libraries/__init__.py", b"");
         for name in ["libhipblas.so.3", "librocblas.so.5"] {
-            libraries = file(libraries, &format!("_rocm_sdk_libraries/lib/{name}"), &self.bytes(name));
+            libraries =
+                file(libraries, &format!("_rocm_sdk_libraries/lib/{name}"), &self.bytes(name));
         }
         // Only their own mode allows a RUNPATH from one of them to another.
         let mode = Rocm::Sdk { version: "7.14".to_owned(), preloaded: BTreeMap::new() };
@@ -161,13 +170,15 @@ impl Environment {
     }
 
     fn import(&self, package: &str) -> Result<String, String> {
-        let code = format!("import {package}; print({package}.answer, open('/proc/self/maps').read())");
+        let code =
+            format!("import {package}; print({package}.answer, open('/proc/self/maps').read())");
         self.run(&["-W", "error", "-c", &code])
     }
 
     /// Returns the path of a file in site-packages.
     fn file(&self, path: &str) -> PathBuf {
-        let site = self.run(&["-c", "import sysconfig; print(sysconfig.get_path('platlib'))"]).unwrap();
+        let site =
+            self.run(&["-c", "import sysconfig; print(sysconfig.get_path('platlib'))"]).unwrap();
         Path::new(&site).join(path)
     }
 }
@@ -177,14 +188,21 @@ fn names(names: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn installed_wheels_load_rocm_from_amds_wheels() {
+fn installed_wheels_load_amds_libraries() {
     let stack = Stack::new();
     let module = stack.module("");
     let stale: &[u8] = b"raise SystemExit('the copied module ran')\n";
-    let files: &[(&str, &[u8])] =
-        &[("demo/__init__.py", INIT.as_bytes()), ("demo/_C.abi3.so", &module), ("demo/_rocm_init.py", stale)];
+    let files: &[(&str, &[u8])] = &[
+        ("demo/__init__.py", INIT.as_bytes()),
+        ("demo/_C.abi3.so", &module),
+        ("demo/_rocm_init.py", stale),
+    ];
     let demo = stack.wheel(compiled("demo", "", "cp38-abi3-linux_x86_64", files), &[]).unwrap();
-    assert!(demo.metadata.contains("\nRequires-Dist: rocm[libraries]==7.14.*\n\n"), "{}", demo.metadata);
+    assert!(
+        demo.metadata.contains("\nRequires-Dist: rocm[libraries]==7.14.*\n\n"),
+        "{}",
+        demo.metadata
+    );
     let preloads = wheel::preloads(&demo.path).unwrap();
     assert_eq!(preloads, names(&["amdhip64", "hipblas"]));
     // No policy lists ROCm's libraries, regardless of their provider.
@@ -192,15 +210,21 @@ fn installed_wheels_load_rocm_from_amds_wheels() {
 
     // One that relies on another's import, and one that finds the libraries by itself.
     let init = "import demo\nfrom ._C import answer\n";
-    let files: &[(&str, &[u8])] = &[("addon/__init__.py", init.as_bytes()), ("addon/_C.abi3.so", &module)];
+    let files: &[(&str, &[u8])] =
+        &[("addon/__init__.py", init.as_bytes()), ("addon/_C.abi3.so", &module)];
     let addon = compiled("addon", "Requires-Dist: demo", "cp38-abi3-linux_x86_64", files);
     let addon = stack.wheel(addon, &[("demo", &preloads)]).unwrap();
-    let linked = stack.module("-Wl,-rpath,$ORIGIN/../_rocm_sdk_core/lib:$ORIGIN/../_rocm_sdk_libraries/lib");
+    let linked =
+        stack.module("-Wl,-rpath,$ORIGIN/../_rocm_sdk_core/lib:$ORIGIN/../_rocm_sdk_libraries/lib");
     let files: &[(&str, &[u8])] =
         &[("direct/__init__.py", b"from ._C import answer\n"), ("direct/_C.abi3.so", &linked)];
     let direct = stack.wheel(compiled("direct", "", "cp38-abi3-linux_x86_64", files), &[]).unwrap();
     for wheel in [&addon, &direct] {
-        assert!(wheel.metadata.contains("Requires-Dist: rocm[libraries]==7.14.*\n"), "{}", wheel.metadata);
+        assert!(
+            wheel.metadata.contains("Requires-Dist: rocm[libraries]==7.14.*\n"),
+            "{}",
+            wheel.metadata
+        );
         assert_eq!(wheel::preloads(&wheel.path).unwrap(), names(&[]));
     }
 
@@ -208,11 +232,14 @@ fn installed_wheels_load_rocm_from_amds_wheels() {
     wheels.extend([&demo, &addon, &direct].map(|wheel| wheel.path.clone()));
     let environment = Environment::with(&wheels, &["addon", "direct"]);
     for package in ["demo", "addon", "direct"] {
-        let said = environment.import(package).unwrap_or_else(|error| panic!("{package}: {error}"));
-        assert!(said.starts_with("42 "), "{said}");
-        for library in ["_rocm_sdk_core/lib/libamdhip64.so.7", "_rocm_sdk_libraries/lib/librocblas.so.5"] {
+        let output =
+            environment.import(package).unwrap_or_else(|error| panic!("{package}: {error}"));
+        assert!(output.starts_with("42 "), "{output}");
+        for library in
+            ["_rocm_sdk_core/lib/libamdhip64.so.7", "_rocm_sdk_libraries/lib/librocblas.so.5"]
+        {
             let path = environment.file(library);
-            assert!(said.contains(path.to_str().unwrap()), "{package}: {library}\n{said}");
+            assert!(output.contains(path.to_str().unwrap()), "{package}: {library}\n{output}");
         }
     }
     std::fs::remove_file(environment.file("demo/_rocm_init.py")).unwrap();
@@ -224,7 +251,7 @@ fn installed_wheels_load_rocm_from_amds_wheels() {
 }
 
 #[test]
-fn files_built_for_the_other_mode_are_refused() {
+fn rejects_files_built_for_the_other_mode() {
     let stack = Stack::new();
     let plain = stack.module("");
     let package = |init: &str, module: &[u8]| {
@@ -250,9 +277,16 @@ fn files_built_for_the_other_mode_are_refused() {
     errors.push((build(&[rpm], &stack.out()).unwrap_err(), "leads to AMD's rocm-sdk wheels"));
     for (error, reason) in errors {
         let text = error.to_string();
-        assert!(text.contains(reason) && text.contains(&file) && !text.contains('\n'), "{reason}: {text}");
+        assert!(
+            text.contains(reason) && text.contains(&file) && !text.contains('\n'),
+            "{reason}: {text}"
+        );
         assert_eq!((error.kind().exit_code(), error.help().len()), (10, 1), "{text}");
-        assert_eq!(std::fs::read_dir(stack.out()).unwrap().count(), 0, "{reason}: something was written");
+        assert_eq!(
+            std::fs::read_dir(stack.out()).unwrap().count(),
+            0,
+            "{reason}: something was written"
+        );
     }
     // For the system's ROCm it is an ordinary wheel and needs nothing from AMD.
     let wheel = one(&[package(INIT, &plain).write(stack.dir.path())], &stack.out());

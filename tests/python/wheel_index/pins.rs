@@ -24,7 +24,11 @@ impl Events for Heard {
 }
 
 /// Builds the wheels of a stack with one RPM per component, all with this Release.
-fn stack(rpms: &[PathBuf], release: u32, out_dir: &Path) -> Result<(Vec<Wheel>, Vec<String>), WheelError> {
+fn stack(
+    rpms: &[PathBuf],
+    release: u32,
+    out_dir: &Path,
+) -> Result<(Vec<Wheel>, Vec<String>), WheelError> {
     let label = label().release(release);
     let mut pins = Pins::new();
     for rpm in rpms {
@@ -48,7 +52,11 @@ fn stack(rpms: &[PathBuf], release: u32, out_dir: &Path) -> Result<(Vec<Wheel>, 
     }
     for wheel in &wheels {
         let name = wheel::normalized(&wheel.distribution).unwrap();
-        assert_eq!(pins[&name].to_string(), wheel.version, "what was foretold is what was made");
+        assert_eq!(
+            pins[&name].to_string(),
+            wheel.version,
+            "the planned versions differ from the built ones"
+        );
     }
     Ok((wheels, heard.0.into_inner().unwrap()))
 }
@@ -75,16 +83,20 @@ fn rpms(dir: &Path, requires: &str) -> [PathBuf; 2] {
         .file(&format!("{LIB}/demo_base.py"), "value = 7\n")
         .write(dir);
     let above = Package::new("python3-demo-above", "noarch")
-        .file(&info("demo_above"), head("demo_above") + requires + "\r\nRequires-Dist: demo-base\r\n")
+        .file(
+            &info("demo_above"),
+            head("demo_above") + requires + "\r\nRequires-Dist: demo-base\r\n",
+        )
         .file(&format!("{LIB}/demo_above.py"), "import demo_base\nprint(demo_base.value)\n")
         .write(dir);
     [base, above]
 }
 
 #[test]
-fn requirements_on_the_stack_are_pinned_and_all_else_stays() {
+fn pins_only_requirements_on_the_stack() {
     let dir = tempfile::tempdir().unwrap();
-    let (wheels, warnings) = stack(&rpms(dir.path(), REQUIRES), 3, &dir.path().join("out")).unwrap();
+    let (wheels, warnings) =
+        stack(&rpms(dir.path(), REQUIRES), 3, &dir.path().join("out")).unwrap();
     let [base, above] = wheels.as_slice() else { panic!("{wheels:?}") };
     assert_eq!(base.version, "1.0+rocm7.14.gfx1151.3");
     let file = text(&above.path, "demo_above-1.0+rocm7.14.gfx1151.3.dist-info/METADATA");
@@ -103,18 +115,20 @@ fn requirements_on_the_stack_are_pinned_and_all_else_stays() {
     assert_eq!(
         warnings,
         ["demo_above-1.0+rocm7.14.gfx1151.3: upstream requires `demo_base ==8; extra == 'old'`, \
-          the stack has 1.0, which is pinned"]
+          but the stack has 1.0, which rocmrpm pins"]
     );
 }
 
 #[test]
-fn a_requirement_that_is_none_is_an_error_with_its_line_and_nothing_is_written() {
+fn rejects_invalid_requirements_without_writing() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("out");
     let rpms = rpms(dir.path(), "Requires-Dist: demo-base >= one\r\n");
     let error = stack(&rpms[1..], 1, &out).unwrap_err();
     let text = error.to_string();
-    for part in ["python3-demo-above-1.0", "demo_above-1.0.dist-info/METADATA: line 4: `demo-base >= one`"] {
+    for part in
+        ["python3-demo-above-1.0", "demo_above-1.0.dist-info/METADATA: line 4: `demo-base >= one`"]
+    {
         assert!(text.contains(part), "{text}");
     }
     assert_eq!(error.kind().exit_code(), 10);
@@ -124,7 +138,9 @@ fn a_requirement_that_is_none_is_an_error_with_its_line_and_nothing_is_written()
 /// Runs pip of a virtual environment without user settings.
 fn pip(venv: &Path, args: &[&str]) -> String {
     let mut pip = Command::new(venv.join("bin/pip").to_str().unwrap()).args(args).cwd(venv);
-    for name in ["PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX", "PYTHONPATH"] {
+    for name in
+        ["PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX", "PYTHONPATH"]
+    {
         pip = pip.env_remove(name);
     }
     let pip = pip.env("PIP_CONFIG_FILE", "/dev/null").env("PIP_DISABLE_PIP_VERSION_CHECK", "1");
@@ -132,7 +148,7 @@ fn pip(venv: &Path, args: &[&str]) -> String {
 }
 
 #[test]
-fn pip_installs_the_pinned_set_and_follows_newer_releases() {
+fn pip_installs_pinned_sets_and_upgrades() {
     let dir = tempfile::tempdir().unwrap();
     let venv = dir.path().join("venv");
     Command::new("/usr/bin/python3")
@@ -166,7 +182,15 @@ fn pip_installs_the_pinned_set_and_follows_newer_releases() {
     publish(10);
     pip(
         &venv,
-        &["install", "--quiet", "--no-cache-dir", "--upgrade", "--index-url", &url, "demo-above[all]"],
+        &[
+            "install",
+            "--quiet",
+            "--no-cache-dir",
+            "--upgrade",
+            "--index-url",
+            &url,
+            "demo-above[all]",
+        ],
     );
     frozen(10);
     // An older version remains available by exact version, with its dependencies.

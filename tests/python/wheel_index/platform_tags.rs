@@ -9,7 +9,8 @@ use crate::tools::tool;
 fn auditwheel(wheel: &Path) -> String {
     let text = tool("auditwheel").args(["show", "--json"]).arg(wheel).text().unwrap();
     let json = text.find('{').map_or("", |at| &text[at..]);
-    let verdict: serde_json::Value = serde_json::from_str(json).unwrap_or_else(|_| panic!("{text}"));
+    let verdict: serde_json::Value =
+        serde_json::from_str(json).unwrap_or_else(|_| panic!("{text}"));
     verdict["overall_tag"].as_str().unwrap().to_owned()
 }
 
@@ -24,7 +25,7 @@ fn calls(function: &str) -> String {
 }
 
 #[test]
-fn the_platform_is_the_one_that_auditwheel_finds() {
+fn platform_matches_auditwheel() {
     const INTEL: bool = cfg!(target_arch = "x86_64");
     let arch = std::env::consts::ARCH;
     let compiler = Compiler::new();
@@ -40,11 +41,19 @@ fn the_platform_is_the_one_that_auditwheel_finds() {
     let oldest = if INTEL { "manylinux_2_5" } else { "manylinux_2_17" };
     let mut cases = vec![
         ("plain", compiler.library("a.so", &calls("malloc"), "-lc"), oldest),
-        ("threads", compiler.library("a.so", &calls("pthread_key_create"), "-lc"), "manylinux_2_34"),
+        (
+            "threads",
+            compiler.library("a.so", &calls("pthread_key_create"), "-lc"),
+            "manylinux_2_34",
+        ),
         ("random", compiler.library("a.so", &calls("arc4random"), "-lc"), "manylinux_2_36"),
         ("vector", compiler.library("a.so", needed, "-l:libstdc++.so.6 -lc"), "manylinux_2_35"),
         ("python", compiler.library("a.so", needed, "-l:libpython3.11.so.1.0 -lc"), "linux"),
-        ("outside", compiler.library("a.so", needed, "-l:liboutside-of-the-wheel.so.1 -lc"), "linux"),
+        (
+            "outside",
+            compiler.library("a.so", needed, "-l:liboutside-of-the-wheel.so.1 -lc"),
+            "linux",
+        ),
         ("lost", compiler.library("a.so", needed, "-l:libinner.so.1 -lc"), "linux"),
         (
             "found",
@@ -73,7 +82,7 @@ fn the_platform_is_the_one_that_auditwheel_finds() {
 }
 
 #[test]
-fn a_private_version_of_glibc_is_in_no_policy() {
+fn private_glibc_version_has_no_policy() {
     let compiler = Compiler::new();
     std::fs::write(compiler.0.path().join("map"), "GLIBC_PRIVATE { global: there; };\n").unwrap();
     compiler.library(
@@ -84,14 +93,15 @@ fn a_private_version_of_glibc_is_in_no_policy() {
     let source = "extern void there(void); void here(void) { there(); }";
     let module = compiler.library("a.so", source, "-l:libm.so.6 -lc");
     let dir = tempfile::tempdir().unwrap();
-    let rpm = compiled("private", "", "py3-none-any", &[("private/a.so", &module)]).write(dir.path());
+    let rpm =
+        compiled("private", "", "py3-none-any", &[("private/a.so", &module)]).write(dir.path());
     let wheel = one(&[rpm], &dir.path().join("out"));
     assert_eq!(platform(&wheel), format!("linux_{}", std::env::consts::ARCH));
     assert_eq!(auditwheel(&wheel.path), platform(&wheel));
 }
 
 #[test]
-fn a_stable_abi_that_is_not_kept_to_is_not_stated() {
+fn omits_a_stable_abi_that_is_violated() {
     let compiler = Compiler::new();
     let dir = tempfile::tempdir().unwrap();
     let oldest = if cfg!(target_arch = "x86_64") { 5 } else { 17 };
@@ -103,8 +113,12 @@ fn a_stable_abi_that_is_not_kept_to_is_not_stated() {
         let source = format!("{} void *PyInit_m(void) {{ here(); return 0; }}", calls(function));
         let module = compiler.library("m.abi3.so", &source, "-lc");
         let path = format!("{name}/m.abi3.so");
-        let rpm = compiled(name, "", "cp38-abi3-linux_x86_64", &[(&path, &module)]).write(dir.path());
+        let rpm =
+            compiled(name, "", "cp38-abi3-linux_x86_64", &[(&path, &module)]).write(dir.path());
         let wheel = one(&[rpm], &dir.path().join("out"));
-        assert_eq!(wheel.tags, [format!("{expected}-manylinux_2_{oldest}_{}", std::env::consts::ARCH)]);
+        assert_eq!(
+            wheel.tags,
+            [format!("{expected}-manylinux_2_{oldest}_{}", std::env::consts::ARCH)]
+        );
     }
 }

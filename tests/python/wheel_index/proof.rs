@@ -140,7 +140,7 @@ fn split(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn the_sbom_tells_what_the_wheel_was_made_of() {
+fn sbom_lists_the_origin_of_the_wheel() {
     let dir = tempfile::tempdir().unwrap();
     let rpms = split(dir.path());
     let wheel = made(&rpms, &dir.path().join("out"));
@@ -171,7 +171,10 @@ fn the_sbom_tells_what_the_wheel_was_made_of() {
     assert_eq!(component("patch:0001-fix.patch")["hashes"], digest("patch"));
     let rpm = Sha256::of_file(&rpms[2]).unwrap().0;
     assert_eq!(component(&package)["hashes"], json!([{"alg": "SHA-256", "content": rpm}]));
-    assert_eq!((&component(zlib)["name"], &component(zlib)["version"]), (&json!("zlib"), &json!("1.3.1")));
+    assert_eq!(
+        (&component(zlib)["name"], &component(zlib)["version"]),
+        (&json!("zlib"), &json!("1.3.1"))
+    );
     // The documentation package is missing because the wheel contains none of its files.
     assert_eq!(components.len(), 6, "{components:#?}");
     let link = |of: &str| {
@@ -180,16 +183,20 @@ fn the_sbom_tells_what_the_wheel_was_made_of() {
     };
     assert_eq!(link(main["bom-ref"].as_str().unwrap()), json!([devel, package]));
     assert_eq!(link(&devel), json!(["patch:0001-fix.patch", zlib, "source:demo-1.0.tar.gz"]));
-    assert_eq!(link(&package), json!(["patch:0001-fix.patch", zlib, node, "source:demo-1.0.tar.gz"]));
+    assert_eq!(
+        link(&package),
+        json!(["patch:0001-fix.patch", zlib, node, "source:demo-1.0.tar.gz"])
+    );
 }
 
 #[test]
-fn the_wheel_names_its_build_and_is_the_same_every_time() {
+fn wheel_names_its_build_reproducibly() {
     let dir = tempfile::tempdir().unwrap();
     let rpms = split(dir.path());
     let wheel = made(&rpms, &dir.path().join("out"));
     let said: Value =
-        serde_json::from_str(&text(&wheel.path, &format!("{STEM}.dist-info/rocmrpm.json"))).unwrap();
+        serde_json::from_str(&text(&wheel.path, &format!("{STEM}.dist-info/rocmrpm.json")))
+            .unwrap();
     let rpm = |path: &Path| {
         let (sha256, size) = Sha256::of_file(path).unwrap();
         let file = path.file_name().unwrap().to_str().unwrap();
@@ -214,10 +221,12 @@ fn the_wheel_names_its_build_and_is_the_same_every_time() {
     assert_eq!(std::fs::read(&wheel.path).unwrap(), std::fs::read(&again.path).unwrap());
     assert_eq!(wheel::read(&wheel.path).unwrap(), wheel);
 
-    let taken = Package::pure("python3-a", "a").file(&format!("{LIB}/a-1.0.dist-info/rocmrpm.json"), "{}");
+    let taken =
+        Package::pure("python3-a", "a").file(&format!("{LIB}/a-1.0.dist-info/rocmrpm.json"), "{}");
     let out = dir.path().join("taken");
-    let error = with(&[taken.write(dir.path())], &out, |request| wheel::build(request).unwrap_err());
-    assert!(error.to_string().contains("its dist-info has a rocmrpm.json already"), "{error}");
+    let error =
+        with(&[taken.write(dir.path())], &out, |request| wheel::build(request).unwrap_err());
+    assert!(error.to_string().contains("its dist-info already has rocmrpm.json"), "{error}");
     assert_eq!(std::fs::read_dir(&out).unwrap().count(), 0);
 }
 
@@ -235,7 +244,7 @@ fn alter(wheel: &Path, change: impl FnOnce(&mut Vec<(String, Vec<u8>)>)) {
 }
 
 #[test]
-fn a_wheel_is_proved_to_be_made_of_its_rpms() {
+fn proves_that_a_wheel_comes_from_its_rpms() {
     let dir = tempfile::tempdir().unwrap();
     let (rpms, out) = (split(dir.path()), dir.path().join("out"));
     let wheel = made(&rpms, &out);
@@ -245,7 +254,8 @@ fn a_wheel_is_proved_to_be_made_of_its_rpms() {
     // The module, the header and upstream's SBOM.
     assert_eq!((proof.identical, proof.identical_bytes), (3, 6 + 7 + 27));
     let info = format!("{STEM}.dist-info");
-    let made: Vec<_> = proof.made.iter().map(|made| (made.member.clone(), made.changes.join("|"))).collect();
+    let made: Vec<_> =
+        proof.made.iter().map(|made| (made.member.clone(), made.changes.join("|"))).collect();
     let nothing = |name: &str| (format!("{info}/{name}"), String::new());
     let expected = vec![
         (format!("{STEM}.data/scripts/demo-extra"), "-#!/usr/bin/python3 -sP|+#!python".into()),
@@ -264,7 +274,7 @@ fn a_wheel_is_proved_to_be_made_of_its_rpms() {
 }
 
 #[test]
-fn every_difference_is_told_with_both_digests() {
+fn reports_every_difference_with_both_digests() {
     let dir = tempfile::tempdir().unwrap();
     let (rpms, out) = (split(dir.path()), dir.path().join("out"));
     let wheel = made(&rpms, &out);
@@ -281,21 +291,28 @@ fn every_difference_is_told_with_both_digests() {
     };
     let module = Some(Sha256::of_bytes("x = 1\n"));
     let (longer, short) = (edit("__init__.py", "x = 1\nx = 2\n"), edit("__init__.py", "x"));
-    let (version, list) = (edit("METADATA", "Name: demo-tool\nVersion: 9\n"), edit("/RECORD", "a,,\n"));
+    let (version, list) =
+        (edit("METADATA", "Name: demo-tool\nVersion: 9\n"), edit("/RECORD", "a,,\n"));
     let sbom = edit("rocmrpm.cdx.json", "{}");
     type Case<'a> = (&'a str, &'a str, Option<Option<Sha256>>, Option<Option<Sha256>>, Change<'a>);
     let cases: [Case<'_>; 9] = [
         (
             "__init__.py",
-            "another file than",
+            "it differs from",
             Some(module),
             Some(Some(Sha256::of_bytes("x = 1\nx = 2\n"))),
             &longer,
         ),
-        ("__init__.py", "another file than", Some(module), Some(Some(Sha256::of_bytes("x"))), &short),
-        ("METADATA", "not what rocmrpm makes", None, None, &version),
-        ("rocmrpm.cdx.json", "not what rocmrpm makes", None, Some(Some(Sha256::of_bytes("{}"))), &sbom),
-        ("RECORD", "its line of `a` is not", Some(None), None, &list),
+        ("__init__.py", "it differs from", Some(module), Some(Some(Sha256::of_bytes("x"))), &short),
+        ("METADATA", "differs from what rocmrpm makes", None, None, &version),
+        (
+            "rocmrpm.cdx.json",
+            "differs from what rocmrpm makes",
+            None,
+            Some(Some(Sha256::of_bytes("{}"))),
+            &sbom,
+        ),
+        ("RECORD", "its line for `a` does not", Some(None), None, &list),
         ("__init__.py", "it is missing", Some(module), Some(None), &|members| {
             let at = at(members, "__init__.py");
             members.remove(at);
@@ -306,18 +323,22 @@ fn every_difference_is_told_with_both_digests() {
         }),
         (
             "evil.pth",
-            "the RPMs have nothing",
+            "no file in the RPMs",
             Some(None),
             Some(Some(Sha256::of_bytes("import os"))),
             &|members| {
                 members.push(("evil.pth".into(), b"import os".to_vec()));
             },
         ),
-        ("RECORD", "has no line of", Some(None), None, &|members| {
+        ("RECORD", "has no line for", Some(None), None, &|members| {
             let at = at(members, "/RECORD");
             let text = String::from_utf8(members[at].1.clone()).unwrap();
-            members[at].1 =
-                text.lines().skip(1).map(|line| format!("{line}\n")).collect::<String>().into_bytes();
+            members[at].1 = text
+                .lines()
+                .skip(1)
+                .map(|line| format!("{line}\n"))
+                .collect::<String>()
+                .into_bytes();
         }),
     ];
     for (member, what, expected, found, change) in cases {
@@ -333,7 +354,9 @@ fn every_difference_is_told_with_both_digests() {
         if let Some(found) = found {
             assert_eq!(difference.found, found, "{difference:?}");
         }
-        assert!(difference.expected.is_some() || difference.found.is_some() || what == "it is missing");
+        assert!(
+            difference.expected.is_some() || difference.found.is_some() || what == "it is missing"
+        );
     }
     let differ = |what: &str| {
         let proofs = verified(&rpms, &out);
@@ -343,9 +366,9 @@ fn every_difference_is_told_with_both_digests() {
     std::fs::write(&wheel.path, &whole[..whole.len() - 1]).unwrap();
     differ("not a zip archive");
     std::fs::write(&wheel.path, [&whole[..], b"more"].concat()).unwrap();
-    differ("behind its central directory");
+    differ("after its central directory");
     std::fs::remove_file(&wheel.path).unwrap();
-    differ("the wheel is not there");
+    differ("the wheel is missing");
     std::fs::write(&wheel.path, &whole).unwrap();
     std::fs::write(out.join("other-1.0-py3-none-any.whl"), "x").unwrap();
     differ("no RPM of the component makes this wheel");

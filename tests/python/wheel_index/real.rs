@@ -39,7 +39,7 @@ fn again(original: &Path, rocm: &Rocm, dir: &Path) -> Result<Wheel, WheelError> 
 }
 
 #[test]
-fn a_real_wheel_comes_out_of_an_rpm_as_it_went_in() {
+fn real_wheels_round_trip_through_rpms() {
     let original = fetch::wheel("bitsandbytes");
     let dir = tempfile::tempdir().unwrap();
     let wheel = again(&original, &Rocm::System, dir.path()).unwrap();
@@ -55,7 +55,10 @@ fn a_real_wheel_comes_out_of_an_rpm_as_it_went_in() {
     let described = format!("bitsandbytes-{version}.dist-info/METADATA");
     let metadata = String::from_utf8(expected.remove(&described).unwrap()).unwrap();
     let metadata = metadata.replace("\nVersion: 0.50.2\n", &format!("\nVersion: {version}\n"));
-    similar_asserts::assert_eq!(String::from_utf8(ours.remove(&described).unwrap()).unwrap(), metadata);
+    similar_asserts::assert_eq!(
+        String::from_utf8(ours.remove(&described).unwrap()).unwrap(),
+        metadata
+    );
     let tagged = format!("bitsandbytes-{version}.dist-info/WHEEL");
     expected.remove(&tagged).unwrap();
     let text = String::from_utf8(ours.remove(&tagged).unwrap()).unwrap();
@@ -63,7 +66,7 @@ fn a_real_wheel_comes_out_of_an_rpm_as_it_went_in() {
     let names = |members: &BTreeMap<String, Vec<u8>>| members.keys().cloned().collect::<Vec<_>>();
     similar_asserts::assert_eq!(names(&ours), names(&expected));
     for (name, content) in &expected {
-        assert!(ours[name] == *content, "{name} has another content");
+        assert!(ours[name] == *content, "{name} has different content");
     }
 
     // Upstream tags it manylinux_2_24 although it needs external ROCm libraries.
@@ -74,18 +77,28 @@ fn a_real_wheel_comes_out_of_an_rpm_as_it_went_in() {
 /// JAX's modules search every known location of ROCm: `$ORIGIN/../rocm/lib`, AMD's wheels under 17
 /// names, `/opt/rocm/lib`. No mode can support all of them.
 #[test]
-fn a_real_file_that_no_mode_can_answer_for_is_refused_with_its_reason() {
+fn rejects_real_files_that_no_mode_supports() {
     let original = fetch::wheel("jax-rocm7-plugin");
     let sdk = Rocm::Sdk { version: "7.14".into(), preloaded: BTreeMap::new() };
     for (rocm, reason) in [
-        (Rocm::System, "its RUNPATH `$ORIGIN/../_rocm_sdk_core/lib` leads to AMD's rocm-sdk wheels"),
-        (sdk, "its RUNPATH `$ORIGIN/../rocm/lib` leads to a folder that neither this wheel has"),
+        (
+            Rocm::System,
+            "its RUNPATH `$ORIGIN/../_rocm_sdk_core/lib` leads to AMD's rocm-sdk wheels",
+        ),
+        (sdk, "its RUNPATH `$ORIGIN/../rocm/lib` leads to a folder that is in neither this wheel"),
     ] {
         let dir = tempfile::tempdir().unwrap();
         let error = again(&original, &rocm, dir.path()).unwrap_err();
-        let said = error.to_string();
-        assert!(said.contains("/jax_rocm7_plugin/_hybrid.so: ") && said.contains(reason), "{said}");
-        assert!(error.help().iter().any(|help| help.contains("chrpath --delete")), "{:?}", error.help());
+        let message = error.to_string();
+        assert!(
+            message.contains("/jax_rocm7_plugin/_hybrid.so: ") && message.contains(reason),
+            "{message}"
+        );
+        assert!(
+            error.help().iter().any(|help| help.contains("chrpath --delete")),
+            "{:?}",
+            error.help()
+        );
         assert_eq!(fs_err::read_dir(dir.path().join("out")).unwrap().count(), 0);
     }
 }

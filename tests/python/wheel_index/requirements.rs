@@ -54,7 +54,8 @@ impl Stack {
 
     fn requirements(&self, more: &[&str]) -> crate::support::Ran {
         let args = [&["requirements", "--chroot", "host"], more].concat();
-        self.workspace.outcome(self.workspace.command(&args).env("PATH", with_uv(self.workspace.holder())))
+        self.workspace
+            .outcome(self.workspace.command(&args).env("PATH", with_uv(self.workspace.holder())))
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -71,7 +72,8 @@ pub(crate) fn with_uv(dir: &Path) -> String {
     let bin = dir.join("uv-bin");
     if !bin.exists() {
         fs_err::create_dir(&bin).unwrap();
-        let uv = environment("python-tools", include_str!("../../support/tools.txt")).join("bin/uv");
+        let uv =
+            environment("python-tools", include_str!("../../support/tools.txt")).join("bin/uv");
         fs_err::os::unix::fs::symlink(uv, bin.join("uv")).unwrap();
     }
     format!("{}:{}", bin.display(), std::env::var("PATH").unwrap())
@@ -97,11 +99,12 @@ impl Target {
         if let Some(config) = config {
             pip = pip.env("PIP_CONFIG_FILE", config);
         }
-        said(pip)
+        output(pip)
     }
 
     fn uv(&self, config: Option<&Path>, args: &[&str]) -> Result<String, String> {
-        let uv = environment("python-tools", include_str!("../../support/tools.txt")).join("bin/uv");
+        let uv =
+            environment("python-tools", include_str!("../../support/tools.txt")).join("bin/uv");
         let mut uv = alone(Command::new(uv.to_str().unwrap()))
             .runs_code_of_tests()
             .env("UV_CACHE_DIR", self.0.path().join("cache"))
@@ -109,7 +112,7 @@ impl Target {
         if let Some(config) = config {
             uv = uv.env_remove("UV_NO_CONFIG").arg("--config-file").arg(config);
         }
-        said(uv.args(args).args(["--python", &self.python()]))
+        output(uv.args(args).args(["--python", &self.python()]))
     }
 
     fn frozen(&self) -> Vec<String> {
@@ -117,7 +120,7 @@ impl Target {
     }
 }
 
-fn said(command: Command) -> Result<String, String> {
+fn output(command: Command) -> Result<String, String> {
     let line = command.line();
     let finished = command.run().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -128,7 +131,7 @@ fn said(command: Command) -> Result<String, String> {
 }
 
 #[test]
-fn pip_keeps_to_the_stack_where_another_index_has_a_higher_version() {
+fn pip_keeps_stack_versions_despite_higher_ones() {
     let stack = Stack::usual();
     stack.requirements(&["--constraints"]).exits(0);
     let config = stack.file("pip.conf");
@@ -142,13 +145,21 @@ fn pip_keeps_to_the_stack_where_another_index_has_a_higher_version() {
 
     // Without the constraints, the same two indexes give the other build, which is the danger.
     let ours = format!("file://{}/build/host/index/simple", stack.workspace.root().display());
-    let both = ["install", "--quiet", "--index-url", &ours, "--extra-index-url", &stack.outside, "wants-any"];
+    let both = [
+        "install",
+        "--quiet",
+        "--index-url",
+        &ours,
+        "--extra-index-url",
+        &stack.outside,
+        "wants-any",
+    ];
     target.pip(None, &both).unwrap();
     assert_eq!(target.frozen(), ["demo-torch==2.0", "wants-any==1.0"]);
 }
 
 #[test]
-fn uv_keeps_to_the_stack_where_another_index_has_a_higher_version() {
+fn uv_keeps_stack_versions_despite_higher_ones() {
     let stack = Stack::usual();
     stack.requirements(&["--constraints"]).exits(0);
     let config = stack.file("uv.toml");
@@ -170,13 +181,15 @@ fn uv_keeps_to_the_stack_where_another_index_has_a_higher_version() {
 }
 
 #[test]
-fn the_resolved_lock_installs_everything_with_both_and_nothing_else() {
+fn resolved_lock_installs_exactly_with_both() {
     let stack = Stack::usual();
     let ran = stack.requirements(&["--resolve"]);
     ran.exits(0);
     let names = ["constraints.txt", "requirements.lock", "pip.conf", "uv.toml"];
-    let paths: Vec<String> =
-        names.iter().map(|name| format!("[HOLDER]/workspace/build/host/requirements/{name}")).collect();
+    let paths: Vec<String> = names
+        .iter()
+        .map(|name| format!("[HOLDER]/workspace/build/host/requirements/{name}"))
+        .collect();
     assert_eq!(ran.stdout.lines().collect::<Vec<_>>(), paths);
     let expected = [
         format!("demo-torch=={OURS}"),
@@ -190,7 +203,10 @@ fn the_resolved_lock_installs_everything_with_both_and_nothing_else() {
     assert_eq!(lock.matches("--hash=sha256:").count(), 4);
     assert!(!lock.contains("--no-deps"), "{lock}");
     let constraints = stack.read("constraints.txt");
-    assert_eq!(constraints.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>(), expected);
+    assert_eq!(
+        constraints.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>(),
+        expected
+    );
 
     let before: Vec<String> = names.iter().map(|name| stack.read(name)).collect();
     stack.requirements(&["--resolve"]).exits(0);
@@ -213,16 +229,17 @@ fn the_resolved_lock_installs_everything_with_both_and_nothing_else() {
     let target = Target::new();
     let first = lock.split("--hash=sha256:").nth(1).unwrap()[..64].to_owned();
     fs_err::write(path, lock.replace(&first, &"0".repeat(64))).unwrap();
-    let error = target.pip(Some(&pip_conf), &["install", "--require-hashes", "-r", path]).unwrap_err();
+    let error =
+        target.pip(Some(&pip_conf), &["install", "--require-hashes", "-r", path]).unwrap_err();
     assert!(error.contains("HASHES"), "{error}");
     target.uv(Some(&uv_toml), &["pip", "install", "--require-hashes", "-r", path]).unwrap_err();
 }
 
 #[test]
-fn without_resolving_the_lock_says_what_comes_from_outside() {
+fn unresolved_lock_lists_outside_requirements() {
     let stack = Stack::usual();
     let ran = stack.requirements(&["--json"]);
-    ran.exits(0).says(["1 requirement from outside", "plain-lib>=2"]);
+    ran.exits(0).says(["1 requirement from outside the stack", "plain-lib>=2"]);
     let json = ran.document("rocmrpm/requirements/1");
     assert_eq!(json["open"][0]["requirement"], "plain-lib>=2");
     assert_eq!(json["pins"][1]["version"], OURS);
@@ -232,7 +249,8 @@ fn without_resolving_the_lock_says_what_comes_from_outside() {
         "{lock}"
     );
     let path = stack.file("requirements.lock");
-    let args = ["install", "--quiet", "--require-hashes", "--no-deps", "-r", path.to_str().unwrap()];
+    let args =
+        ["install", "--quiet", "--require-hashes", "--no-deps", "-r", path.to_str().unwrap()];
     let target = Target::new();
     target.pip(Some(&stack.file("pip.conf")), &args).unwrap();
     assert_eq!(target.frozen(), [format!("demo-torch=={OURS}"), format!("demo-vllm=={OURS}")]);
@@ -243,18 +261,19 @@ fn without_resolving_the_lock_says_what_comes_from_outside() {
 }
 
 #[test]
-fn pins_that_contradict_each_other_are_not_written() {
+fn rejects_contradicting_pins() {
     let stack = Stack::usual();
     let dir = stack.workspace.holder();
-    let wheels = [requiring(dir, "demo-torch", &[]), requiring(dir, "demo-vllm", &["demo-torch>=2"])];
+    let wheels =
+        [requiring(dir, "demo-torch", &[]), requiring(dir, "demo-vllm", &["demo-torch>=2"])];
     index::write(&wheels, &stack.workspace.path("build/host/index")).unwrap();
-    let wrong = "cannot be pinned: it requires `demo-torch>=2`, and the pin would be demo_torch-1.0+rocm";
-    stack.requirements(&[]).exits(3).says(["demo_vllm-1.0+rocm", wrong]);
+    let wrong = "it requires `demo-torch>=2`, but the pin would be demo_torch-1.0+rocm";
+    stack.requirements(&[]).exits(3).says(["cannot pin demo_vllm-1.0+rocm", wrong]);
     assert!(!stack.file("requirements.lock").exists());
 }
 
 #[test]
-fn a_folder_with_a_blank_in_its_name_works() {
+fn handles_folders_with_spaces() {
     let stack = Stack::usual();
     let folder = stack.workspace.holder().join("a folder+");
     stack.requirements(&["--constraints", "-o", folder.to_str().unwrap()]).exits(0);
@@ -265,7 +284,7 @@ fn a_folder_with_a_blank_in_its_name_works() {
 }
 
 #[test]
-fn credentials_are_never_written() {
+fn never_writes_credentials() {
     let stack = Stack::new("outside = [\"http://me:s3cret@127.0.0.1:9/simple\", \"{outside}\"]");
     let url = "https://me:s3cret@127.0.0.1/simple";
     let ran = stack.requirements(&["--index-url", url, "--json"]);
@@ -282,12 +301,12 @@ fn credentials_are_never_written() {
     ran.exits(30);
     assert!(!ran.stderr.contains("s3cret"), "{}", ran.stderr);
     for bad in ["simple", "ftp://h/simple", "https://h/a b", "https://h/a\nx"] {
-        stack.requirements(&["--index-url", bad]).exits(2).says(["is not the URL of an index"]);
+        stack.requirements(&["--index-url", bad]).exits(2).says(["is not a valid index URL"]);
     }
 }
 
 #[test]
-fn a_missing_uv_a_missing_index_and_an_unsolvable_set_are_told_and_nothing_is_written() {
+fn reports_uv_index_and_resolution_errors_without_writing() {
     let stack = Stack::new("outside = []");
     let bin = stack.workspace.holder().join("bin");
     fs_err::create_dir(&bin).unwrap();
@@ -295,7 +314,11 @@ fn a_missing_uv_a_missing_index_and_an_unsolvable_set_are_told_and_nothing_is_wr
     let mut command = stack.workspace.command(&["requirements", "--chroot", "host", "--resolve"]);
     let ran = stack.workspace.outcome(command.env("PATH", bin.to_str().unwrap()));
     ran.exits(40).says(["`uv` is not installed", "dnf install uv", "pip install uv"]);
-    stack.requirements(&["--resolve"]).exits(3).says(["plain-lib", "rocmrpm index check", "[index] outside"]);
+    stack.requirements(&["--resolve"]).exits(3).says([
+        "plain-lib",
+        "rocmrpm index check",
+        "[index] outside",
+    ]);
     assert!(!stack.file("").exists());
     fs_err::remove_dir_all(stack.workspace.path("build/host/index")).unwrap();
     stack.requirements(&[]).exits(2).says(["there is no index in", "`rocmrpm index`"]);
@@ -303,7 +326,7 @@ fn a_missing_uv_a_missing_index_and_an_unsolvable_set_are_told_and_nothing_is_wr
 }
 
 #[test]
-fn the_closure_comes_from_the_index_that_pip_is_configured_with() {
+fn resolves_from_pips_index() {
     let workspace = Workspace::init();
     let wheel = requiring(workspace.holder(), "demo-date", &["python-dateutil>=2.8,<3"]);
     index::write(&[wheel], &workspace.path("build/host/index")).unwrap();
@@ -311,11 +334,15 @@ fn the_closure_comes_from_the_index_that_pip_is_configured_with() {
     let run = |args: &[&str]| {
         let mut command = workspace.command(args);
         command.env("PIP_INDEX_URL", &index).env("PATH", with_uv(workspace.holder()));
-        let certificates = ["SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "HTTPS_PROXY", "https_proxy"];
-        let theirs = certificates.iter().filter_map(|name| Some((*name, std::env::var(name).ok()?)));
+        let certificates =
+            ["SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "HTTPS_PROXY", "https_proxy"];
+        let theirs =
+            certificates.iter().filter_map(|name| Some((*name, std::env::var(name).ok()?)));
         workspace.outcome(command.envs(theirs))
     };
-    run(&["index", "check", "--chroot", "host"]).exits(0).prints(["no findings", "1 requirement checked"]);
+    run(&["index", "check", "--chroot", "host"])
+        .exits(0)
+        .prints(["no findings", "1 requirement checked"]);
     run(&["requirements", "--chroot", "host", "--resolve"]).exits(0);
     let lock = workspace.read("build/host/requirements/requirements.lock");
     let pins: Vec<&str> =

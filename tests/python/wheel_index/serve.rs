@@ -39,7 +39,10 @@ impl Server {
     /// Returns all responses so far as `METHOD target status media type`.
     pub(crate) fn served(&self) -> Vec<String> {
         let served = self.served.lock().unwrap();
-        served.iter().map(|s| format!("{} {} {} {}", s.method, s.target, s.status, s.media_type)).collect()
+        served
+            .iter()
+            .map(|s| format!("{} {} {} {}", s.method, s.target, s.status, s.media_type))
+            .collect()
     }
 
     fn connect(&self) -> TcpStream {
@@ -63,7 +66,10 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
         let ended = self.thread.take().map(JoinHandle::join);
-        assert!(ended.is_some_and(|ended| ended.is_ok()) || std::thread::panicking(), "the server failed");
+        assert!(
+            ended.is_some_and(|ended| ended.is_ok()) || std::thread::panicking(),
+            "the server failed"
+        );
     }
 }
 
@@ -87,7 +93,7 @@ fn get(target: &str, fields: &str) -> String {
 }
 
 #[test]
-fn a_connection_goes_on_and_a_head_has_no_body() {
+fn keeps_connections_open_and_sends_no_body_for_head() {
     let dir = index();
     let server = Server::start(dir.path());
     let requests = [
@@ -102,9 +108,12 @@ fn a_connection_goes_on_and_a_head_has_no_body() {
     let parts: Vec<&str> = answer.split("HTTP/1.1 ").skip(1).collect();
     let [json, head, whole, moved, missing] = parts[..] else { panic!("{answer}") };
     assert!(json.starts_with("200 OK\r\n") && json.ends_with("\r\n\r\njson page"), "{json}");
-    for field in
-        ["Content-Type: application/vnd.pypi.simple.v1+json", "Vary: Accept", "Content-Length: 9", "ETag: \""]
-    {
+    for field in [
+        "Content-Type: application/vnd.pypi.simple.v1+json",
+        "Vary: Accept",
+        "Content-Length: 9",
+        "ETag: \"",
+    ] {
         assert!(json.contains(&format!("\r\n{field}")), "{field}: {json}");
     }
     assert!(head.contains("Content-Length: 10\r\n") && !head.contains("Accept-Ranges"), "{head}");
@@ -125,7 +134,7 @@ fn a_connection_goes_on_and_a_head_has_no_body() {
 }
 
 #[test]
-fn requests_may_come_byte_by_byte_and_in_any_number() {
+fn accepts_requests_in_any_pieces() {
     let dir = index();
     let server = Server::start(dir.path());
     let request = get("/simple/demo/", "Connection: close\r\n");
@@ -151,7 +160,7 @@ fn requests_may_come_byte_by_byte_and_in_any_number() {
 }
 
 #[test]
-fn bad_requests_are_refused_and_the_server_lives_on() {
+fn rejects_bad_requests_and_keeps_serving() {
     let dir = index();
     std::os::unix::fs::symlink("/etc/passwd", dir.path().join("packages/passwd")).unwrap();
     let server = Server::start(dir.path());
@@ -171,7 +180,10 @@ fn bad_requests_are_refused_and_the_server_lives_on() {
         (get("/simple/demo/", "Accept: image/png\r\n"), "406"),
     ] {
         let answer = server.talk(&request);
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{status}: {request:.60}: {answer}");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{status}: {request:.60}: {answer}"
+        );
         assert!(!answer.contains("root:"), "{answer}");
     }
     let request = get("/packages/demo/demo-1+x.whl", "");
@@ -182,7 +194,7 @@ fn bad_requests_are_refused_and_the_server_lives_on() {
 }
 
 #[test]
-fn clients_that_hang_do_not_keep_others_or_the_end_waiting() {
+fn hanging_clients_do_not_block_others_or_shutdown() {
     let dir = index();
     let large = std::fs::File::create(dir.path().join("packages/large.whl")).unwrap();
     large.set_len(1 << 30).unwrap();
@@ -204,7 +216,7 @@ fn clients_that_hang_do_not_keep_others_or_the_end_waiting() {
 }
 
 #[test]
-fn idle_and_slow_clients_give_way_to_one_that_asks() {
+fn closes_idle_and_slow_clients_for_new_requests() {
     let dir = index();
     let large = std::fs::File::create(dir.path().join("packages/large.whl")).unwrap();
     large.set_len(1 << 30).unwrap();
@@ -220,7 +232,7 @@ fn idle_and_slow_clients_give_way_to_one_that_asks() {
 }
 
 #[test]
-fn requests_for_the_name_of_another_host_are_refused() {
+fn rejects_requests_for_another_host() {
     let dir = with_index();
     let ask = |program: &Program, host: &str, target: &str| {
         let address = program.url.strip_prefix("http://").unwrap().split('/').next().unwrap();
@@ -247,7 +259,7 @@ fn requests_for_the_name_of_another_host_are_refused() {
 }
 
 #[test]
-fn a_client_that_hangs_up_ends_its_answer() {
+fn stops_answering_disconnected_clients() {
     let dir = index();
     std::fs::File::create(dir.path().join("packages/large.whl")).unwrap().set_len(1 << 30).unwrap();
     let server = Server::start(dir.path());
@@ -258,7 +270,7 @@ fn a_client_that_hangs_up_ends_its_answer() {
     drop(stream);
     let started = Instant::now();
     while server.served().is_empty() {
-        assert!(started.elapsed() < Duration::from_secs(20), "the server goes on sending");
+        assert!(started.elapsed() < Duration::from_secs(20), "the server keeps sending");
         std::thread::sleep(Duration::from_millis(10));
     }
     assert!(!server.served.lock().unwrap()[0].complete);
@@ -319,27 +331,27 @@ fn with_index() -> tempfile::TempDir {
 }
 
 #[test]
-fn the_command_says_how_to_use_it_and_ends_cleanly() {
+fn serve_prints_usage_and_exits_cleanly() {
     let dir = with_index();
     let program = Program::start(dir.path(), &["--port", "0"]);
     let url = program.url.clone();
     assert!(url.starts_with("http://127.0.0.1:") && url.ends_with("/simple/"), "{url}");
     assert!(program.get("/simple/demo/").ends_with("html page"));
     assert!(program.get("/simple/none/").starts_with("HTTP/1.1 404"));
-    let (code, said) = program.interrupt();
-    assert_eq!(code, Some(0), "{said}");
-    let lines: Vec<&str> = said.lines().collect();
-    let [serving, pip, uv, page, missing, stopped] = lines[..] else { panic!("{said}") };
-    assert!(serving.contains("Serving") && serving.contains("index"), "{said}");
+    let (code, stderr) = program.interrupt();
+    assert_eq!(code, Some(0), "{stderr}");
+    let lines: Vec<&str> = stderr.lines().collect();
+    let [serving, pip, uv, page, missing, stopped] = lines[..] else { panic!("{stderr}") };
+    assert!(serving.contains("Serving") && serving.contains("index"), "{stderr}");
     assert_eq!(pip, format!("  pip install --index-url {url} demo"));
     assert_eq!(uv, format!("  uv pip install --default-index {url} demo"));
     assert_eq!(page, "         200 GET /simple/demo/ (9 B, text/html; charset=utf-8)");
-    assert!(missing.starts_with("         404 GET /simple/none/ ("), "{said}");
-    assert!(stopped.contains("Stopped"), "{said}");
+    assert!(missing.starts_with("         404 GET /simple/none/ ("), "{stderr}");
+    assert!(stopped.contains("Stopped"), "{stderr}");
 }
 
 #[test]
-fn a_quiet_command_says_only_what_must_be_said() {
+fn quiet_serve_prints_only_warnings() {
     let dir = with_index();
     let program = Program::start(dir.path(), &["--port", "0", "--quiet"]);
     program.get("/simple/demo/");
@@ -348,25 +360,25 @@ fn a_quiet_command_says_only_what_must_be_said() {
     let program = Program::start(dir.path(), &["--port", "0", "--quiet", "--address", "0.0.0.0"]);
     assert!(program.url.starts_with("http://127.0.0.1:"), "{}", program.url);
     program.get("/simple/demo/");
-    let (code, said) = program.interrupt();
+    let (code, stderr) = program.interrupt();
     assert_eq!(code, Some(0));
-    assert!(said.starts_with("warning: listening on all addresses"), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(stderr.starts_with("warning: listening on all addresses"), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
 }
 
 #[test]
-fn what_cannot_be_served_is_an_error() {
+fn rejects_folders_and_ports_that_cannot_be_served() {
     let dir = with_index();
     std::fs::create_dir(dir.path().join("empty")).unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     for (args, code, parts) in [
-        (vec!["empty"], 2, ["empty is not an index", "help: `rocmrpm index` writes"]),
+        (vec!["empty"], 2, ["empty is not an index", "help: run `rocmrpm build`"]),
         (vec!["none"], 2, ["none is not an index", "help: "]),
         (
             vec!["index", "--port", &port],
             20,
-            ["cannot listen on 127.0.0.1:", "help: another program has this port"],
+            ["cannot listen on 127.0.0.1:", "help: another program uses this port"],
         ),
     ] {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_rocmrpm"))
@@ -375,9 +387,9 @@ fn what_cannot_be_served_is_an_error() {
             .args(&args)
             .output()
             .unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(code), "{said}");
-        assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{stderr}");
+        assert!(parts.iter().all(|part| stderr.contains(part)), "{stderr}");
         assert!(output.stdout.is_empty());
     }
 }

@@ -17,12 +17,12 @@ const JSON: &str = "application/vnd.pypi.simple.v1+json";
 const HTML: &str = "application/vnd.pypi.simple.v1+html";
 
 /// An index of three wheels for this machine's Python, and an environment to install into.
-struct Place {
+struct ServedIndex {
     dir: tempfile::TempDir,
     wheels: Vec<Wheel>,
 }
 
-impl Place {
+impl ServedIndex {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let version = "import sys; print('%d.%d' % sys.version_info[:2])";
@@ -47,12 +47,17 @@ impl Place {
     }
 
     fn pins(&self, more: impl Fn(&Wheel) -> String) -> String {
-        self.wheels.iter().map(|w| format!("{}=={}{}\n", w.distribution, w.version, more(w))).collect()
+        self.wheels
+            .iter()
+            .map(|w| format!("{}=={}{}\n", w.distribution, w.version, more(w)))
+            .collect()
     }
 
     /// Removes the JSON pages, like file servers without PEP 691.
     fn html_alone(&self) {
-        for entry in walkdir::WalkDir::new(self.path("index/simple")).into_iter().map(Result::unwrap) {
+        for entry in
+            walkdir::WalkDir::new(self.path("index/simple")).into_iter().map(Result::unwrap)
+        {
             if entry.file_name() == "index.json" {
                 std::fs::remove_file(entry.path()).unwrap();
             }
@@ -88,7 +93,8 @@ impl Place {
         for wheel in &self.wheels {
             assert_eq!(self.version(&wheel.distribution).unwrap(), wheel.version);
         }
-        let names: Vec<&str> = self.wheels.iter().map(|wheel| wheel.distribution.as_str()).collect();
+        let names: Vec<&str> =
+            self.wheels.iter().map(|wheel| wheel.distribution.as_str()).collect();
         self.uninstall(&names);
         assert!(self.version("flash-attn").is_err());
     }
@@ -107,15 +113,15 @@ impl Place {
     }
 }
 
-type Pip = fn(&Place, &[&str]) -> Result<String, String>;
+type Pip = fn(&ServedIndex, &[&str]) -> Result<String, String>;
 
 const HASHED: [&str; 5] = ["install", "--quiet", "--require-hashes", "-r", "lock.txt"];
 
 #[test]
 fn pip_installs_with_hashes_from_files_and_from_the_server() {
-    let place = Place::new();
+    let place = ServedIndex::new();
     let files = format!("file://{}", place.path("index/simple").display());
-    for pip in [Place::oldest, Place::newest] {
+    for pip in [ServedIndex::oldest, ServedIndex::newest] {
         pip(&place, &[&HASHED[..], &["--index-url", &files]].concat()).unwrap();
         place.assert_installed();
         // By name: requirements lead to the others.
@@ -126,18 +132,20 @@ fn pip_installs_with_hashes_from_files_and_from_the_server() {
         if form == HTML {
             place.html_alone();
         }
-        for (pip, newest) in [(Place::oldest as Pip, false), (Place::newest, true)] {
+        for (pip, newest) in [(ServedIndex::oldest as Pip, false), (ServedIndex::newest, true)] {
             let server = Server::start(&place.path("index"));
             pip(&place, &[&HASHED[..], &["--index-url", &server.url("simple/")]].concat()).unwrap();
             place.assert_installed();
             let served = server.served();
             assert!(served.contains(&format!("GET /simple/flash-attn/ 200 {form}")), "{served:#?}");
-            pip(&place, &["install", "--quiet", "--index-url", &server.url("simple"), "demo-ext"]).unwrap();
+            pip(&place, &["install", "--quiet", "--index-url", &server.url("simple"), "demo-ext"])
+                .unwrap();
             place.assert_installed();
             let served = server.served();
             // PEP 658: pip reads the metadata without the wheel. pip 23.0 does not know its PEP 714
             // name in JSON, and fails on the older name.
-            let metadata = |line: &String| line.contains("/demo_ext-2.0") && line.contains(".metadata 200 ");
+            let metadata =
+                |line: &String| line.contains("/demo_ext-2.0") && line.contains(".metadata 200 ");
             assert!(!newest || served.iter().any(metadata), "{served:#?}");
             assert!(
                 served.iter().all(|line| line.contains(" 200 ") || line.contains(" 206 ")),
@@ -154,7 +162,7 @@ fn pip_installs_with_hashes_from_files_and_from_the_server() {
 
 #[test]
 fn uv_installs_locks_and_syncs_from_the_server() {
-    let place = Place::new();
+    let place = ServedIndex::new();
     let server = Server::start(&place.path("index"));
     let url = server.url("simple/");
     for form in [JSON, HTML] {
@@ -189,17 +197,20 @@ fn uv_installs_locks_and_syncs_from_the_server() {
             assert!(lock.contains(&format!("version = \"{}\"", wheel.version)), "{lock}");
         }
         place.uv(&[&["sync", "--locked"], &args[..]].concat()).unwrap();
-        let python = Command::new(place.path(&format!("{project}/.venv/bin/python")).to_str().unwrap());
+        let python =
+            Command::new(place.path(&format!("{project}/.venv/bin/python")).to_str().unwrap());
         assert_eq!(
-            place.run(python, &["-c", "import demo_ext, flash_attn; print(flash_attn.name)"]).unwrap(),
+            place
+                .run(python, &["-c", "import demo_ext, flash_attn; print(flash_attn.name)"])
+                .unwrap(),
             "Flash_Attn"
         );
     }
 }
 
 #[test]
-fn clients_install_from_pages_that_name_no_metadata() {
-    let place = Place::new();
+fn clients_install_without_separate_metadata() {
+    let place = ServedIndex::new();
     place.html_alone();
     for wheel in &place.wheels {
         let name = rocmrpm::wheel::normalized(&wheel.distribution).unwrap();
@@ -208,7 +219,8 @@ fn clients_install_from_pages_that_name_no_metadata() {
         assert!(text.contains(" data-core-metadata="), "{text}");
         place.write(
             &page,
-            text.replace(" data-core-metadata=", " data-x=").replace(" data-dist-info-metadata=", " data-y="),
+            text.replace(" data-core-metadata=", " data-x=")
+                .replace(" data-dist-info-metadata=", " data-y="),
         );
     }
     let server = Server::start(&place.path("index"));
@@ -223,14 +235,21 @@ fn clients_install_from_pages_that_name_no_metadata() {
         .newest(&["install", "--quiet", "--use-feature=fast-deps", "--index-url", &url, "demo-ext"])
         .unwrap();
     place.assert_installed();
-    assert!(server.served().iter().any(|line| line.contains(".whl 200 ")), "{:#?}", server.served());
+    assert!(
+        server.served().iter().any(|line| line.contains(".whl 200 ")),
+        "{:#?}",
+        server.served()
+    );
 }
 
 /// Creates another index with a build of one of our distributions for other GPUs, whose plain
 /// version is greater than ours.
-fn others(place: &Place) -> PathBuf {
+fn others(place: &ServedIndex) -> PathBuf {
     let info = "others/flash_attn-9.0/flash_attn-9.0.dist-info";
-    place.write(&format!("{info}/METADATA"), "Metadata-Version: 2.1\nName: flash_attn\nVersion: 9.0\n");
+    place.write(
+        &format!("{info}/METADATA"),
+        "Metadata-Version: 2.1\nName: flash_attn\nVersion: 9.0\n",
+    );
     place.write(
         &format!("{info}/WHEEL"),
         "Wheel-Version: 1.0\nGenerator: other\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
@@ -243,8 +262,8 @@ fn others(place: &Place) -> PathBuf {
 }
 
 #[test]
-fn our_build_is_chosen_where_another_index_has_a_greater_version() {
-    let place = Place::new();
+fn clients_choose_our_build_despite_greater_versions() {
+    let place = ServedIndex::new();
     let (ours, theirs) = (Server::start(&place.path("index")), Server::start(&others(&place)));
     let (ours, theirs) = (ours.url("simple/"), theirs.url("simple/"));
     let chosen = || {
@@ -256,27 +275,38 @@ fn our_build_is_chosen_where_another_index_has_a_greater_version() {
 
     let pip = ["install", "--quiet", "--index-url", &ours];
     place.newest(&[&pip[..], &["flash-attn"]].concat()).unwrap();
-    assert_eq!(chosen(), our_version, "our index alone");
+    assert_eq!(chosen(), our_version, "only our index");
     // pip combines all indexes and selects the greatest version, regardless of their order.
     let both = [&pip[..], &["--extra-index-url", &theirs, "flash-attn"]].concat();
-    for pip in [Place::oldest, Place::newest] {
+    for pip in [ServedIndex::oldest, ServedIndex::newest] {
         pip(&place, &both).unwrap();
-        assert_eq!(chosen(), "9.0", "pip has come to prefer an index: say so to users");
+        assert_eq!(chosen(), "9.0", "pip now prefers an index: update the documentation");
         pip(&place, &[&both[..], &["--constraint", "constraints.txt"]].concat()).unwrap();
         assert_eq!(chosen(), our_version, "with constraints");
     }
 
     // uv takes a distribution from the first index that has it.
-    let uv = ["pip", "install", "--python", "venv/bin/python", "--index", &ours, "--default-index", &theirs];
+    let uv = [
+        "pip",
+        "install",
+        "--python",
+        "venv/bin/python",
+        "--index",
+        &ours,
+        "--default-index",
+        &theirs,
+    ];
     place.uv(&[&uv[..], &["flash-attn"]].concat()).unwrap();
     assert_eq!(chosen(), our_version, "our index first");
-    place.uv(&[&uv[..], &["flash-attn", "--index-strategy", "unsafe-best-match"]].concat()).unwrap();
+    place
+        .uv(&[&uv[..], &["flash-attn", "--index-strategy", "unsafe-best-match"]].concat())
+        .unwrap();
     assert_eq!(chosen(), "9.0");
 }
 
 #[test]
-fn tools_that_judge_wheels_accept_ours() {
-    let place = Place::new();
+fn wheel_checkers_accept_our_wheels() {
+    let place = ServedIndex::new();
     for wheel in &place.wheels {
         assert_accepted(&wheel.path);
     }
@@ -284,11 +314,13 @@ fn tools_that_judge_wheels_accept_ours() {
 
 /// Needs the index configured for pip, once.
 #[test]
-fn tools_that_judge_wheels_accept_one_of_real_libraries() {
+fn wheel_checkers_accept_real_libraries() {
     let dir = tempfile::tempdir().unwrap();
     let unpacked = dir.path().join("unpacked");
     fetch::unpack(&fetch::wheel("bitsandbytes"), &unpacked);
-    let rpm = repackaged(&unpacked, dir.path(), |path| !path.contains("cuda1") && !path.contains("_xpu20"));
+    let rpm = repackaged(&unpacked, dir.path(), |path| {
+        !path.contains("cuda1") && !path.contains("_xpu20")
+    });
     let wheel = one(&[rpm], &dir.path().join("wheels"));
     assert!(names(&wheel.path).contains(&"bitsandbytes/libbitsandbytes_rocm72.so".to_owned()));
     assert!(
@@ -302,10 +334,12 @@ fn tools_that_judge_wheels_accept_one_of_real_libraries() {
 /// Creates an RPM from the files of an unpacked wheel.
 fn repackaged(unpacked: &Path, dir: &Path, wanted: impl Fn(&str) -> bool) -> PathBuf {
     let mut package = Package::new("python3-repackaged", "x86_64");
-    for entry in walkdir::WalkDir::new(unpacked).sort_by_file_name().into_iter().map(Result::unwrap) {
+    for entry in walkdir::WalkDir::new(unpacked).sort_by_file_name().into_iter().map(Result::unwrap)
+    {
         let path = entry.path().strip_prefix(unpacked).unwrap().to_str().unwrap();
         if entry.file_type().is_file() && wanted(path) {
-            package = package.file(&format!("{LIB64}/{path}"), std::fs::read(entry.path()).unwrap());
+            package =
+                package.file(&format!("{LIB64}/{path}"), std::fs::read(entry.path()).unwrap());
         }
     }
     package.write(dir)

@@ -1,5 +1,5 @@
-//! The crates of a lock file: vendored by the real cargo, from a registry in a folder that
-//! stands in for a mirror, and from the one that this machine's cargo is configured with.
+//! The crates of a lock file, vendored by the real cargo: from a registry in a folder that stands
+//! in for a mirror, and from the registry that cargo uses on this machine.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::support::server::{Reply, TestServer};
 use rocmrpm::digest::Sha256;
 use rocmrpm::process::Command;
 
-/// A workspace, the environment of a cargo of its own, and crates for it.
+/// A workspace, a cargo with its own home, and crates for it.
 struct Crates {
     workspace: Workspace,
     cargo_home: PathBuf,
@@ -29,13 +29,15 @@ impl Crates {
             "{{\"name\":\"mini\",\"vers\":\"1.0.0\",\"deps\":[],\"features\":{{}},\"cksum\":\"{digest}\",\"yanked\":false}}\n"
         );
         fs_err::write(index.join("mini"), line).unwrap();
-        let mirror = format!("local-registry = \"{}\"", crates.workspace.holder().join("mirror").display());
+        let mirror =
+            format!("local-registry = \"{}\"", crates.workspace.holder().join("mirror").display());
         crates.mirror(&mirror);
         crates
     }
 
     fn mirror(&self, source: &str) {
-        let config = format!("[source.crates-io]\nreplace-with = \"mirror\"\n\n[source.mirror]\n{source}\n");
+        let config =
+            format!("[source.crates-io]\nreplace-with = \"mirror\"\n\n[source.mirror]\n{source}\n");
         fs_err::write(self.dir("cargo-home").join("config.toml"), config).unwrap();
     }
 
@@ -45,7 +47,7 @@ impl Crates {
         dir
     }
 
-    /// Runs the toolchain's cargo, which no rustup stands before.
+    /// Runs the toolchain's cargo directly, without rustup.
     fn cargo(&self, dir: &Path, home: &Path, args: &[&str]) -> String {
         let cargo = Command::new(env!("CARGO")).args(args).cwd(dir).env("CARGO_HOME", home);
         let cargo = cargo.env("PATH", path()).env_remove("CARGO_TARGET_DIR");
@@ -78,25 +80,35 @@ impl Crates {
             let file = fs_err::File::open(path).unwrap();
             let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(file));
             // git's own header comes first.
-            archive.entries().unwrap().map(Result::unwrap).any(|entry| entry.path().unwrap().starts_with(top))
+            archive
+                .entries()
+                .unwrap()
+                .map(Result::unwrap)
+                .any(|entry| entry.path().unwrap().starts_with(top))
         };
-        let mut found =
-            files.filter(|e| e.file_type().is_file()).map(walkdir::DirEntry::into_path).filter(is_it);
+        let mut found = files
+            .filter(|e| e.file_type().is_file())
+            .map(walkdir::DirEntry::into_path)
+            .filter(is_it);
         let one = found.next().unwrap_or_else(|| panic!("no archive has `{top}`"));
         assert_eq!(found.next(), None);
         one
     }
 
-    /// Unpacks what `build` obtained as a spec does, and builds it with these crates alone.
+    /// Unpacks the fetched sources as a spec does, and builds them with only these crates.
     fn builds_offline(&self) -> (String, Vec<u8>) {
         let bytes = fs_err::read(self.archive("demo-crates-1")).unwrap();
         let unpacked = tempfile::tempdir().unwrap();
         for name in ["demo-1", "demo-crates-1"] {
-            let tar =
-                Command::new("tar").args(["-xf"]).arg(self.archive(name)).arg("-C").arg(unpacked.path());
+            let tar = Command::new("tar")
+                .args(["-xf"])
+                .arg(self.archive(name))
+                .arg("-C")
+                .arg(unpacked.path());
             tar.output().unwrap();
         }
-        let (top, crates) = (unpacked.path().join("demo-1/rust"), unpacked.path().join("demo-crates-1"));
+        let (top, crates) =
+            (unpacked.path().join("demo-1/rust"), unpacked.path().join("demo-crates-1"));
         let config = fs_err::read_to_string(crates.join(".cargo/config.toml")).unwrap();
         for name in [".cargo", "vendor"] {
             fs_err::rename(crates.join(name), top.join(name)).unwrap();
@@ -120,19 +132,25 @@ fn manifest(name: &str, version: &str) -> String {
     format!("[package]\nname = \"{name}\"\nversion = \"{version}\"\nedition = \"2021\"\n")
 }
 
-/// Returns a `.crate` file with one module. A file that no build of ours would pack is in
-/// it: all of a crate counts for its digest.
+/// Returns a `.crate` file with one module. It also has a file that rocmrpm would not pack
+/// elsewhere, because the digest of a crate covers all of its files.
 fn crate_file(name: &str, version: &str, code: &str) -> Vec<u8> {
     let manifest = manifest(name, version);
-    let files = [("Cargo.toml", manifest.as_str()), ("src/lib.rs", code), ("build/made.pyc", "made")];
+    let files =
+        [("Cargo.toml", manifest.as_str()), ("src/lib.rs", code), ("build/made.pyc", "made")];
     tar_gz(&format!("{name}-{version}"), &files)
 }
 
 const WORKSPACE: &str = "[workspace]\nmembers = [\"demo\", \"part\"]\nresolver = \"2\"\n";
 
-/// Commits a workspace of two members, whose configuration must not count, with the lock
-/// file that cargo makes for it.
-fn commit_workspace(crates: &Crates, upstream: &Repository<'_>, dependencies: &str, code: &str) -> String {
+/// Commits a workspace of two members, whose configuration must be ignored, with the lock file
+/// that cargo writes for it.
+fn commit_workspace(
+    crates: &Crates,
+    upstream: &Repository<'_>,
+    dependencies: &str,
+    code: &str,
+) -> String {
     let demo = format!(
         "{}[dependencies]\npart = {{ path = \"../part\" }}\n{dependencies}",
         manifest("demo", "0.1.0")
@@ -150,7 +168,7 @@ fn commit_workspace(crates: &Crates, upstream: &Repository<'_>, dependencies: &s
         ],
         &[],
     );
-    // In a copy, where upstream's configuration and toolchain do not count.
+    // In a copy without upstream's configuration and toolchain.
     let copy = tempfile::tempdir().unwrap();
     let tar = Command::new("cp").arg("-r").arg(upstream.dir.join("rust")).arg(copy.path());
     tar.output().unwrap();
@@ -168,10 +186,14 @@ fn crates_of_a_mirror_and_of_git_build_offline() {
     let (git, upstream) =
         (Repository::new(&crates.workspace, "gitty"), Repository::new(&crates.workspace, "up"));
     let git_commit = git.commit(
-        &[("Cargo.toml", &manifest("gitty", "0.2.0")), ("src/lib.rs", "pub fn none() -> u8 { 0 }\n")],
+        &[
+            ("Cargo.toml", &manifest("gitty", "0.2.0")),
+            ("src/lib.rs", "pub fn none() -> u8 { 0 }\n"),
+        ],
         &[],
     );
-    let dependencies = format!("mini = \"1\"\ngitty = {{ git = \"{}\", branch = \"main\" }}\n", git.url());
+    let dependencies =
+        format!("mini = \"1\"\ngitty = {{ git = \"{}\", branch = \"main\" }}\n", git.url());
     let lock = commit_workspace(&crates, &upstream, &dependencies, "mini::seven() + gitty::none()");
     crates.pin(&upstream, "rust/Cargo.lock");
 
@@ -201,18 +223,19 @@ fn crates_of_a_mirror_and_of_git_build_offline() {
     crates.workspace.run(&["lock", "--check", "--offline"]).exits(0);
     crates.run(&["build", "--until", "sources"]).exits(0);
     assert_eq!(fs_err::read(crates.archive("demo-crates-1")).unwrap(), bytes);
-    let lie = text.replace(&Sha256::of_bytes(&bytes).to_string(), &Sha256::of_bytes("lie").to_string());
+    let lie =
+        text.replace(&Sha256::of_bytes(&bytes).to_string(), &Sha256::of_bytes("lie").to_string());
     crates.workspace.write("pins/stable.lock", &lie);
-    crates
-        .run(&["build", "--until", "sources"])
-        .exits(3)
-        .says(["the lock is wrong about `demo-crates`", "the archive of the crates of `rust/Cargo.lock`"]);
+    crates.run(&["build", "--until", "sources"]).exits(3).says([
+        "the lock file contradicts `demo-crates`",
+        "the archive of the crates of `rust/Cargo.lock`",
+    ]);
     crates.workspace.write("pins/stable.lock", &text);
     fs_err::remove_dir_all(&crates.cargo_home).unwrap();
     crates.workspace.run(&["build", "--until", "sources", "--offline"]).exits(0);
 
-    // What the lock says of them is verified.
-    for (so, lie, told) in [
+    // A build verifies the values of the lock.
+    for (right, wrong, message) in [
         (
             Sha256::of_bytes(&lock).to_string(),
             Sha256::of_bytes("lie").to_string(),
@@ -220,22 +243,59 @@ fn crates_of_a_mirror_and_of_git_build_offline() {
         ),
         ("crates = 2".into(), "crates = 3".into(), "the number of crates"),
     ] {
-        crates.workspace.write("pins/stable.lock", text.replace(&so, &lie));
+        crates.workspace.write("pins/stable.lock", text.replace(&right, &wrong));
         crates
             .run(&["build", "--until", "sources"])
             .exits(3)
-            .says(["the lock is wrong about `demo-crates`", told]);
+            .says(["the lock file contradicts `demo-crates`", message]);
     }
 }
 
-/// The crates are two that this program is made of: cargo has them already.
+/// The lock file of such crates is in the workspace itself, and its history records it.
+#[test]
+fn crates_of_a_folder_need_no_lock_entry() {
+    let crates = Crates::with_mirror();
+    let workspace = &crates.workspace;
+    let toml = format!("{}[dependencies]\nmini = \"1\"\n", manifest("demo", "1.0.0"));
+    workspace.write("Cargo.toml", toml);
+    workspace.write("src/main.rs", "fn main() {}\n");
+    crates.cargo(&workspace.root(), &crates.cargo_home, &["generate-lockfile", "--quiet"]);
+    let pins = "[demo]\nversion = \"1\"\npath = \".\"\npaths = [\"Cargo.toml\", \"Cargo.lock\", \"src\"]\n\n\
+                [demo.sources.crates]\ncargo-vendor = \"Cargo.lock\"\n";
+    set_pins(workspace, pins);
+    workspace.write("specs-templates/demo/demo.spec.tera", SPEC);
+
+    crates.run(&["lock"]).exits(0).says(["pins/stable.lock: 0 sources"]);
+    crates.run(&["build", "--until", "sources"]).exits(0);
+    let packed = |top: &str| {
+        let file = fs_err::File::open(crates.archive(top)).unwrap();
+        let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(file));
+        let paths =
+            archive.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().into_owned());
+        paths.map(|path| path.display().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(packed("demo-1"), ["demo-1/Cargo.lock", "demo-1/Cargo.toml", "demo-1/src/main.rs"]);
+    let vendored = packed("demo-crates-1");
+    assert!(
+        vendored.contains(&"demo-crates-1/vendor/mini-1.0.0/src/lib.rs".to_owned()),
+        "{vendored:?}"
+    );
+
+    // A changed lock file gives other crates, without `rocmrpm lock`.
+    crates.workspace.replace("Cargo.toml", "mini = \"1\"\n", "");
+    crates.cargo(&workspace.root(), &crates.cargo_home, &["generate-lockfile", "--quiet"]);
+    crates.run(&["build", "--until", "sources"]).exits(3).says(["it lists no crates"]);
+}
+
+/// The two crates are dependencies of this program, so cargo already has them.
 #[test]
 fn crates_of_this_machines_registry_build_offline() {
-    let own: toml::Table =
-        toml::from_str(include_str!("../../../Cargo.lock")).expect("the repository's own lock file");
+    let own: toml::Table = toml::from_str(include_str!("../../../Cargo.lock"))
+        .expect("the repository's own lock file");
     let version = |name: &str| {
         let packages = own["package"].as_array().unwrap();
-        packages.iter().find(|package| package["name"].as_str() == Some(name)).unwrap()["version"].clone()
+        packages.iter().find(|package| package["name"].as_str() == Some(name)).unwrap()["version"]
+            .clone()
     };
     let home = std::env::var_os("CARGO_HOME").map_or_else(
         || Path::new(&std::env::var_os("HOME").expect("HOME or CARGO_HOME")).join(".cargo"),
@@ -248,7 +308,12 @@ fn crates_of_this_machines_registry_build_offline() {
         version("itoa").as_str().unwrap(),
         version("cfg-if").as_str().unwrap()
     );
-    commit_workspace(&crates, &upstream, &dependencies, "itoa::Buffer::new().format(7u8).parse().unwrap()");
+    commit_workspace(
+        &crates,
+        &upstream,
+        &dependencies,
+        "itoa::Buffer::new().format(7u8).parse().unwrap()",
+    );
     crates.pin(&upstream, "rust/Cargo.lock");
     crates.run(&["lock"]).exits(0);
     assert!(lock_text(&crates.workspace).contains("crates = 2\n"));
@@ -260,14 +325,14 @@ fn crates_of_this_machines_registry_build_offline() {
 }
 
 #[test]
-fn what_cannot_be_vendored_says_why() {
+fn reports_why_crates_cannot_be_vendored() {
     let crates = Crates::with_mirror();
     let upstream = Repository::new(&crates.workspace, "up");
     let good = commit_workspace(&crates, &upstream, "mini = \"1\"\n", "mini::seven()");
     let build = ["build", "--until", "sources"];
     let digest = good.split("checksum = \"").nth(1).unwrap()[..64].to_owned();
     let manifest = fs_err::read_to_string(upstream.dir.join("rust/demo/Cargo.toml")).unwrap();
-    let vendored = "the crates of `rust/Cargo.lock` of `demo` 1 cannot be vendored: ";
+    let vendored = "cannot vendor the crates of `rust/Cargo.lock` of `demo` 1: ";
     let refused = |files: &[(&str, &str)], code: i32, reason: &str, more: &str| {
         upstream.commit(files, &[]);
         crates.pin(&upstream, "rust/Cargo.lock");
@@ -280,7 +345,7 @@ fn what_cannot_be_vendored_says_why() {
     refused(
         &[(lock, &good.replace(&digest, &Sha256::of_bytes("other").to_string()))],
         30,
-        "a crate does not have the digest that it names",
+        "a crate does not match its digest in the lock file",
         "checksum for `mini v1.0.0`",
     );
     let part = "rust/part/Cargo.toml";
@@ -288,34 +353,47 @@ fn what_cannot_be_vendored_says_why() {
     refused(
         &[(lock, &good), (part, &format!("{part_text}[dependencies]\nmini = \"1\"\n"))],
         3,
-        "it does not fit the manifest beside it",
+        "it does not match the manifest next to it",
         "--locked was passed",
     );
     let newer = manifest.replace("mini = \"1\"", "mini = \"=1.0.1\"");
     refused(
         &[(part, &part_text), ("rust/demo/Cargo.toml", &newer)],
         3,
-        "the registry has none that fit both",
+        "the registry has no versions that match both",
         "candidate versions found which didn't match: 1.0.0",
     );
-    refused(&[("rust/demo/Cargo.toml", "[package")], 3, "cargo cannot read the workspace", "Cargo.toml");
-    refused(&[("rust/demo/Cargo.toml", &manifest), (lock, "version = 4\n")], 3, "it names no crates", "");
+    refused(
+        &[("rust/demo/Cargo.toml", "[package")],
+        3,
+        "cargo cannot read the workspace",
+        "Cargo.toml",
+    );
+    refused(
+        &[("rust/demo/Cargo.toml", &manifest), (lock, "version = 4\n")],
+        3,
+        "it lists no crates",
+        "",
+    );
     refused(&[(lock, "x")], 3, "it is not a Cargo.lock", "");
-    // A lock file that is not the workspace's.
-    let stray =
-        "version = 4\n\n[[package]]\nname = \"q\"\nversion = \"9.0.0\"\nsource = \"registry+https://h\"\n";
+    // A lock file that does not belong to the workspace.
+    let stray = "version = 4\n\n[[package]]\nname = \"q\"\nversion = \"9.0.0\"\nsource = \"registry+https://h\"\n";
     upstream.commit(&[(lock, &good), ("rust/demo/Cargo.lock", stray)], &[]);
     crates.pin(&upstream, "rust/demo/Cargo.lock");
-    crates.run(&build).exits(3).says(["cargo uses `rust/Cargo.lock`, that of the workspace, instead"]);
+    crates
+        .run(&build)
+        .exits(3)
+        .says(["cargo uses `rust/Cargo.lock` of the cargo workspace instead"]);
 
-    // A registry that does not answer, for a cargo that has nothing cached.
+    // An unreachable registry, and a cargo with an empty cache.
     crates.mirror("registry = \"sparse+http://127.0.0.1:9/index/\"\n\n[net]\nretry = 0");
-    refused(&[("y", "")], 30, "they cannot be fetched", "127.0.0.1");
+    refused(&[("y", "")], 30, "cargo cannot fetch them", "127.0.0.1");
 
     // Without cargo.
     let bin = crates.dir("bin");
     for tool in ["git", "tar", "curl"] {
-        let real = rocmrpm::process::find_program(tool).unwrap_or_else(|| panic!("{tool} (package: {tool})"));
+        let real = rocmrpm::process::find_program(tool)
+            .unwrap_or_else(|| panic!("{tool} (package: {tool})"));
         std::os::unix::fs::symlink(real, bin.join(tool)).unwrap();
     }
     crates
@@ -325,19 +403,19 @@ fn what_cannot_be_vendored_says_why() {
         .says(["the program `cargo` is not installed", "`dnf install cargo`"]);
 
     upstream.git(&["rm", "--quiet", "rust/Cargo.toml"]);
-    refused(&[("z", "")], 3, "there is no Cargo.toml beside it", "");
+    refused(&[("z", "")], 3, "there is no Cargo.toml next to it", "");
     upstream.git(&["rm", "--quiet", lock]);
-    refused(&[("z", "z")], 3, "there is no such file", "");
+    refused(&[("z", "z")], 3, "the file does not exist", "");
     let ran = crates.run(&["lock"]);
     ran.exits(3);
     ran.says([
-        "1 of 2 sources cannot be locked",
-        &format!("demo.sources.crates: {vendored}there is no such file"),
+        "cannot lock 1 of 2 sources",
+        &format!("demo.sources.crates: {vendored}the file does not exist"),
     ]);
 }
 
 #[test]
-fn upstream_gets_nothing_of_this_machine_packed() {
+fn packs_no_files_of_this_machine() {
     let crates = Crates::with_mirror();
     let upstream = Repository::new(&crates.workspace, "up");
     upstream.commit(&[("x", "x")], &[]);
@@ -345,13 +423,15 @@ fn upstream_gets_nothing_of_this_machine_packed() {
     upstream.commit(&[("y", "y")], &[]);
     crates.pin(&upstream, "Cargo.lock");
     crates.run(&["lock"]).exits(3).says([
-        "demo.sources.crates: `Cargo.lock` of `demo-1.tar.gz` is not read: it is a link that leads out",
+        "demo.sources.crates: cannot read `Cargo.lock` of `demo-1.tar.gz`: it is a link that leads out",
     ]);
 
-    // A lock file from a server that names a repository of ours.
+    // A lock file from a server, with a repository on this machine.
     let ours = Repository::new(&crates.workspace, "ours");
-    let commit = ours
-        .commit(&[("Cargo.toml", &manifest("ours", "0.1.0")), ("src/lib.rs", ""), ("key", "secret")], &[]);
+    let commit = ours.commit(
+        &[("Cargo.toml", &manifest("ours", "0.1.0")), ("src/lib.rs", ""), ("key", "secret")],
+        &[],
+    );
     let lock = format!(
         "version = 4\n\n[[package]]\nname = \"ours\"\nversion = \"0.1.0\"\nsource = \"git+{}#{commit}\"\n",
         ours.url()
@@ -369,25 +449,33 @@ fn upstream_gets_nothing_of_this_machine_packed() {
         "[demo]\nversion = \"1\"\nurl = \"{url}\"\n\n[demo.sources.crates]\ncargo-vendor = \"Cargo.lock\"\n"
     );
     set_pins(&crates.workspace, &pins);
-    crates.run(&["lock"]).exits(3).says(["it names a place on this machine, `git+file://[HOLDER]/ours#"]);
+    crates
+        .run(&["lock"])
+        .exits(3)
+        .says(["it refers to a location on this machine, `git+file://[HOLDER]/ours#"]);
 }
 
-/// cargo would take the lock file above the one that the pin names, and a URL of the named one
-/// holds the place of a repository of ours.
+/// cargo would use the lock file above the one that the pin names, and a URL in the named one
+/// contains the path of a repository on this machine.
 #[test]
-fn a_lock_file_above_the_named_one_has_no_say() {
+fn rejects_a_lock_file_above_the_named_one() {
     let crates = Crates::with_mirror();
     let private = Repository::new(&crates.workspace, "private");
-    let commit =
-        private.commit(&[("Cargo.toml", &manifest("private", "1.0.0")), ("src/lib.rs", "// SECRET\n")], &[]);
+    let commit = private.commit(
+        &[("Cargo.toml", &manifest("private", "1.0.0")), ("src/lib.rs", "// SECRET\n")],
+        &[],
+    );
     let lock = |source: &str| {
         format!(
             "version = 4\n\n[[package]]\nname = \"demo\"\nversion = \"0.1.0\"\ndependencies = [\"private\"]\n\n\
              [[package]]\nname = \"private\"\nversion = \"1.0.0\"\nsource = \"{source}#{commit}\"\n"
         )
     };
-    let demo =
-        format!("{}[dependencies]\nprivate = {{ git = \"{}\" }}\n", manifest("demo", "0.1.0"), private.url());
+    let demo = format!(
+        "{}[dependencies]\nprivate = {{ git = \"{}\" }}\n",
+        manifest("demo", "0.1.0"),
+        private.url()
+    );
     let files = [
         ("Cargo.toml", "[workspace]\nmembers = [\"rust\"]\nresolver = \"2\"\n".to_owned()),
         ("Cargo.lock", lock(&format!("git+{}", private.url()))),
@@ -395,7 +483,8 @@ fn a_lock_file_above_the_named_one_has_no_say() {
         ("rust/src/lib.rs", String::new()),
         ("rust/Cargo.lock", lock(&format!("git+https://example.invalid/x?rev={}", private.url()))),
     ];
-    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    let files: Vec<(&str, &str)> =
+        files.iter().map(|(path, text)| (*path, text.as_str())).collect();
     let archive = tar_gz("demo-1", &files);
     let server = TestServer::start(move |_| Reply::file(archive.clone()));
     let url = server.url("/demo-1.tar.gz");
@@ -405,11 +494,11 @@ fn a_lock_file_above_the_named_one_has_no_say() {
             "[demo]\nversion = \"1\"\nurl = \"{url}\"\n\n[demo.sources.crates]\ncargo-vendor = \"rust/Cargo.lock\"\n"
         ),
     );
-    crates.run(&["lock"]).exits(3).says(["cargo uses `Cargo.lock`, that of the workspace, instead"]);
+    crates.run(&["lock"]).exits(3).says(["cargo uses `Cargo.lock` of the cargo workspace instead"]);
 }
 
 #[test]
-fn what_changed_in_the_cache_does_not_get_into_an_archive() {
+fn changed_cache_files_do_not_reach_an_archive() {
     let crates = Crates::with_mirror();
     let upstream = Repository::new(&crates.workspace, "up");
     commit_workspace(&crates, &upstream, "mini = \"1\"\n", "mini::seven()");
@@ -418,12 +507,12 @@ fn what_changed_in_the_cache_does_not_get_into_an_archive() {
     let (sources, archive) = (crates.archive("demo-1"), crates.archive("demo-crates-1"));
     let bytes = fs_err::read(&archive).unwrap();
     let build = ["build", "--until", "sources"];
-    let is_whole = || {
+    let is_unchanged = || {
         crates.run(&build).exits(0);
         assert_eq!(fs_err::read(&archive).unwrap(), bytes);
     };
 
-    // The tree that the crates were vendored from; nothing else of the crates is left.
+    // Change the tree that the crates were vendored from, and remove the archive.
     let unpacked = crates.workspace.holder().join("cache/unpacked");
     for entry in walkdir::WalkDir::new(&unpacked).into_iter().map(Result::unwrap) {
         if entry.file_name() == "Cargo.lock" {
@@ -431,19 +520,20 @@ fn what_changed_in_the_cache_does_not_get_into_an_archive() {
         }
     }
     fs_err::remove_file(&archive).unwrap();
-    is_whole();
+    is_unchanged();
 
-    // The archive itself, and which archive it is.
+    // Change the archive itself, then the record of which archive it is.
     fs_err::write(&archive, "another").unwrap();
-    crates.run(&build).exits(0).says(["it is removed"]);
+    crates.run(&build).exits(0).says(["rocmrpm removed it"]);
     assert_eq!(fs_err::read(&archive).unwrap(), bytes);
     let [wrong, right] =
         [&sources, &archive].map(|path| path.file_name().unwrap().to_string_lossy().into_owned());
     let packed = crates.workspace.holder().join("cache/packed");
     let entry = fs_err::read_dir(packed).unwrap().map(|entry| entry.unwrap().path());
-    let entry: Vec<_> = entry.filter(|path| fs_err::read_to_string(path).unwrap().trim() == right).collect();
+    let entry: Vec<_> =
+        entry.filter(|path| fs_err::read_to_string(path).unwrap().trim() == right).collect();
     assert_eq!(entry.len(), 1);
     fs_err::write(&entry[0], format!("{wrong}\n")).unwrap();
-    is_whole();
+    is_unchanged();
     assert_eq!(fs_err::read_to_string(&entry[0]).unwrap().trim(), right);
 }

@@ -7,7 +7,7 @@ const CMAKE: &str = "include(FetchContent)\nFetchContent_Declare(\n  cutlass\n  
                      FetchContent_MakeAvailable(cutlass)\n";
 
 #[test]
-fn an_unsatisfied_point_is_an_error_with_place_and_help() {
+fn unsatisfied_download_shows_location_and_help() {
     let workspace = demo(&[
         ("CMakeLists.txt", CMAKE),
         ("setup.py", "print('pip install x')\n"),
@@ -16,18 +16,20 @@ fn an_unsatisfied_point_is_an_error_with_place_and_help() {
     let ran = workspace.run(&["audit", "offline", "demo"]);
     ran.exits(1).prints([
         "CMakeLists.txt:2: fetches https://example.org/cutlass (fetch-content)",
-        "help: make it a source of the pin and set FETCHCONTENT_SOURCE_DIR_<NAME>",
+        "help: add it as a source of the pin and set FETCHCONTENT_SOURCE_DIR_<NAME>",
         "demo 1.0: 1 download point in 2 build scripts, 1 not satisfied",
     ]);
     assert!(!ran.stdout.contains("pip install"), "{}", ran.stdout);
-    let json =
-        workspace.run(&["audit", "offline", "demo", "--json"]).exits(1).document("rocmrpm/audit-offline/2");
+    let json = workspace
+        .run(&["audit", "offline", "demo", "--json"])
+        .exits(1)
+        .document("rocmrpm/audit-offline/2");
     assert_eq!(json["points"][0]["line"], 2);
     assert!(json["points"][0]["satisfied"].is_null());
 }
 
 #[test]
-fn general_settings_satisfy() {
+fn general_settings_satisfy_downloads() {
     let workspace = demo(&[
         ("CMakeLists.txt", CMAKE),
         ("docs/a.sh", "curl -O x\n"),
@@ -38,17 +40,16 @@ fn general_settings_satisfy() {
         .run(&["audit", "offline", "demo"])
         .exits(1)
         .prints(["rust/Cargo.lock:1: fetches", "cargo-vendor"]);
-    let config =
-        "mkdir -p .cargo\nprintf 'replace-with = \"v\"\\ndirectory = \"vendor\"\\n' > .cargo/config.toml";
+    let config = "mkdir -p .cargo\nprintf 'replace-with = \"v\"\\ndirectory = \"vendor\"\\n' > .cargo/config.toml";
     spec(&workspace, &format!("{PREP}\n{config}"), "cmake -DFETCHCONTENT_FULLY_DISCONNECTED=ON");
-    // The spec changed: the source is prepared anew.
+    // The spec changed, so the source is prepared again.
     workspace.run(&["audit", "offline", "demo", "--verbose"]).exits(0).prints([
         "CMakeLists.txt:2: satisfied",
         "by setting: FETCHCONTENT_FULLY_DISCONNECTED=ON",
         "by file: .cargo/config.toml",
         "2 download points in 2 build scripts, all satisfied",
     ]);
-    // Beside the source, where upstream's own settings are not in the way.
+    // Beside the source, where upstream's own settings do not interfere.
     spec(
         &workspace,
         &format!("{PREP}\n{}", config.replace(".cargo", "../.cargo")),
@@ -62,13 +63,14 @@ fn general_settings_satisfy() {
 
 #[test]
 fn declarations_are_verified() {
-    let setup =
-        "subprocess.run(['git', 'clone', url])\nurlretrieve(a)\nurlretrieve(b)\nos.system('curl -O c')\n";
+    let setup = "subprocess.run(['git', 'clone', url])\nurlretrieve(a)\nurlretrieve(b)\nos.system('curl -O c')\n";
     let workspace = demo(&[("setup.py", setup)]);
     let more = source(&workspace, "more-1", &[("f", "x")]);
     workspace.replace("pins/stable.toml", "[demo]", &format!("[demo.sources.more]\n{more}[demo]"));
     let entry = |find: &str, by: &str, with: &str| {
-        format!("[[offline]]\nfile = \"*.py\"\nfind = \"{find}\"\nby = \"{by}\"\nwith = \"{with}\"\n")
+        format!(
+            "[[offline]]\nfile = \"*.py\"\nfind = \"{find}\"\nby = \"{by}\"\nwith = \"{with}\"\n"
+        )
     };
     let right = [
         entry("clone", "source", "more"),
@@ -81,7 +83,10 @@ fn declarations_are_verified() {
     spec(&workspace, PREP, "export NO_A='1'");
     let ran = workspace.run(&["audit", "offline", "demo", "-v"]);
     ran.exits(0);
-    ran.prints(["by not-reached: only on Windows", "4 download points in 1 build script, all satisfied"]);
+    ran.prints([
+        "by not-reached: only on Windows",
+        "4 download points in 1 build script, all satisfied",
+    ]);
 
     let wrong = [
         entry("clone", "source", "others"),
@@ -93,10 +98,10 @@ fn declarations_are_verified() {
     workspace.write(TOML, wrong.concat());
     workspace.run(&["audit", "offline", "demo"]).exits(1).prints([
         "component.toml:1: the pin has no further source `others`; it has more",
-        "component.toml:6: `NO_B=1` does not stand in the spec's %build",
+        "component.toml:6: `NO_B=1` is not in the spec's %build",
         "component.toml:11: the spec has no `BuildRequires: such-package`",
-        "component.toml:21: no download point is in `*.py` with the text `nothing`",
-        "3 not satisfied, 4 wrong [[offline]]",
+        "component.toml:21: no download point in `*.py` with the text `nothing`",
+        "3 not satisfied, 4 invalid [[offline]]",
     ]);
     workspace.write(TOML, entry("x", "magic", ""));
     workspace

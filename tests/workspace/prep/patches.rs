@@ -6,11 +6,16 @@ use super::demo::{demo, lines, patch, pin};
 const PATCH: &str = "--- a/f\n+++ b/f\n@@ -8,5 +8,5 @@\n a 8\n a 9\n-a 10\n+ours\n a 11\n a 12\n";
 
 #[test]
-fn what_applies_exits_with_0() {
+fn exits_with_0_if_everything_applies() {
     let workspace = demo(&[("f", &lines(30, &[])), ("g", "set(X /opt/rocm) # /opt/rocm\n")]);
     patch(&workspace, "0001-x.patch", "<2", PATCH);
-    // On top of the first one.
-    patch(&workspace, "0002-y.patch", "", &PATCH.replace("-a 10", "-ours").replace("+ours", "+ours too"));
+    // Applies after the first one.
+    patch(
+        &workspace,
+        "0002-y.patch",
+        "",
+        &PATCH.replace("-a 10", "-ours").replace("+ours", "+ours too"),
+    );
     workspace.write(
         "specs-templates/demo/component.toml",
         "[[edit]]\nfile = \"g\"\nfind = \"/opt/rocm\"\nreplace = \"@VERSION@\"\nmatches = 2\nreason = \"FHS\"\n\
@@ -28,10 +33,11 @@ fn what_applies_exits_with_0() {
         "it has no `drop-when`",
     ]);
     assert!(!ran.stdout.contains("does not apply"), "{}", ran.stdout);
-    let json = workspace.run(&["patch", "status", "--json"]).exits(0).document("rocmrpm/patch-status/2");
+    let json =
+        workspace.run(&["patch", "status", "--json"]).exits(0).document("rocmrpm/patch-status/2");
     assert_eq!(json["fails"], false);
     assert_eq!(json["components"][0]["edits"][2]["state"], "applies");
-    // Nothing was changed by looking.
+    // The check changed nothing.
     let log = workspace.run(&["prep", "demo"]);
     log.exits(0);
     assert!(
@@ -42,7 +48,7 @@ fn what_applies_exits_with_0() {
 }
 
 #[test]
-fn offsets_and_unused_patches_are_told() {
+fn reports_offsets_and_unused_patches() {
     let workspace = demo(&[("f", &format!("new\nnew\n{}", lines(30, &[])))]);
     patch(&workspace, "0001-x.patch", "", PATCH);
     patch(&workspace, "0002-later.patch", ">=2", PATCH);
@@ -64,29 +70,34 @@ fn offsets_and_unused_patches_are_told() {
 }
 
 #[test]
-fn a_misfit_shows_what_upstream_changed_between_the_sets() {
+fn shows_upstream_changes_between_the_sets() {
     let workspace = demo(&[("f", &lines(60, &[])), ("gone", "a 1\n")]);
-    patch(&workspace, "0001-x.patch", "", &format!("{PATCH}--- a/gone\n+++ b/gone\n@@ -1 +1 @@\n-a 1\n+b\n"));
+    patch(
+        &workspace,
+        "0001-x.patch",
+        "",
+        &format!("{PATCH}--- a/gone\n+++ b/gone\n@@ -1 +1 @@\n-a 1\n+b\n"),
+    );
     let changed = lines(60, &[(10, "a ten\n"), (50, "elsewhere\n")]);
     pin(&workspace, "next", "1.1", &[("f", &changed), ("moved/to/gone", "a 1\n")]);
     workspace.run(&["patch", "status"]).exits(0);
     let ran = workspace.run(&["patch", "status", "--pins", "next"]);
     ran.exits(1).prints([
         "0001-x.patch does not apply",
-        "f, hunk 1 (@@ -8,5 +8,5 @@): its lines are not there",
-        "upstream changed there, from 1.0 to 1.1:",
+        "f, hunk 1 (@@ -8,5 +8,5 @@): its lines were not found",
+        "upstream changed this from 1.0 to 1.1:",
         "-a 10\n",
         "+a ten\n",
-        "gone: the file is not there",
-        "a file of that name: moved/to/gone",
-        "1.0 has it, 1.1 has it no more",
+        "gone: the file was not found",
+        "a file with that name: moved/to/gone",
+        "1.0 has it, 1.1 no longer has it",
     ]);
     assert!(!ran.stdout.contains("elsewhere"), "{}", ran.stdout);
     ran.says(["`rocmrpm patch refresh`"]);
 }
 
 #[test]
-fn the_version_that_fitted_is_found_in_the_history() {
+fn finds_the_last_matching_version_in_the_history() {
     let workspace = demo(&[("f", &lines(30, &[]))]);
     patch(&workspace, "0001-x.patch", "", PATCH);
     workspace.commit("First");
@@ -97,19 +108,21 @@ fn the_version_that_fitted_is_found_in_the_history() {
 }
 
 #[test]
-fn without_an_older_version_the_nearest_place_is_shown() {
-    let workspace =
-        demo(&[("f", &format!("{}{}", lines(30, &[]).replace('a', "b"), lines(30, &[(10, "a ten\n")])))]);
+fn shows_the_closest_match_without_an_older_version() {
+    let workspace = demo(&[(
+        "f",
+        &format!("{}{}", lines(30, &[]).replace('a', "b"), lines(30, &[(10, "a ten\n")])),
+    )]);
     patch(&workspace, "0001-x.patch", "", PATCH);
     workspace.run(&["patch", "status"]).exits(1).prints([
-        "most like it is line 38; `-` is expected, `+` is there:",
+        "the closest match is at line 38; `-` is expected, `+` is found:",
         "| -a 10\n",
         "| +a ten\n",
     ]);
 }
 
 #[test]
-fn edits_that_match_otherwise_are_told_with_near_lines() {
+fn shows_similar_lines_for_edits_that_do_not_match() {
     let workspace = demo(&[("f", "set(LLVM /opt)\nother\nother\n"), ("moved/g", "x\n")]);
     workspace.write(
         "specs-templates/demo/component.toml",
@@ -119,24 +132,24 @@ fn edits_that_match_otherwise_are_told_with_near_lines() {
          [[edit]]\nfile = \"f\"\nfind = \"x\"\nreplace = \"y\"\nmatches = 1\nversions = \">=9\"\nreason = \"d\"\n",
     );
     workspace.run(&["patch", "status"]).exits(1).prints([
-        "f: the text is there 2 times, not once",
+        "f: the text occurs 2 times, not once",
         "line 2: other",
-        "f: the text is there 0 times, not once",
+        "f: the text occurs 0 times, not once",
         "line 1: set(LLVM /opt)",
-        "g: the file is not there",
-        "a file of that name: moved/g",
+        "g: the file was not found",
+        "a file with that name: moved/g",
         "(>=9) is for versions that no pin set has",
     ]);
 }
 
 #[test]
-fn what_upstream_took_is_told() {
+fn reports_patches_that_upstream_has() {
     let workspace = demo(&[("f", &lines(30, &[(10, "ours\n")]))]);
     patch(&workspace, "0001-x.patch", "", PATCH);
     workspace
         .run(&["patch", "status"])
         .exits(1)
-        .prints(["f, hunk 1", "what it does is in the source already"]);
+        .prints(["f, hunk 1", "the source already contains its changes"]);
 }
 
 #[test]
@@ -145,7 +158,12 @@ fn hostile_patches_change_nothing_outside() {
     let diff = "--- a/../../../victim\n+++ b/../../../victim\n@@ -1 +1 @@\n-safe\n+broken\n";
     workspace.write("victim", "safe\n");
     patch(&workspace, "0001-out.patch", "", diff);
-    patch(&workspace, "0002-ed.patch", "", "--- a/f\n+++ b/f\n1s/x/y/\n!touch /tmp/rocmrpm-never\nw\n");
+    patch(
+        &workspace,
+        "0002-ed.patch",
+        "",
+        "--- a/f\n+++ b/f\n1s/x/y/\n!touch /tmp/rocmrpm-never\nw\n",
+    );
     let binary = "diff --git a/f b/f\nindex 1..2 100644\nGIT binary patch\nliteral 3\nKcmZ?wbhEHb\n\nliteral 0\nHcmV?d00001\n\n";
     patch(&workspace, "0003-binary.patch", "", binary);
     let ran = workspace.run(&["patch", "status"]);
@@ -160,7 +178,7 @@ fn hostile_patches_change_nothing_outside() {
 }
 
 #[test]
-fn sources_out_of_reach_do_not_hide_the_others() {
+fn unreachable_sources_do_not_hide_the_others() {
     let workspace = demo(&[("f", &lines(30, &[]))]);
     patch(&workspace, "0001-x.patch", "", PATCH);
     workspace.write(
@@ -180,5 +198,5 @@ fn sources_out_of_reach_do_not_hide_the_others() {
         .run(&["patch", "status"])
         .exits(30)
         .prints(["0001-x.patch applies"])
-        .says(["`far` was not looked at"]);
+        .says(["`far` was not checked"]);
 }

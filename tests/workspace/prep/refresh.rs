@@ -9,18 +9,19 @@ const FILE: &str = "specs-templates/demo/0001-x.patch";
 const PATCH: &str = " f | 2 +-\n 1 file changed, 1 insertion(+), 1 deletion(-)\n\n\
     --- a/f\n+++ b/f\n@@ -7,7 +7,7 @@\n a 7\n a 8\n a 9\n-a 10\n+ours\n a 11\n a 12\n a 13\n";
 
-/// What stands before the diff.
+/// Returns the text before the diff.
 fn header(workspace: &Workspace) -> String {
     workspace.read(FILE).split("\n---\n").next().unwrap().to_owned()
 }
 
 #[test]
-fn an_offset_gets_new_line_numbers_and_the_header_stays() {
+fn refresh_updates_line_numbers_and_keeps_the_header() {
     let workspace = demo(&[("f", &format!("new\n{}", lines(30, &[])))]);
     patch(&workspace, "0001-x.patch", "", PATCH);
     workspace.replace(FILE, "Because.", "Because \u{fc}  of\u{a0}this. ");
     patch(&workspace, "0002-y.patch", "", "--- a/g\n+++ b/g\n@@ -0,0 +1 @@\n+new\n");
-    let (before, second) = (header(&workspace), workspace.read("specs-templates/demo/0002-y.patch"));
+    let (before, second) =
+        (header(&workspace), workspace.read("specs-templates/demo/0002-y.patch"));
     workspace
         .run(&["patch", "refresh", "demo"])
         .exits(0)
@@ -30,7 +31,7 @@ fn an_offset_gets_new_line_numbers_and_the_header_stays() {
     assert!(workspace.read(FILE).ends_with("\n a 13\n"));
     assert_eq!(workspace.read("specs-templates/demo/0002-y.patch"), second);
     workspace.run(&["patch", "status"]).exits(0).prints(["0001-x.patch applies\n"]);
-    // And once it is so, it stays so.
+    // A second refresh changes nothing.
     let files = workspace.files();
     workspace.run(&["patch", "refresh"]).exits(0).says(["Unchanged 0001-x.patch"]);
     assert_eq!(workspace.files(), files);
@@ -38,11 +39,11 @@ fn an_offset_gets_new_line_numbers_and_the_header_stays() {
 }
 
 #[test]
-fn what_upstream_changed_beside_it_is_merged() {
+fn refresh_merges_nearby_upstream_changes() {
     let workspace = demo(&[("f", &lines(30, &[]))]);
     patch(&workspace, "0001-x.patch", "", PATCH);
     workspace.run(&["patch", "status"]).exits(0);
-    // Line 12 is context of the patch, and not next to its change.
+    // Line 12 is context of the patch, but not next to its change.
     pin(&workspace, "next", "1.1", &[("f", &format!("new\n{}", lines(30, &[(12, "twelve\n")])))]);
     let before = header(&workspace);
     workspace.run(&["patch", "status", "--pins", "next"]).exits(1);
@@ -51,11 +52,14 @@ fn what_upstream_changed_beside_it_is_merged() {
     refreshed.says(["0001-x.patch (merged with upstream's changes since 1.0)"]);
     assert_eq!(header(&workspace), before);
     assert!(workspace.read(FILE).contains(" twelve\n"));
-    workspace.run(&["patch", "status", "--pins", "next"]).exits(0).prints(["0001-x.patch applies\n"]);
+    workspace
+        .run(&["patch", "status", "--pins", "next"])
+        .exits(0)
+        .prints(["0001-x.patch applies\n"]);
 }
 
 #[test]
-fn conflicts_are_shown_and_nothing_is_written() {
+fn shows_conflicts_and_writes_nothing() {
     let workspace = demo(&[("f", &lines(30, &[])), ("g", &lines(30, &[]))]);
     patch(&workspace, "0001-x.patch", "", &PATCH.replace("/f\n", "/g\n"));
     patch(&workspace, "0002-y.patch", "", PATCH);
@@ -73,12 +77,12 @@ fn conflicts_are_shown_and_nothing_is_written() {
         .prints(["0002-y.patch conflicts", "<<<<<<<", "+ours", " theirs", ">>>>>>>"])
         .says(["was written"]);
     assert_eq!(workspace.read(FILE), files);
-    // What upstream took is not a conflict of lines.
+    // A patch that upstream has is not a conflict of lines.
     pin(&workspace, "next", "1.2", &[("f", &lines(30, &[(10, "ours\n")])), ("g", &lines(30, &[]))]);
     workspace
         .run(&["patch", "refresh", "--pins", "next"])
         .exits(1)
-        .prints(["upstream has all of it", "remove the patch"]);
+        .prints(["upstream already contains all of it", "remove the patch"]);
     let json = workspace
         .run(&["patch", "refresh", "--pins", "next", "--json"])
         .exits(1)
@@ -88,11 +92,14 @@ fn conflicts_are_shown_and_nothing_is_written() {
 }
 
 #[test]
-fn without_an_older_version_context_may_differ() {
+fn accepts_different_context_without_an_older_version() {
     let workspace = demo(&[("f", &lines(30, &[(13, "thirteen\n")]))]);
     patch(&workspace, "0001-x.patch", "", PATCH);
-    workspace.run(&["patch", "refresh"]).exits(0).says(["its context differed: look at it"]);
+    workspace.run(&["patch", "refresh"]).exits(0).says(["its context differs; review it"]);
     workspace.run(&["patch", "status"]).exits(0).prints(["0001-x.patch applies\n"]);
     pin(&workspace, "stable", "2.0", &[("f", "quite another\n")]);
-    workspace.run(&["patch", "refresh"]).exits(1).prints(["no version that it applies to is at hand"]);
+    workspace
+        .run(&["patch", "refresh"])
+        .exits(1)
+        .prints(["the cache has no version that it applies to"]);
 }

@@ -8,13 +8,17 @@ const EDIT: &str = "[[edit]]\nfile = \"dir/a b\"\nfind = \"two\"\nreplace = \"it
                     reason = \"why\"\n";
 
 #[test]
-fn sources_are_patched_and_edited_as_prep_does() {
+fn patches_and_edits_sources_as_prep_does() {
     let workspace = demo(&[("dir/a b", "one\n"), ("other", "x\n")]);
     patch(&workspace, "0001-x.patch", "", PATCH);
     patch(&workspace, "0002-not-for-this.patch", ">=2", PATCH);
     workspace.write("specs-templates/demo/component.toml", EDIT);
     let crates = source(&workspace, "more-2", &[("f", "further\n")]);
-    workspace.replace("pins/stable.toml", "[demo]", &format!("[demo.sources.more]\n{crates}[demo]"));
+    workspace.replace(
+        "pins/stable.toml",
+        "[demo]",
+        &format!("[demo.sources.more]\n{crates}[demo]"),
+    );
     spec(&workspace, &PREP.replace("-p1", "-p1 -a 1"), "exit 1");
     let ran = workspace.run(&["prep", "demo"]);
     ran.exits(0).says(["Prepared demo 1.0 (sources 2, patches 1, edits 1)"]);
@@ -25,7 +29,8 @@ fn sources_are_patched_and_edited_as_prep_does() {
 
     // The second run replaces the first.
     workspace.write(format!("{folder}/left"), "from the first run");
-    let record = workspace.run(&["prep", "demo", "--json", "--offline"]).exits(0).document("rocmrpm/prep/1");
+    let record =
+        workspace.run(&["prep", "demo", "--json", "--offline"]).exits(0).document("rocmrpm/prep/1");
     assert_eq!(record["folder"], format!("[HOLDER]/workspace/{folder}"));
     assert_eq!(record["patches"].as_array().unwrap().len(), 1);
     assert_eq!(record["sources"][1]["file"], "more-2.tar.gz");
@@ -33,7 +38,7 @@ fn sources_are_patched_and_edited_as_prep_does() {
 }
 
 #[test]
-fn macros_are_the_chroots() {
+fn uses_macros_of_the_chroot() {
     let workspace = demo(&[("f", "x\n")]);
     spec(
         &workspace,
@@ -58,7 +63,7 @@ fn macros_are_the_chroots() {
 }
 
 #[test]
-fn failures_are_explained_and_leave_nothing_that_looks_whole() {
+fn failed_prep_is_explained_and_leaves_no_record() {
     let workspace = demo(&[("dir/a b", "one\n")]);
     workspace.run(&["prep", "demo"]).exits(0);
     let record = "build/fedora-43/prep/demo/prep.json";
@@ -66,20 +71,20 @@ fn failures_are_explained_and_leave_nothing_that_looks_whole() {
     patch(&workspace, "0001-x.patch", "", &PATCH.replace("one", "ONE"));
     workspace.run(&["prep", "demo"]).exits(10).says([
         "`demo` failed in %prep: a patch does not apply",
-        "`rocmrpm patch status` tells which hunk",
-        "to try again: ",
+        "run `rocmrpm patch status` to see the hunk",
+        "retry: ",
         " prep demo --chroot fedora-43 --pins stable",
-        "the whole log: [HOLDER]/workspace/build/fedora-43/prep/demo/logs/prep.log",
+        "full log: [HOLDER]/workspace/build/fedora-43/prep/demo/logs/prep.log",
     ]);
     assert!(!workspace.path(record).exists());
-    // And an edit.
+    // An edit that does not match.
     fs_err::remove_file(workspace.path("specs-templates/demo/0001-x.patch")).unwrap();
     workspace.write("specs-templates/demo/component.toml", EDIT);
     workspace.run(&["prep", "demo"]).exits(10).says([
-        "an edit of upstream's text does not match as often as declared",
+        "an `[[edit]]` does not match as often as it declares",
         "dir/a b: expected 1 times, found 0 times: two",
     ]);
-    // Sources that are not there any more.
+    // A source that no longer exists.
     pin(&workspace, "stable", "1.1", &[("x", "y")]);
     fs_err::remove_file(workspace.holder().join("demo-1.1.tar.gz")).unwrap();
     workspace.run(&["prep", "demo"]).exits(30);
@@ -87,7 +92,7 @@ fn failures_are_explained_and_leave_nothing_that_looks_whole() {
 }
 
 #[test]
-fn two_runs_do_not_mix() {
+fn rejects_concurrent_runs() {
     let workspace = demo(&[("f", "x\n")]);
     spec(&workspace, &format!("{PREP}\nsleep 5"), "");
     let slow = workspace.command(&["prep", "demo"]);
@@ -100,24 +105,30 @@ fn two_runs_do_not_mix() {
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rocmrpm"));
-        let output =
-            command.args(["prep", "demo"]).current_dir(&root).env("ROCMRPM_TRUST", &root).output().unwrap();
+        let output = command
+            .args(["prep", "demo"])
+            .current_dir(&root)
+            .env("ROCMRPM_TRUST", &root)
+            .output()
+            .unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     });
     workspace.outcome(slow).exits(0);
     let (code, said) = other.join().unwrap();
     assert_eq!(code, Some(20), "{said}");
-    assert!(said.contains("another rocmrpm is working in"), "{said}");
+    assert!(said.contains("another rocmrpm process is using"), "{said}");
 }
 
-/// What `add` writes is enough for everything that a component can declare.
+/// The template that `add` writes supports everything that a component can declare.
 #[test]
-fn a_new_component_takes_patches_edits_and_further_sources() {
-    for (name, build_file, spec) in
-        [("lib", "CMakeLists.txt", "lib-rocm.spec.tera"), ("mod", "pyproject.toml", "python-mod.spec.tera")]
-    {
+fn new_component_supports_patches_edits_and_further_sources() {
+    for (name, build_file, spec) in [
+        ("lib", "CMakeLists.txt", "lib-rocm.spec.tera"),
+        ("mod", "pyproject.toml", "python-mod.spec.tera"),
+    ] {
         let workspace = Workspace::init();
-        workspace.write(format!("src/{name}/{build_file}"), "[project]\nname = \"x\"\n# one\n# two\n");
+        workspace
+            .write(format!("src/{name}/{build_file}"), "[project]\nname = \"x\"\n# one\n# two\n");
         workspace.write("src/extra/data", "more\n");
         let path = format!("src/{name}");
         workspace.run(&["add", name, "--path", &path, "--version", "1.0"]).exits(0).says([spec]);
@@ -126,7 +137,7 @@ fn a_new_component_takes_patches_edits_and_further_sources() {
             "pins/stable.toml",
             format!("{pins}\n[{name}.sources.extra]\nversion = \"1.0\"\npath = \"src/extra\"\n"),
         );
-        // Bytes that are no UTF-8, a name with blanks: a shell has to take them as they are.
+        // Bytes that are not UTF-8 and a name with spaces must survive the shell.
         let edited = workspace.path(format!("src/{name}/a =b.txt"));
         fs_err::write(&edited, b"caf\xe9 one\none 'two' 100%\n").unwrap();
         let edit = "[[edit]]\nfile = \"a =b.txt\"\nfind = \"one\"\nreplace = \"it's 5% $HOME\"\nmatches = 2\n\
@@ -149,8 +160,10 @@ fn a_new_component_takes_patches_edits_and_further_sources() {
             b"caf\xe9 it's 5% $HOME\nit's 5% $HOME 'two' 100%\n"
         );
         assert!(fs_err::read_to_string(top.join(build_file)).unwrap().contains("# ours\n# two"));
-        let spec =
-            workspace.read(format!("build/fedora-43/prep/{name}/sources/{}", spec.trim_end_matches(".tera")));
+        let spec = workspace.read(format!(
+            "build/fedora-43/prep/{name}/sources/{}",
+            spec.trim_end_matches(".tera")
+        ));
         assert!(spec.contains(&format!("\nSource1:        {name}-extra-1.0.tar.gz\n")), "{spec}");
     }
 }

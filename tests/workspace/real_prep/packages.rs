@@ -1,6 +1,6 @@
-//! Pure Python components, built for real from the source distributions on the pip
-//! index: amdsmi, flash-attn with its Triton kernels, aiter with its operators in
-//! Triton. flash-attn's setup.py imports the PyTorch of this machine.
+//! Pure Python components, built from the source distributions on the pip index: amdsmi, flash-attn
+//! with its Triton kernels, aiter with its Triton operators. flash-attn's setup.py imports the
+//! PyTorch of this machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use std::process::Command;
 use super::repository;
 use super::support::{Ran, Workspace, ran, text_of};
 
-/// A component built as the pin set `stable` has it.
+/// A component built in the version of the pin set `stable`.
 struct Built {
     workspace: Workspace,
     rpm: PathBuf,
@@ -51,7 +51,7 @@ impl Built {
     }
 }
 
-/// Runs a line of Python that finds these modules first.
+/// Runs a line of Python with these modules first in its search path.
 fn python(workspace: &Workspace, modules: &Path, line: &str) -> Ran {
     let mut command = Command::new("/usr/bin/python3");
     command.args(["-B", "-c", line]);
@@ -60,20 +60,22 @@ fn python(workspace: &Workspace, modules: &Path, line: &str) -> Ran {
 }
 
 #[test]
-fn amdsmi_looks_where_the_provider_has_the_library() {
+fn amdsmi_searches_the_library_of_the_provider() {
     let built = Built::new("amdsmi");
     assert!(built.query("--provides").contains("python3dist(amdsmi) = 7.0.2\n"));
     assert_eq!(built.query("--conflicts"), "amdsmi\n");
-    assert!(!built.query("--list").contains(".so"), "the library is the provider's");
-    let provider: toml::Table = built.workspace.read("mock-configs/rocm/host.toml").parse().unwrap();
+    assert!(!built.query("--list").contains(".so"), "the provider has the library");
+    let provider: toml::Table =
+        built.workspace.read("mock-configs/rocm/host.toml").parse().unwrap();
     let libdir = provider.get("libdir").and_then(toml::Value::as_str).unwrap_or("/usr/lib");
-    let wrapper = std::fs::read_to_string(built.modules().join("amdsmi/amdsmi_wrapper.py")).unwrap();
+    let wrapper =
+        std::fs::read_to_string(built.modules().join("amdsmi/amdsmi_wrapper.py")).unwrap();
     let places = format!("possible_locations += [\"{libdir}/libamd_smi.so\", \"libamd_smi.so\"]");
     assert_eq!(wrapper.matches(&places).count(), 1, "{places}");
 }
 
 #[test]
-fn flash_attn_takes_its_triton_kernels_without_being_told() {
+fn flash_attn_uses_its_triton_kernels_by_default() {
     let built = Built::new("flash-attn");
     let requires = built.query("--requires");
     for name in ["dist(torch)\n", "dist(einops)\n", "python3dist(triton)\n"] {
@@ -84,8 +86,8 @@ fn flash_attn_takes_its_triton_kernels_without_being_told() {
     for absent in ["/hopper/", "/csrc/", ".so\n", "/tests/"] {
         assert!(!files.contains(absent), "{absent}: {files}");
     }
-    // Without Triton, importing fails at Triton: not at the CUDA module, which is what
-    // upstream imports unless a variable is set.
+    // Without Triton, the import fails at Triton and not at the CUDA module, which upstream imports
+    // unless a variable is set.
     let import = python(
         &built.workspace,
         &built.modules(),
@@ -100,10 +102,12 @@ fn flash_attn_takes_its_triton_kernels_without_being_told() {
 }
 
 #[test]
-fn aiter_becomes_a_package_of_its_triton_operators() {
+fn aiter_packages_its_triton_operators() {
     let built = Built::new("aiter");
     let requires = built.query("--requires");
-    for name in ["dist(einops)\n", "dist(psutil)\n", "python3dist(torch)\n", "python3dist(triton)\n"] {
+    for name in
+        ["dist(einops)\n", "dist(psutil)\n", "python3dist(torch)\n", "python3dist(triton)\n"]
+    {
         assert!(requires.contains(name), "{name}: {requires}");
     }
     assert!(!requires.contains("pybind11") && !requires.contains("flydsl"), "{requires}");
@@ -112,7 +116,7 @@ fn aiter_becomes_a_package_of_its_triton_operators() {
     for absent in ["aiter_meta", ".hsaco", ".co\n", "__pycache__", ".git"] {
         assert!(!files.contains(absent), "{absent}: {files}");
     }
-    // The module itself does not begin to compile: it stops at what it is written for.
+    // By default, importing the module compiles nothing.
     let modules = built.modules();
     let init = std::fs::read_to_string(modules.join("aiter/__init__.py")).unwrap();
     assert_eq!(init.matches("os.getenv(\"AITER_TRITON_ONLY\", \"1\")").count(), 1);

@@ -1,5 +1,5 @@
-//! vLLM's package, built for real with its target without device code: setup.py, metadata, and
-//! what users get besides: the service, and the programs of the private prefix.
+//! vLLM's package, built with its target without device code: setup.py, metadata, the service, and
+//! the programs of the private prefix.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,7 +24,7 @@ matches = 1
 reason = "for setuptools before 77"
 "#;
 
-/// Returns a workspace with vLLM as the pin set `stable` has it, without device code.
+/// Returns a workspace with vLLM in the version of the pin set `stable`, without device code.
 fn workspace() -> Workspace {
     let workspace = repository("vllm", "stable");
     let component = "specs-templates/vllm/component.toml";
@@ -41,11 +41,12 @@ fn workspace() -> Workspace {
 #[track_caller]
 fn built(workspace: &Workspace, architecture: &str) -> PathBuf {
     workspace.run(&["build", "vllm"]).exits(0).says(["Built vllm 1 RPM", "Wheel vllm-0.20.2+"]);
-    // What only the RPM has stays out of the wheel.
+    // Files for only the RPM are not in the wheel.
     let folder = workspace.built("wheels/vllm");
     let wheel = names_in(&folder).into_iter().find(|name| name.ends_with(".whl")).unwrap();
     let mut list = Command::new("/usr/bin/python3");
-    let list = ran(list.args(["-m", "zipfile", "--list"]).arg(folder.join(wheel))).exits(0).stdout.clone();
+    let list =
+        ran(list.args(["-m", "zipfile", "--list"]).arg(folder.join(wheel))).exits(0).stdout.clone();
     assert!(!list.contains("vllm-venv") && !list.contains(".service"), "{list}");
     let record = workspace.assert_whole("vllm");
     assert_eq!(record["version"], "0.20.2");
@@ -85,20 +86,25 @@ fn vllm_without_device_code_becomes_a_package() {
     let rpm = built(&workspace, "noarch");
     let query = |what: &str| query(&workspace, &rpm, what);
     let (files, provides, requires) = (query("--list"), query("--provides"), query("--requires"));
-    for file in ["/usr/bin/vllm", "site-packages/vllm/__init__.py", "site-packages/vllm/_version.py"] {
+    for file in
+        ["/usr/bin/vllm", "site-packages/vllm/__init__.py", "site-packages/vllm/_version.py"]
+    {
         assert!(files.lines().any(|line| line.ends_with(file)), "{file}: {files}");
     }
     let compiled: Vec<_> = files.lines().filter(|line| line.ends_with(".so")).collect();
     assert!(compiled.is_empty(), "{compiled:?}");
-    // The system's Python imports it.
+    // The system's Python can import it.
     assert!(provides.contains("python3dist(vllm) = 0.20.2\n"), "{provides}");
     let root = unpacked(&workspace, &rpm);
     let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
     assert!(text("usr/bin/vllm-python").ends_with("exec /usr/bin/python3 -s \"$@\"\n"));
     assert!(!text("usr/bin/vllm-venv").contains("PREFIX"));
-    assert!(provides.contains("vllm-rocm = 0.20.2-1\n") && !provides.contains("rocm-gfx"), "{provides}");
-    // What a release has is wanted in any later version, what the closure brings in exactly this
-    // one; upstream's own bounds stayed.
+    assert!(
+        provides.contains("vllm-rocm = 0.20.2-1\n") && !provides.contains("rocm-gfx"),
+        "{provides}"
+    );
+    // Packages of the release are required in any later version, members that the closure packages
+    // in exactly this version; upstream's own bounds remain.
     for requirement in ["dist(lark) >= 1.2.2\n", "dist(compressed-tensors) = 0.15.0.1\n"] {
         assert!(requires.contains(requirement), "{requirement}: {requires}");
     }
@@ -107,19 +113,23 @@ fn vllm_without_device_code_becomes_a_package() {
 }
 
 #[test]
-fn vllm_with_a_private_prefix_has_a_service_and_programs_and_no_metadata_for_others() {
+fn vllm_with_a_private_prefix_has_a_service_and_no_public_metadata() {
     let workspace = workspace();
     let closure = "specs-templates/generated/stable/closure.toml";
     workspace.write(closure, std::fs::read(Path::new(REPOSITORY).join(closure)).unwrap());
-    // Its other packages are not needed to build this one.
+    // The other packages of the closure are not needed to build this one.
     workspace.write("pins/stable.generated.toml", "");
     let rpm = built(&workspace, "x86_64");
 
-    let (provides, requires) = (query(&workspace, &rpm, "--provides"), query(&workspace, &rpm, "--requires"));
+    let (provides, requires) =
+        (query(&workspace, &rpm, "--provides"), query(&workspace, &rpm, "--requires"));
     assert!(provides.contains("vllm-rocm = 0.20.2-1\n"), "{provides}");
     assert!(!provides.contains("dist(vllm)"), "{provides}");
     assert!(requires.contains("vllm-rocm-runtime(x86-64) = 0.20.2\n"), "{requires}");
-    assert!(!requires.contains("/bin/python3\n") || requires.contains("/usr/bin/python3\n"), "{requires}");
+    assert!(
+        !requires.contains("/bin/python3\n") || requires.contains("/usr/bin/python3\n"),
+        "{requires}"
+    );
     let format = "[%{FILEMODES:perms} %{FILEUSERNAME} %{FILENAMES}\n]";
     let mut command = Command::new("rpm");
     command.args(["-qp", "--qf", format]).arg(&rpm);
@@ -139,7 +149,7 @@ fn vllm_with_a_private_prefix_has_a_service_and_programs_and_no_metadata_for_oth
     let text = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
     assert_eq!(text("usr/lib/sysusers.d/vllm.conf"), "u vllm - \"vLLM server\" /var/lib/vllm -\n");
     assert_eq!(text("usr/share/vllm/constraints.txt"), "vllm==0.20.2\n");
-    // Nothing is set in it: the service of this name says what is missing.
+    // It sets nothing: the service of this name reports what is missing.
     let set = |line: &&str| !line.is_empty() && !line.starts_with('#');
     assert_eq!(text("etc/vllm/example.env").lines().find(set), None);
 
@@ -150,20 +160,22 @@ fn vllm_with_a_private_prefix_has_a_service_and_programs_and_no_metadata_for_oth
     let unit = "usr/lib/systemd/system/vllm@.service";
     let service = text(unit);
     assert!(service.contains("\nEnvironmentFile=/etc/vllm/%i.env\n"), "{service}");
-    for (from, to) in [("/usr/bin/vllm serve", "/usr/bin/vlm serve"), ("Restart=on-failure", "Restart=maybe")]
+    for (from, to) in
+        [("/usr/bin/vllm serve", "/usr/bin/vlm serve"), ("Restart=on-failure", "Restart=maybe")]
     {
         std::fs::write(root.join(unit), service.replace(from, to)).unwrap();
         assert_ne!(verified(&root).code, Some(0), "{to}");
     }
 }
 
-/// Debian's systemd runs the line that stops a service without a model, as systemd would.
+/// Runs the command with which systemd stops a service that has no model.
 #[test]
-fn a_service_without_a_model_says_which_file_to_edit() {
+fn service_without_a_model_names_the_file_to_edit() {
     let template = Path::new(REPOSITORY).join("specs-templates/_shared/vllm-service.tera");
     let template = std::fs::read_to_string(template).unwrap();
-    let line = template.lines().find_map(|line| line.strip_prefix("ExecStartPre=/bin/sh -c '")).unwrap();
-    // What rpm and then systemd make of it.
+    let line =
+        template.lines().find_map(|line| line.strip_prefix("ExecStartPre=/bin/sh -c '")).unwrap();
+    // Expand it as rpm and then systemd do.
     let script = line.trim_end_matches('\'').replace("$$", "$").replace("%%i", "test");
     let script = script.replace("%{_sysconfdir}", "/etc");
     let run = |model: &str| ran(Command::new("/bin/sh").args(["-c", &script]).env("MODEL", model));

@@ -5,19 +5,20 @@ use jiff::Timestamp;
 use super::{Found, Report};
 use crate::IndexError;
 use crate::manifest::{self, Manifest};
-use crate::place::Place;
+use crate::place::IndexStorage;
 use crate::seen::Seen;
 use rocm_inspect::Severity;
 
 /// The help for an index that differs from the signed one.
-const ASK: &str = "ask who operates the index; install nothing from it until it is explained";
+const CONTACT: &str =
+    "contact the operator of the index; do not install from it until the difference is explained";
 
 impl Report {
     /// Checks an index against its manifest: the signature by this key, the expiry date, the serial
     /// number, and every page; with `digests`, every package as well.
     pub fn check_manifest(
         &mut self,
-        place: &dyn Place,
+        place: &dyn IndexStorage,
         public: &[u8],
         seen: &Seen,
         now: Timestamp,
@@ -25,12 +26,12 @@ impl Report {
     ) -> Result<(), IndexError> {
         let read = place.read(&[manifest::PATH.to_owned()])?.pop().flatten();
         let Some(bytes) = read else {
-            self.error("manifest-invalid", format!("it has no {}", manifest::PATH), ASK);
+            self.error("manifest-invalid", format!("it has no {}", manifest::PATH), CONTACT);
             return Ok(());
         };
         let manifest = match Manifest::verified(&bytes, public, &place.name()) {
             Err(error @ IndexError::Manifest { .. }) => {
-                self.error("manifest-invalid", error.to_string(), ASK);
+                self.error("manifest-invalid", error.to_string(), CONTACT);
                 return Ok(());
             }
             other => other?,
@@ -41,7 +42,7 @@ impl Report {
     /// Checks an index against a manifest with a valid signature.
     fn check_verified(
         &mut self,
-        place: &dyn Place,
+        place: &dyn IndexStorage,
         manifest: &Manifest,
         seen: &Seen,
         now: Timestamp,
@@ -50,24 +51,28 @@ impl Report {
         let mut add = |id, found, help: &str| self.error(id, found, help);
         if !manifest.rest(now).is_some_and(|rest| rest.is_positive()) {
             let found = format!("the manifest expired on {}", manifest.expires());
-            add("manifest-expired", found, "publish to the index again, which signs a new manifest");
+            add("manifest-expired", found, "publish to the index again to sign a new manifest");
         }
         match seen.check(manifest.serial) {
-            Err(error @ IndexError::Rollback { .. }) => add("rollback", error.to_string(), ASK),
+            Err(error @ IndexError::Rollback { .. }) => add("rollback", error.to_string(), CONTACT),
             other => {
                 other?;
                 seen.remember(manifest.serial)?;
             }
         }
         for (path, wrong) in manifest::differences(manifest, &manifest::read_pages(place)?) {
-            add("manifest-differs", format!("{path} {wrong}"), ASK);
+            add("manifest-differs", format!("{path} {wrong}"), CONTACT);
         }
         let packages: Vec<&String> =
             manifest.files.keys().filter(|path| path.starts_with("packages/")).collect();
         for path in packages.iter().filter(|_| digests) {
             let stored = place.stored(std::slice::from_ref(*path))?.pop().flatten();
             if stored.is_none_or(|stored| !manifest.allows(path, stored.sha256)) {
-                add("manifest-differs", format!("{path} is missing or has another digest"), ASK);
+                add(
+                    "manifest-differs",
+                    format!("{path} is missing or has another digest"),
+                    CONTACT,
+                );
             }
         }
         if self.wheels == 0 {
@@ -90,7 +95,7 @@ mod tests {
     use rocmrpm_base::digest::Sha256;
 
     #[test]
-    fn a_manifest_is_checked_by_its_dates_serial_pages_and_packages() {
+    fn checks_manifest_dates_serial_and_digests() {
         let dir = tempfile::tempdir().unwrap();
         let place = Folder::new(&dir.path().join("index"));
         let (wheel, page) = ("packages/a/a-1-py3-none-any.whl", "testing/simple/index.json");
@@ -132,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_serial_number_that_was_checked_is_remembered() {
+    fn remembers_verified_serial_number() {
         let dir = tempfile::tempdir().unwrap();
         let place = Folder::new(&dir.path().join("index"));
         let seen = Seen::of(dir.path(), "x", false);

@@ -8,12 +8,12 @@ use std::sync::OnceLock;
 use base64::prelude::{BASE64_STANDARD, Engine};
 use serde::Deserialize;
 
-use super::error::PublishError;
 use super::missing;
 use super::s3::{Bucket, IMMUTABLE, SHORT, common_folder, folder_path, package_type};
-use super::tool::{Layout, failed, io, run, side_by_side};
+use super::tool::{Layout, failed, in_parallel, io, run};
 use crate::IndexError;
-use crate::place::{Package, Page, Place, Stored};
+use crate::place::{IndexStorage, Package, Page, Stored};
+use crate::publish_error::PublishError;
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::process::{Command, Finished};
 
@@ -72,14 +72,17 @@ impl Aws {
         }
     }
 
-    fn answer<T: Default + for<'de> Deserialize<'de>>(&self, finished: &Finished) -> Result<T, PublishError> {
+    fn answer<T: Default + for<'de> Deserialize<'de>>(
+        &self,
+        finished: &Finished,
+    ) -> Result<T, PublishError> {
         if finished.stdout.iter().all(u8::is_ascii_whitespace) {
             return Ok(T::default());
         }
         serde_json::from_slice::<Option<T>>(&finished.stdout)
             .map(Option::unwrap_or_default)
             .map_err(std::io::Error::from)
-            .map_err(io("understand what `aws` says"))
+            .map_err(io("parse the output of `aws`"))
     }
 
     /// Returns the size of every object below this folder, by path, in a single call.
@@ -100,7 +103,7 @@ impl Aws {
     /// object as read back.
     fn object(&self, path: &str) -> Result<Stored, PublishError> {
         let command = self.api("head-object", path).args(["--checksum-mode", "ENABLED"]);
-        let object: Object = self.answer(&self.done(command, "look at a file of")?)?;
+        let object: Object = self.answer(&self.done(command, "inspect a file of")?)?;
         match (object.content_length, object.sha256.as_deref().and_then(from_base64)) {
             (Some(size), Some(sha256)) => Ok(Stored { size, sha256 }),
             _ => self.read_back(path),
@@ -110,7 +113,7 @@ impl Aws {
     /// Downloads an object and returns its size and digest. `aws` can only write to a file, not to
     /// a pipe.
     fn read_back(&self, path: &str) -> Result<Stored, PublishError> {
-        let file = tempfile::NamedTempFile::new().map_err(io("make a temporary file"))?;
+        let file = tempfile::NamedTempFile::new().map_err(io("create a temporary file"))?;
         self.done(self.api("get-object", path).arg(file.path()), "read back a file of")?;
         let (sha256, size) = Sha256::of_file(file.path()).map_err(io("read a temporary file"))?;
         Ok(Stored { size, sha256 })
@@ -121,7 +124,7 @@ impl Aws {
             return Ok(Vec::new());
         }
         let there = self.list(common_folder(paths))?;
-        side_by_side(paths, |path| there.contains_key(*path).then(|| self.object(path)).transpose())
+        in_parallel(paths, |path| there.contains_key(*path).then(|| self.object(path)).transpose())
     }
 
     /// Uploads one object. Returns the service's description of it.
@@ -165,8 +168,9 @@ impl Aws {
     /// (its changelog). The client answers without asking the service.
     fn knows_conditions(&self) -> bool {
         let words = ["s3api", "put-object", "--generate-cli-skeleton"];
-        run(self.command(&words))
-            .is_ok_and(|finished| String::from_utf8_lossy(&finished.stdout).contains("\"IfNoneMatch\""))
+        run(self.command(&words)).is_ok_and(|finished| {
+            String::from_utf8_lossy(&finished.stdout).contains("\"IfNoneMatch\"")
+        })
     }
 
     fn put_package(&self, package: &Package) -> Result<(), PublishError> {
@@ -190,7 +194,7 @@ impl Aws {
     }
 }
 
-impl Place for Aws {
+impl IndexStorage for Aws {
     fn name(&self) -> String {
         self.bucket.url()
     }
@@ -221,7 +225,7 @@ impl Place for Aws {
     }
 
     fn put_packages(&self, packages: &[Package]) -> Result<(), IndexError> {
-        side_by_side(&missing(self, packages)?, |package| self.put_package(package))?;
+        in_parallel(&missing(self, packages)?, |package| self.put_package(package))?;
         Ok(())
     }
 
@@ -233,11 +237,13 @@ impl Place for Aws {
         for together in pages.chunk_by(|_, next| next.path.ends_with(".html")) {
             let mut objects = Vec::new();
             for page in together {
-                let (file, sha256) = (layout.write(&page.path, &page.bytes)?, Sha256::of_bytes(&page.bytes));
-                let paths = [Some(page.path.as_str()), folder_path(&page.path)].into_iter().flatten();
+                let (file, sha256) =
+                    (layout.write(&page.path, &page.bytes)?, Sha256::of_bytes(&page.bytes));
+                let paths =
+                    [Some(page.path.as_str()), folder_path(&page.path)].into_iter().flatten();
                 objects.extend(paths.map(|path| (path, file.clone(), page.media_type, sha256)));
             }
-            side_by_side(&objects, |(path, file, media_type, sha256)| {
+            in_parallel(&objects, |(path, file, media_type, sha256)| {
                 self.put(path, file, [media_type, SHORT], sha256)
             })?;
         }
@@ -246,8 +252,10 @@ impl Place for Aws {
 
     fn remove(&self, paths: &[String]) -> Result<(), IndexError> {
         // The service does not report an error for a missing key.
-        let remove = |path: &String| self.done(self.api("delete-object", path), "remove a file of").map(drop);
-        side_by_side(paths, remove)?;
+        let remove = |path: &String| {
+            self.done(self.api("delete-object", path), "remove a file of").map(drop)
+        };
+        in_parallel(paths, remove)?;
         Ok(())
     }
 }
@@ -286,24 +294,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_that_exist_are_told_from_services_without_conditions() {
+    fn classifies_refusals_of_the_service() {
         for (code, expected) in [
             ("PreconditionFailed", Refusal::Exists),
             ("ConditionalRequestConflict", Refusal::Exists),
             ("NotImplemented", Refusal::NoConditions),
             ("AccessDenied", Refusal::Other),
         ] {
-            let words = format!("An error occurred ({code}) when calling the PutObject operation: x");
+            let words =
+                format!("An error occurred ({code}) when calling the PutObject operation: x");
             assert_eq!(Refusal::of(&words), expected, "{code}");
         }
     }
 
     #[test]
-    fn digests_survive_base64() {
+    fn digests_round_trip_through_base64() {
         let digest = Sha256::of_bytes("x");
         let text = BASE64_STANDARD.encode(digest.as_bytes());
         assert_eq!(from_base64(&text), Some(digest));
-        for wrong in [format!("{text}-2"), text[1..].to_owned(), text.replace('=', "A"), String::new()] {
+        for wrong in
+            [format!("{text}-2"), text[1..].to_owned(), text.replace('=', "A"), String::new()]
+        {
             assert_eq!(from_base64(&wrong), None, "{wrong}");
         }
     }

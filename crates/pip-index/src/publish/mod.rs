@@ -2,21 +2,20 @@
 //! It does not decide what to publish.
 
 mod aws;
-mod error;
 mod rsync;
 mod s3;
 mod tool;
 
 use std::path::PathBuf;
 
+pub use super::publish_error::PublishError;
 pub use aws::Aws;
-pub use error::PublishError;
 pub use rsync::Rsync;
 pub use s3::Bucket;
 
 use super::IndexError;
 use super::folder::Folder;
-use super::place::{Package, Place};
+use super::place::{IndexStorage, Package};
 use super::view::View;
 
 /// The destination for publishing an index, as users write it.
@@ -33,29 +32,42 @@ pub enum Destination {
 impl Destination {
     /// Parses a destination. `endpoint` is the address of an S3 service.
     pub fn parse(text: &str, endpoint: Option<&str>) -> Result<Self, PublishError> {
-        let wrong = |why: &str| PublishError::Destination { text: without_secret(text), why: why.to_owned() };
+        let wrong = |why: &str| PublishError::Destination {
+            text: without_secret(text),
+            why: why.to_owned(),
+        };
         let colon = text.find(':');
         let destination = match text.split_once("://") {
-            Some(("s3", rest)) => Self::S3(Bucket::parse(rest, endpoint).map_err(|why| wrong(&why))?),
+            Some(("s3", rest)) => {
+                Self::S3(Bucket::parse(rest, endpoint).map_err(|why| wrong(&why))?)
+            }
             Some(("rsync", rest)) => {
                 let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
                 if host.split_once('@').is_some_and(|(user, _)| user.contains(':')) {
-                    return Err(wrong("rsync takes no password there; set RSYNC_PASSWORD"));
+                    return Err(wrong(
+                        "rsync accepts no password in the address; set RSYNC_PASSWORD",
+                    ));
                 }
                 if host.is_empty() || path.trim_matches('/').is_empty() {
-                    return Err(wrong("it is to be rsync://HOST/MODULE or rsync://HOST/MODULE/FOLDER"));
+                    return Err(wrong(
+                        "expected rsync://HOST/MODULE or rsync://HOST/MODULE/FOLDER",
+                    ));
                 }
                 Self::Rsync(text.trim_end_matches('/').to_owned())
             }
-            Some((scheme, _)) if scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) => {
-                return Err(wrong("nothing here can write to such an address"));
+            Some((scheme, _))
+                if scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) =>
+            {
+                return Err(wrong("unsupported kind of address"));
             }
-            _ if text.is_empty() || text.starts_with('-') => return Err(wrong("that is no destination")),
+            _ if text.is_empty() || text.starts_with('-') => {
+                return Err(wrong("it is not a destination"));
+            }
             // As in rsync, a colon before the first slash ends a host name.
             _ if colon.is_some_and(|at| !text[..at].contains('/')) => {
                 let (host, folder) = text.split_once(':').unwrap_or((text, ""));
                 if host.is_empty() || folder.trim_start_matches(':').is_empty() {
-                    return Err(wrong("it is to be HOST:FOLDER"));
+                    return Err(wrong("expected HOST:FOLDER"));
                 }
                 let kept = if folder == "/" { text } else { text.trim_end_matches('/') };
                 Self::Rsync(kept.to_owned())
@@ -63,7 +75,9 @@ impl Destination {
             _ => Self::Folder(PathBuf::from(text)),
         };
         match (&destination, endpoint) {
-            (Self::Folder(_) | Self::Rsync(_), Some(_)) => Err(wrong("only s3:// has an --endpoint-url")),
+            (Self::Folder(_) | Self::Rsync(_), Some(_)) => {
+                Err(wrong("--endpoint-url only applies to s3://"))
+            }
             _ => Ok(destination),
         }
     }
@@ -74,7 +88,7 @@ impl Destination {
     }
 
     /// Opens the place. Locks an existing folder if `to_change`.
-    pub fn open(&self, to_change: bool) -> Result<Box<dyn Place>, IndexError> {
+    pub fn open(&self, to_change: bool) -> Result<Box<dyn IndexStorage>, IndexError> {
         Ok(match self {
             Self::Folder(path) if path.join(View::Local.root() + ".json").exists() => {
                 return Err(IndexError::Mixed { root: path.clone(), published: false });
@@ -88,7 +102,10 @@ impl Destination {
 }
 
 /// Returns the packages that the place lacks. A stored package with other bytes is an error.
-fn missing<'a>(place: &dyn Place, packages: &'a [Package]) -> Result<Vec<&'a Package>, IndexError> {
+fn missing<'a>(
+    place: &dyn IndexStorage,
+    packages: &'a [Package],
+) -> Result<Vec<&'a Package>, IndexError> {
     let mut missing = Vec::new();
     for (package, there) in packages.iter().zip(place.compare(packages)?) {
         match there {
@@ -96,7 +113,12 @@ fn missing<'a>(place: &dyn Place, packages: &'a [Package]) -> Result<Vec<&'a Pac
             Some(there) if there.sha256 == package.stored.sha256 => {}
             Some(there) => {
                 let (file, new) = (package.path.clone(), package.stored.sha256);
-                return Err(IndexError::OtherDigest { file, place: place.name(), there: there.sha256, new });
+                return Err(IndexError::OtherDigest {
+                    file,
+                    place: place.name(),
+                    there: there.sha256,
+                    new,
+                });
             }
         }
     }
@@ -109,7 +131,8 @@ fn without_secret(text: &str) -> String {
         Some((scheme, rest)) => {
             let (host, path) =
                 rest.split_once('/').map_or((rest, String::new()), |(h, p)| (h, format!("/{p}")));
-            let host = host.rsplit_once('@').map_or(host.to_owned(), |(_, host)| format!("...@{host}"));
+            let host =
+                host.rsplit_once('@').map_or(host.to_owned(), |(_, host)| format!("...@{host}"));
             format!("{scheme}://{host}{path}")
         }
         None => text.to_owned(),
@@ -124,7 +147,7 @@ mod tests {
     use rocmrpm_base::error::Diagnose;
 
     #[test]
-    fn destinations_are_told_apart() {
+    fn parses_destinations() {
         let parse = |text| Destination::parse(text, None).unwrap();
         assert_eq!(parse("a/b:c"), Destination::Folder("a/b:c".into()));
         assert_eq!(parse("./host:c"), Destination::Folder("./host:c".into()));
@@ -137,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_missing_folder_is_new() {
+    fn treats_only_a_missing_folder_as_new() {
         let dir = tempfile::tempdir().unwrap();
         assert!(Destination::Folder(dir.path().join("x")).is_new_folder());
         assert!(!Destination::Folder(dir.path().into()).is_new_folder());
@@ -147,7 +170,7 @@ mod tests {
     /// A place with files that no page refers to.
     struct Filled(Vec<Option<Stored>>);
 
-    impl Place for Filled {
+    impl IndexStorage for Filled {
         fn name(&self) -> String {
             "there".into()
         }
@@ -176,16 +199,20 @@ mod tests {
     #[test]
     fn sends_missing_packages_and_refuses_other_bytes_under_their_names() {
         let stored = |bytes: &str| Stored { size: 1, sha256: Sha256::of_bytes(bytes) };
-        let package = |path: &str| Package { path: path.into(), file: path.into(), stored: stored(path) };
+        let package =
+            |path: &str| Package { path: path.into(), file: path.into(), stored: stored(path) };
         let packages = [package("a"), package("b")];
         let place = Filled(vec![Some(stored("a")), None]);
         assert_eq!(missing(&place, &packages).unwrap(), [&packages[1]]);
         let error = missing(&Filled(vec![None, Some(stored("a"))]), &packages).unwrap_err();
-        assert!(matches!(error, IndexError::OtherDigest { ref file, .. } if file == "b"), "{error}");
+        assert!(
+            matches!(error, IndexError::OtherDigest { ref file, .. } if file == "b"),
+            "{error}"
+        );
     }
 
     #[test]
-    fn wrong_destinations_are_refused_without_their_secrets() {
+    fn rejects_invalid_destinations_without_secrets() {
         for text in [
             "",
             "-e",
@@ -219,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_of_a_build_is_not_a_destination() {
+    fn rejects_build_index_as_destination() {
         let dir = tempfile::tempdir().unwrap();
         let destination = Destination::Folder(dir.path().into());
         assert!(destination.open(false).is_ok());
@@ -229,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_destination_is_refused() {
+    fn rejects_incomplete_destinations() {
         for text in ["host:", "host::", ":srv", "rsync://host", "rsync:///m", "rsync://host//"] {
             assert!(Destination::parse(text, None).is_err(), "{text}");
         }

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::error::PublishError;
 use super::missing;
 use super::tool::{Layout, failed, run};
 use crate::IndexError;
-use crate::place::{Package, Page, Place, Stored};
+use crate::place::{IndexStorage, Package, Page, Stored};
+use crate::publish_error::PublishError;
 use rocmrpm_base::process::{Command, Finished};
 
 /// What the remote side has under a name.
@@ -41,11 +41,22 @@ impl Rsync {
     }
 
     /// Sends the files of a layout with the given options.
-    fn send(&self, layout: &Layout, options: &[&str], action: &str) -> Result<Finished, PublishError> {
+    fn send(
+        &self,
+        layout: &Layout,
+        options: &[&str],
+        action: &str,
+    ) -> Result<Finished, PublishError> {
         // Without --keep-dirlinks, rsync would replace a remote link to a folder with an empty
         // folder.
         let command = Command::new("rsync")
-            .args(["--copy-links", "--keep-dirlinks", "--mkpath", "--chmod=D755,F644", "--files-from"])
+            .args([
+                "--copy-links",
+                "--keep-dirlinks",
+                "--mkpath",
+                "--chmod=D755,F644",
+                "--files-from",
+            ])
             .arg(layout.list()?)
             .args(options)
             .arg("--")
@@ -67,7 +78,11 @@ impl Rsync {
         ];
         let finished = self.send(layout, &options, "compare files with")?;
         let lines = String::from_utf8_lossy(&finished.stdout);
-        Ok(lines.lines().filter_map(compared).map(|(path, there)| (path.to_owned(), there)).collect())
+        Ok(lines
+            .lines()
+            .filter_map(compared)
+            .map(|(path, there)| (path.to_owned(), there))
+            .collect())
     }
 
     fn compare_now(&self, packages: &[&Package]) -> Result<Vec<There>, PublishError> {
@@ -77,7 +92,10 @@ impl Rsync {
         let layout = linked(packages)?;
         let found = self.compare_layout(&layout)?;
         // A file that rsync does not mention is not known to be the same.
-        Ok(packages.iter().map(|package| found.get(&package.path).copied().unwrap_or(There::Other)).collect())
+        Ok(packages
+            .iter()
+            .map(|package| found.get(&package.path).copied().unwrap_or(There::Other))
+            .collect())
     }
 
     /// Downloads the existing files.
@@ -94,7 +112,11 @@ impl Rsync {
             .arg(format!("{}/", layout.tree().display()));
         let finished = run(command)?;
         let missing = is_missing_folder(&String::from_utf8_lossy(&finished.stderr));
-        if finished.success() || missing { Ok(layout) } else { Err(self.fail(&finished, "read pages of")) }
+        if finished.success() || missing {
+            Ok(layout)
+        } else {
+            Err(self.fail(&finished, "read pages of"))
+        }
     }
 }
 
@@ -138,7 +160,7 @@ fn linked(packages: &[&Package]) -> Result<Layout, PublishError> {
     Ok(layout)
 }
 
-impl Place for Rsync {
+impl IndexStorage for Rsync {
     fn name(&self) -> String {
         self.target.clone()
     }
@@ -202,7 +224,9 @@ impl Place for Rsync {
             }
             self.send(&layout, &["--checksum", "--delay-updates"], "send pages to")?;
             let found = self.compare_layout(&layout)?;
-            if let Some(page) = pages.iter().find(|page| found.get(&page.path) != Some(&There::Same)) {
+            if let Some(page) =
+                pages.iter().find(|page| found.get(&page.path) != Some(&There::Same))
+            {
                 let (place, path) = (self.name(), page.path.clone());
                 return Err(PublishError::NotVerified { place, path }.into());
             }
@@ -217,7 +241,8 @@ impl Place for Rsync {
         // rsync deletes files that the filter includes and the empty folder lacks. All other files
         // are excluded from the transfer and therefore protected (rsync(1), "--delete").
         let layout = filter(paths)?;
-        let folders: BTreeSet<&str> = paths.iter().filter_map(|p| Some(p.rsplit_once('/')?.0)).collect();
+        let folders: BTreeSet<&str> =
+            paths.iter().filter_map(|p| Some(p.rsplit_once('/')?.0)).collect();
         for folder in folders {
             layout.folder(folder)?;
         }
@@ -228,7 +253,11 @@ impl Place for Rsync {
             .arg(format!("{}/", layout.tree().display()))
             .arg(self.root());
         let finished = run(command)?;
-        if finished.success() { Ok(()) } else { Err(self.fail(&finished, "remove files of").into()) }
+        if finished.success() {
+            Ok(())
+        } else {
+            Err(self.fail(&finished, "remove files of").into())
+        }
     }
 }
 
@@ -239,7 +268,7 @@ mod tests {
     use rocmrpm_base::error::Diagnose;
 
     #[test]
-    fn packages_and_pages_are_sent_compared_and_removed() {
+    fn sends_compares_and_removes_files() {
         let dir = tempfile::tempdir().unwrap();
         let place = Rsync::new(&dir.path().join("index").to_string_lossy());
         let package = |path: &str, text: &str| {
@@ -260,8 +289,11 @@ mod tests {
         assert!(matches!(error, IndexError::OtherDigest { .. }), "{error}");
         assert_eq!(place.stored(&paths).unwrap(), [Some(a.stored), None], "nothing is sent");
 
-        let page =
-            |path: &str, text: &str| Page { path: path.into(), bytes: text.into(), media_type: "text/html" };
+        let page = |path: &str, text: &str| Page {
+            path: path.into(),
+            bytes: text.into(),
+            media_type: "text/html",
+        };
         let read = |path: &str| place.read(&[path.to_owned()]).unwrap().remove(0);
         for text in ["one", "two"] {
             let pages = [page("simple/a/index.html", text), page("simple/index.html", text)];
@@ -269,12 +301,15 @@ mod tests {
             assert_eq!(pages.map(|page| read(&page.path)), [Some(text.into()), Some(text.into())]);
         }
         place.remove(&["simple/a/index.html".to_owned(), "simple/b".to_owned()]).unwrap();
-        assert_eq!((read("simple/a/index.html"), read("simple/index.html")), (None, Some("two".into())));
+        assert_eq!(
+            (read("simple/a/index.html"), read("simple/index.html")),
+            (None, Some("two".into()))
+        );
         assert_eq!(place.stored(&paths).unwrap(), [Some(a.stored), None]);
     }
 
     #[test]
-    fn failures_of_rsync_are_not_passed_over() {
+    fn reports_rsync_failures() {
         let dir = tempfile::tempdir().unwrap();
         // A file where the folder should be.
         let root = dir.path().join("index");
@@ -294,17 +329,20 @@ mod tests {
     }
 
     #[test]
-    fn only_a_missing_folder_passes_for_an_empty_index() {
-        let failed =
-            |why: &str| is_missing_folder(&format!("rsync: [sender] change_dir \"/srv/x\" failed: {why}\n"));
+    fn treats_only_a_missing_folder_as_empty() {
+        let failed = |why: &str| {
+            is_missing_folder(&format!("rsync: [sender] change_dir \"/srv/x\" failed: {why}\n"))
+        };
         assert!(failed("No such file or directory (2)"));
         assert!(!failed("Permission denied (13)"));
         assert!(!failed("Input/output error (5)"));
-        assert!(!is_missing_folder("rsync: link_stat \"/srv/x/a\" failed: No such file or directory (2)\n"));
+        assert!(!is_missing_folder(
+            "rsync: link_stat \"/srv/x/a\" failed: No such file or directory (2)\n"
+        ));
     }
 
     #[test]
-    fn lines_of_a_comparison_name_files_and_what_is_there() {
+    fn parses_comparison_lines() {
         for (line, expected) in [
             (">f+++++++++ packages/f a.whl", Some(("packages/f a.whl", There::Nothing))),
             (".f          packages/a.whl", Some(("packages/a.whl", There::Same))),
@@ -320,14 +358,14 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_names_files_and_the_folders_above_them() {
+    fn filters_files_and_their_parents() {
         let layout = filter(&["a/b/c".to_owned(), "a/d".to_owned(), "e".to_owned()]).unwrap();
         let list = fs_err::read_to_string(layout.list().unwrap()).unwrap();
         assert_eq!(list.lines().collect::<Vec<_>>(), ["/a/", "/a/b/", "/a/b/c", "/a/d", "/e"]);
     }
 
     #[test]
-    fn the_root_is_what_is_in_the_folder() {
+    fn root_ends_with_one_slash() {
         assert_eq!(Rsync::new("host:srv/index").root(), "host:srv/index/");
         assert_eq!(Rsync::new("host:/").root(), "host:/");
         assert_eq!(Rsync::new("/srv").root(), "/srv/");

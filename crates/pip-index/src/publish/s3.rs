@@ -25,19 +25,23 @@ impl Bucket {
         // Source: Amazon S3 User Guide, "General purpose bucket naming rules".
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '.' || c == '-';
         if !(3..=63).contains(&name.len()) || !name.chars().all(plain) {
-            return Err("a bucket's name has 3 to 63 lower-case letters, digits, dots and hyphens".into());
+            return Err(
+                "a bucket name has 3 to 63 lower-case letters, digits, dots and hyphens".into()
+            );
         }
         let prefix = prefix.trim_matches('/');
-        let odd =
-            |part: &str| part.is_empty() || part == "." || part == ".." || part.chars().any(char::is_control);
+        let odd = |part: &str| {
+            part.is_empty() || part == "." || part == ".." || part.chars().any(char::is_control)
+        };
         if !prefix.is_empty() && prefix.split('/').any(odd) {
             return Err("the prefix must consist of plain names between slashes".into());
         }
         if let Some(endpoint) = endpoint {
-            let host = endpoint.strip_prefix("https://").or_else(|| endpoint.strip_prefix("http://"));
+            let host =
+                endpoint.strip_prefix("https://").or_else(|| endpoint.strip_prefix("http://"));
             match host {
                 Some(host) if host.contains('@') => {
-                    return Err("an --endpoint-url has no user or password in it".into());
+                    return Err("the --endpoint-url must not contain a user or password".into());
                 }
                 Some(host) if !host.is_empty() => {}
                 _ => return Err("the --endpoint-url must begin with https:// or http://".into()),
@@ -110,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_has_3_to_63_letters() {
+    fn checks_bucket_names() {
         for (length, valid) in [(2, false), (3, true), (63, true), (64, false)] {
             assert_eq!(Bucket::parse(&"a".repeat(length), None).is_ok(), valid, "{length}");
         }
@@ -120,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_lie_below_the_prefix() {
+    fn prepends_prefix_to_keys() {
         let bucket = Bucket::parse("bucket//a/b/", None).unwrap();
         assert_eq!((bucket.key("x/y"), bucket.url()), ("a/b/x/y".into(), "s3://bucket/a/b".into()));
         let bucket = Bucket::parse("bucket", None).unwrap();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use super::PublishError;
-use crate::folder::there;
+use crate::folder::if_exists;
 use crate::place::Stored;
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::error::IoError;
@@ -15,10 +15,10 @@ use rocmrpm_base::parallel;
 use rocmrpm_base::process::{Command, Finished, last_lines};
 
 /// The number of lines of a tool's output in an error.
-const WORDS: usize = 8;
+const TAIL_LINES: usize = 8;
 
 /// The number of parallel child processes, as many as the connections that browsers open to a host.
-const SIDE_BY_SIDE: usize = 4;
+const PARALLEL_TOOLS: usize = 4;
 
 /// Runs a tool whose output is parsed: in English, without a pager or prompts.
 pub(super) fn run(command: Command) -> Result<Finished, PublishError> {
@@ -27,13 +27,18 @@ pub(super) fn run(command: Command) -> Result<Finished, PublishError> {
 }
 
 /// Returns an error with the tool's output.
-pub(super) fn failed(program: &str, finished: &Finished, action: &str, place: &str) -> PublishError {
+pub(super) fn failed(
+    program: &str,
+    finished: &Finished,
+    action: &str,
+    place: &str,
+) -> PublishError {
     PublishError::Tool {
         action: action.to_owned(),
         place: place.to_owned(),
         program: program.to_owned(),
         how: finished.how(),
-        words: last_lines(&finished.stderr, WORDS)
+        words: last_lines(&finished.stderr, TAIL_LINES)
             .iter()
             .map(|line| rocmrpm_base::text::visible(line))
             .collect(),
@@ -42,11 +47,11 @@ pub(super) fn failed(program: &str, finished: &Finished, action: &str, place: &s
 
 /// Calls `work` for every item, several in parallel, and returns the results in order. After a
 /// failure, no further item is started.
-pub(super) fn side_by_side<T: Sync, R: Send>(
+pub(super) fn in_parallel<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> Result<R, PublishError> + Sync,
 ) -> Result<Vec<R>, PublishError> {
-    parallel::try_map(items, SIDE_BY_SIDE, work)
+    parallel::try_map(items, PARALLEL_TOOLS, work)
 }
 
 /// A folder with the layout of the index, for tools that copy folders: links to packages, and
@@ -59,9 +64,11 @@ pub(super) struct Layout {
 impl Layout {
     /// Creates an empty layout.
     pub fn new() -> Result<Self, PublishError> {
-        let dir =
-            tempfile::Builder::new().prefix("rocmrpm-publish-").tempdir().map_err(io("make a folder"))?;
-        fs::create_dir(dir.path().join("tree")).map_err(io("make a folder"))?;
+        let dir = tempfile::Builder::new()
+            .prefix("rocmrpm-publish-")
+            .tempdir()
+            .map_err(io("create a folder"))?;
+        fs::create_dir(dir.path().join("tree")).map_err(io("create a folder"))?;
         Ok(Self { dir, list: String::new() })
     }
 
@@ -88,7 +95,7 @@ impl Layout {
 
     /// Adds an empty folder.
     pub fn folder(&self, path: &str) -> Result<(), PublishError> {
-        fs::create_dir_all(self.tree().join(path)).map_err(io("make a folder"))
+        fs::create_dir_all(self.tree().join(path)).map_err(io("create a folder"))
     }
 
     /// Returns the folder with the layout of the index.
@@ -105,18 +112,19 @@ impl Layout {
 
     /// Reads a downloaded file; `None` if the tool did not download it.
     pub fn read(&self, path: &str) -> Result<Option<Vec<u8>>, PublishError> {
-        there(fs::read(self.tree().join(path))).map_err(io("read a page"))
+        if_exists(fs::read(self.tree().join(path))).map_err(io("read a page"))
     }
 
     /// Returns the size and digest of a downloaded file; `None` if the tool did not download it.
     pub fn stored(&self, path: &str) -> Result<Option<Stored>, PublishError> {
-        let read = there(Sha256::of_file(&self.tree().join(path))).map_err(io("read a file"))?;
+        let read =
+            if_exists(Sha256::of_file(&self.tree().join(path))).map_err(io("read a file"))?;
         Ok(read.map(|(sha256, size)| Stored { size, sha256 }))
     }
 
     fn made(&mut self, path: &str) -> Result<PathBuf, PublishError> {
         let at = self.name(path);
-        fs::create_dir_all(at.parent().unwrap_or(&at)).map_err(io("make a folder"))?;
+        fs::create_dir_all(at.parent().unwrap_or(&at)).map_err(io("create a folder"))?;
         Ok(at)
     }
 }
@@ -131,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_missing_file_was_not_fetched() {
+    fn maps_only_missing_files_to_none() {
         let mut layout = Layout::new().unwrap();
         layout.write("a/file", b"x").unwrap();
         let stored = Stored { size: 1, sha256: Sha256::of_bytes("x") };

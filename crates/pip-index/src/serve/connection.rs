@@ -17,7 +17,7 @@ const IDLE: Duration = Duration::from_secs(30);
 
 /// The answer to a request for another host name (RFC 9110, section 15.5.20).
 const MISDIRECTED: Refused =
-    Refused::new(421, "this server has another name; `rocmrpm index serve --allow-host NAME` adds one");
+    Refused::new(421, "unknown host name; allow it with `rocmrpm index serve --allow-host NAME`");
 
 /// How many bytes to read from a client after refusing its request, and for how long, so that it
 /// receives the reason: closing a connection with unread bytes discards the answer.
@@ -49,7 +49,8 @@ pub(super) fn serve(
                 (Some(request), answer, stays)
             }
         };
-        let (method, target) = asked.map_or_else(Default::default, |asked| (asked.method, asked.target));
+        let (method, target) =
+            asked.map_or_else(Default::default, |asked| (asked.method, asked.target));
         let media_type = answer.fields.iter().find(|(name, _)| *name == "Content-Type");
         let media_type = media_type.map(|(_, value)| value.clone()).unwrap_or_default();
         let started = Instant::now();
@@ -57,7 +58,16 @@ pub(super) fn serve(
         let sent = send(connection, answer, method == "HEAD", stays);
         let complete = sent.is_ok();
         let bytes = *sent.as_ref().unwrap_or(&0);
-        log(&Served { client, method, target, status, media_type, bytes, complete, took: started.elapsed() });
+        log(&Served {
+            client,
+            method,
+            target,
+            status,
+            media_type,
+            bytes,
+            complete,
+            took: started.elapsed(),
+        });
         sent?;
         if !stays {
             return leave(stream);
@@ -77,7 +87,8 @@ fn read(mut stream: &TcpStream, buffer: &mut [u8], until: Instant) -> io::Result
 fn send(connection: &Connection, answer: Answer, head_only: bool, stays: bool) -> io::Result<u64> {
     let mut pace = Pace::new(Instant::now());
     connection.due(pace.due());
-    let mut send = |bytes: &[u8]| pace.send(&connection.stream, bytes, |pace| connection.due(pace.due()));
+    let mut send =
+        |bytes: &[u8]| pace.send(&connection.stream, bytes, |pace| connection.due(pace.due()));
     let mut head = format!("HTTP/1.1 {} {}\r\n", answer.status, reason(answer.status));
     let now = jiff::Timestamp::now().strftime("%a, %d %b %Y %H:%M:%S GMT");
     head += &format!("Date: {now}\r\nServer: rocmrpm/{}\r\n", env!("CARGO_PKG_VERSION"));
@@ -106,7 +117,7 @@ fn send(connection: &Connection, answer: Answer, head_only: bool, stays: bool) -
             let (mut content, mut piece) = (file.take(length), vec![0; PIECE]);
             while sent < length {
                 match content.read(&mut piece)? {
-                    0 => return Err(io::Error::other("the file became shorter")),
+                    0 => return Err(io::Error::other("the file was truncated")),
                     count => send(&piece[..count])?,
                 }
                 sent = length - content.limit();

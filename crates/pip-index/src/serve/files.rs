@@ -32,7 +32,7 @@ pub(super) enum Body {
 
 impl Answer {
     /// Returns an answer with only a status and a sentence.
-    pub(super) fn saying(status: u16, text: impl Into<String>) -> Self {
+    pub(super) fn plain(status: u16, text: impl Into<String>) -> Self {
         let fields = vec![("Content-Type", "text/plain; charset=utf-8".to_owned())];
         Self { status, fields, body: Body::Text(text.into() + "\n") }
     }
@@ -45,7 +45,7 @@ impl Answer {
 
 impl From<Refused> for Answer {
     fn from(refused: Refused) -> Self {
-        Self::saying(refused.status, refused.reason)
+        Self::plain(refused.status, refused.reason)
     }
 }
 
@@ -68,10 +68,12 @@ impl Site {
 
     pub(super) fn answer(&self, request: &Request) -> Answer {
         if !matches!(request.method.as_str(), "GET" | "HEAD") {
-            return Answer::saying(405, "an index is only read").with("Allow", "GET, HEAD");
+            return Answer::plain(405, "the index is read-only").with("Allow", "GET, HEAD");
         }
         match self.find(&request.segments) {
-            Some(Found::File(path)) if !request.folder => self.file(&path, media_type(&path), "", request),
+            Some(Found::File(path)) if !request.folder => {
+                self.file(&path, media_type(&path), "", request)
+            }
             Some(Found::Folder(path)) if request.folder => self.page(&path, request),
             Some(Found::Folder(_)) => moved(&request.segments, request),
             _ => self.elsewhere(request),
@@ -106,7 +108,8 @@ impl Site {
     fn elsewhere(&self, request: &Request) -> Answer {
         if let [above @ .., parent, name] = &request.segments[..]
             && parent == "simple"
-            && let Some(normalized) = wheel::normalized(name).filter(|normalized| normalized != name)
+            && let Some(normalized) =
+                wheel::normalized(name).filter(|normalized| normalized != name)
         {
             let right: Vec<String> = above.iter().chain([parent, &normalized]).cloned().collect();
             if let Some(Found::Folder(_)) = self.find(&right) {
@@ -114,8 +117,8 @@ impl Site {
             }
         }
         match &request.segments[..] {
-            [] => Answer::saying(404, "the index is at /simple/"),
-            _ => Answer::saying(404, "there is no such page or file in this index"),
+            [] => Answer::plain(404, "the index is at /simple/"),
+            _ => Answer::plain(404, "no such page or file in this index"),
         }
     }
 
@@ -137,9 +140,9 @@ impl Site {
                 let mark = if form == Form::HtmlV1 { "-v1" } else { "" };
                 self.file(&path, form.media_type(), mark, request)
             }
-            None => Answer::saying(
+            None => Answer::plain(
                 406,
-                "this page is there as JSON or HTML of PEP 691, of which the client wants none",
+                "this page is available as JSON or HTML (PEP 691), and the client accepts neither",
             ),
         };
         answer.with("Vary", "Accept")
@@ -150,8 +153,10 @@ impl Site {
         let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
         let (meta, file) = match opened {
             Ok((meta, file)) => (meta, file),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.elsewhere(request),
-            Err(_) => return Answer::saying(500, "the file cannot be read"),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return self.elsewhere(request);
+            }
+            Err(_) => return Answer::plain(500, "cannot read the file"),
         };
         // Replacing a file gives it another inode number or time.
         let nanoseconds = i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec());
@@ -175,7 +180,7 @@ fn moved(segments: &[String], request: &Request) -> Answer {
         None => String::new(),
     };
     let location = format!("{path}/{query}");
-    Answer::saying(301, format!("it is at {location}")).with("Location", location)
+    Answer::plain(301, format!("moved to {location}")).with("Location", location)
 }
 
 /// Returns whether a list of entity tags has this one (RFC 9110, section 13.1.2: a weak tag
@@ -268,7 +273,7 @@ mod tests {
     fn field<'a>(answer: &'a Answer, name: &str) -> &'a str {
         let mut of_name = answer.fields.iter().filter(|(field, _)| *field == name);
         let value = of_name.next().map_or("", |(_, value)| value.as_str());
-        assert!(of_name.next().is_none(), "{name} is there twice: {answer:?}");
+        assert!(of_name.next().is_none(), "duplicate {name}: {answer:?}");
         value
     }
 
@@ -281,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn files_have_their_media_types() {
+    fn serves_media_types() {
         let (_dir, site) = site();
         for (target, media, text) in [
             ("/packages/flash-attn/f-1+x.whl", "application/octet-stream", "0123456789"),
@@ -298,12 +303,18 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_negotiated() {
+    fn negotiates_pages() {
         let (_dir, site) = site();
         for (target, accept, status, media, text) in [
             ("/simple/", None, 200, "text/html; charset=utf-8", "root"),
             ("/simple/flash-attn/", Some(JSON), 200, JSON, "json"),
-            ("/simple/flash-attn/", Some("application/vnd.pypi.simple.latest+json"), 200, JSON, "json"),
+            (
+                "/simple/flash-attn/",
+                Some("application/vnd.pypi.simple.latest+json"),
+                200,
+                JSON,
+                "json",
+            ),
             (
                 "/simple/flash-attn/",
                 Some("application/vnd.pypi.simple.v1+html"),
@@ -350,12 +361,16 @@ mod tests {
             let mut request = asked(target);
             request.accept = Some(accept.into());
             let answer = site.answer(&request);
-            assert_eq!((answer.status, field(&answer, "Vary")), (406, "Accept"), "{target} {accept}");
+            assert_eq!(
+                (answer.status, field(&answer, "Vary")),
+                (406, "Accept"),
+                "{target} {accept}"
+            );
         }
     }
 
     #[test]
-    fn clients_are_sent_to_the_right_address() {
+    fn redirects_clients() {
         let (_dir, site) = site();
         for (target, location) in [
             ("/simple", "/simple/"),
@@ -381,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_comes_out() {
+    fn serves_nothing_outside_the_index() {
         let (_dir, site) = site();
         for target in [
             "/out.txt",
@@ -404,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_has_is_not_sent_again() {
+    fn answers_304_for_known_files() {
         let (dir, site) = site();
         let mut request = asked("/simple/flash-attn/");
         let tag = field(&site.answer(&request), "ETag").to_owned();
@@ -424,11 +439,14 @@ mod tests {
         assert_eq!(
             site.answer(&request).status,
             200,
-            "the same bytes under another media type are another page"
+            "the same bytes under another media type are a different page"
         );
         request.accept = None;
-        rocmrpm_base::files::write_atomically(&dir.path().join("index/simple/flash-attn/index.html"), "HTML")
-            .unwrap();
+        rocmrpm_base::files::write_atomically(
+            &dir.path().join("index/simple/flash-attn/index.html"),
+            "HTML",
+        )
+        .unwrap();
         assert_eq!(site.answer(&request).status, 200);
     }
 }

@@ -18,7 +18,8 @@ pub fn request(bytes: &[u8]) -> bool {
             Ok(piece.len())
         });
         let Head::Asked(request) = head else { return accepted > 0 };
-        let leaves = |name: &String| matches!(name.as_str(), "" | "." | "..") || name.contains(['/', '\0']);
+        let leaves =
+            |name: &String| matches!(name.as_str(), "" | "." | "..") || name.contains(['/', '\0']);
         assert!(!request.segments.iter().any(leaves), "{:?}", request.segments);
         request.parameter("channel");
         negotiation::choose(request.accept.as_deref(), |_| true);

@@ -38,17 +38,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_answers_to_its_own_names_only() {
+    fn loopback_answers_only_to_its_names() {
         let hosts = Hosts::new("127.0.0.1".parse().unwrap(), &["Builder.local".to_owned()]);
-        for good in
-            ["localhost", "LOCALHOST:8000", "127.0.0.1:8000", "127.1.2.3", "[::1]:8000", "builder.LOCAL:1"]
-        {
+        for good in [
+            "localhost",
+            "LOCALHOST:8000",
+            "127.0.0.1:8000",
+            "127.1.2.3",
+            "[::1]:8000",
+            "builder.LOCAL:1",
+        ] {
             assert!(hosts.admits(Some(good)), "{good}");
         }
         assert!(hosts.admits(None));
-        for bad in
-            ["evil.example", "evil.example:8000", "localhost.evil.example", "192.0.2.7", "[2001:db8::1]", ""]
-        {
+        for bad in [
+            "evil.example",
+            "evil.example:8000",
+            "localhost.evil.example",
+            "192.0.2.7",
+            "[2001:db8::1]",
+            "",
+        ] {
             assert!(!hosts.admits(Some(bad)), "{bad}");
         }
         assert!(Hosts::new("0.0.0.0".parse().unwrap(), &[]).admits(Some("evil.example")));

@@ -17,7 +17,7 @@ const MAX_WAITING: usize = 512;
 const MAX_WAITING_OF_ADDRESS: usize = 256;
 
 /// How long a client may be idle while others wait.
-const IDLE_IN_A_CROWD: Duration = Duration::from_secs(1);
+const IDLE_WHEN_CROWDED: Duration = Duration::from_secs(1);
 
 /// A connection that is being served.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(super) struct Connection {
 
 impl Connection {
     fn new(stream: TcpStream, address: IpAddr) -> Self {
-        let due = Mutex::new(Instant::now() + IDLE_IN_A_CROWD);
+        let due = Mutex::new(Instant::now() + IDLE_WHEN_CROWDED);
         Self { stream, address, due, closed: AtomicBool::new(false) }
     }
 
@@ -42,7 +42,7 @@ impl Connection {
 
     /// Records that the client is now idle.
     pub(super) fn idle(&self) {
-        self.due(Instant::now() + IDLE_IN_A_CROWD);
+        self.due(Instant::now() + IDLE_WHEN_CROWDED);
     }
 
     fn close(&self) {
@@ -75,7 +75,7 @@ impl Line {
     }
 
     /// Returns the next connection to serve, if the limits allow one.
-    pub(super) fn next(&self) -> Option<Place<'_>> {
+    pub(super) fn next(&self) -> Option<ConnectionSlot<'_>> {
         let (mut open, mut waiting) = (locked(&self.open), locked(&self.waiting));
         if open.len() >= MAX_OPEN {
             return None;
@@ -84,7 +84,7 @@ impl Line {
         let (stream, address) = waiting.iter().position(fits).and_then(|at| waiting.remove(at))?;
         let connection = Arc::new(Connection::new(stream, address));
         open.push(connection.clone());
-        Some(Place { connection, line: self })
+        Some(ConnectionSlot { connection, line: self })
     }
 
     /// Closes an idle or slow connection for each waiting client, starting with the most overdue.
@@ -92,7 +92,8 @@ impl Line {
     pub(super) fn make_room(&self) {
         let (open, waiting) = (locked(&self.open), locked(&self.waiting));
         let now = Instant::now();
-        let mut leaving = open.iter().filter(|connection| connection.closed.load(Ordering::Relaxed)).count();
+        let mut leaving =
+            open.iter().filter(|connection| connection.closed.load(Ordering::Relaxed)).count();
         for (_, address) in waiting.iter() {
             if leaving > 0 {
                 leaving -= 1;
@@ -128,12 +129,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Reserves a connection's place among those being served, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Place<'l> {
+pub(super) struct ConnectionSlot<'l> {
     pub(super) connection: Arc<Connection>,
     line: &'l Line,
 }
 
-impl Drop for Place<'_> {
+impl Drop for ConnectionSlot<'_> {
     fn drop(&mut self) {
         locked(&self.line.open).retain(|other| !Arc::ptr_eq(other, &self.connection));
     }
@@ -173,40 +174,51 @@ mod tests {
     }
 
     #[test]
-    fn one_address_does_not_keep_others_out() {
+    fn one_address_does_not_block_others() {
         let clients = Clients::crowded();
         let line = &clients.line;
-        let places: Vec<Place<'_>> = std::iter::from_fn(|| line.next()).collect();
+        let places: Vec<ConnectionSlot<'_>> = std::iter::from_fn(|| line.next()).collect();
         let number = |last: u8| {
-            places.iter().filter(|p| p.connection.address == IpAddr::from([192, 0, 2, last])).count()
+            places
+                .iter()
+                .filter(|p| p.connection.address == IpAddr::from([192, 0, 2, last]))
+                .count()
         };
         assert_eq!((number(1), number(2)), (MAX_OPEN_OF_ADDRESS, 1));
         assert!(line.is_crowded());
     }
 
     #[test]
-    fn the_slowest_gives_way_to_one_that_waits() {
+    fn closes_slowest_connection_for_waiting_client() {
         let clients = Clients::crowded();
         let line = &clients.line;
-        let places: Vec<Place<'_>> = std::iter::from_fn(|| line.next()).collect();
+        let places: Vec<ConnectionSlot<'_>> = std::iter::from_fn(|| line.next()).collect();
         let closed = || {
-            let closed = |place: &Place<'_>| place.connection.closed.load(Ordering::Relaxed);
-            places.iter().enumerate().filter(|(_, place)| closed(place)).map(|(at, _)| at).collect::<Vec<_>>()
+            let closed =
+                |place: &ConnectionSlot<'_>| place.connection.closed.load(Ordering::Relaxed);
+            places
+                .iter()
+                .enumerate()
+                .filter(|(_, place)| closed(place))
+                .map(|(at, _)| at)
+                .collect::<Vec<_>>()
         };
         let now = Instant::now();
         line.make_room();
         assert_eq!(closed(), [0; 0], "all are busy");
         // The client at the other address is the slowest, but closing it would not help.
-        places[MAX_OPEN_OF_ADDRESS].connection.due(now.checked_sub(Duration::from_secs(3)).unwrap());
+        places[MAX_OPEN_OF_ADDRESS]
+            .connection
+            .due(now.checked_sub(Duration::from_secs(3)).unwrap());
         places[5].connection.due(now.checked_sub(Duration::from_secs(2)).unwrap());
         places[6].connection.due(now.checked_sub(Duration::from_secs(1)).unwrap());
         line.make_room();
         line.make_room();
-        assert_eq!(closed(), [5], "one waits, so one is enough");
+        assert_eq!(closed(), [5], "one client waits, so one is closed");
     }
 
     #[test]
-    fn the_line_has_an_end() {
+    fn limits_waiting_connections() {
         let mut clients = Clients::new();
         for _ in 0..MAX_WAITING_OF_ADDRESS + 3 {
             clients.enter(1);

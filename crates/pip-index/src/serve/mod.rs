@@ -26,7 +26,7 @@ use line::Line;
 use rocmrpm_base::error::{Diagnose, Diagnosis, Kind};
 
 /// How often the server checks whether to stop.
-const HEED: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// How often it makes room while clients wait.
 const CROWDED: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
@@ -83,15 +83,17 @@ impl Diagnose for ServeError {
     fn diagnosis(&self) -> Diagnosis {
         match self {
             Self::NoIndex { .. } => Kind::Usage.with_help(
-                "`rocmrpm index` writes the workspace's index, `rocmrpm build` makes everything in it first",
+                "run `rocmrpm build`, then `rocmrpm index` to write the workspace's index",
             ),
             Self::Listen { source, .. } => {
                 let help = match source.kind() {
                     io::ErrorKind::AddrInUse => {
-                        Some("another program has this port: `--port 0` takes any that is free")
+                        Some("another program uses this port; pass `--port 0` to use any free port")
                     }
-                    io::ErrorKind::AddrNotAvailable => Some("this machine has no such address"),
-                    io::ErrorKind::PermissionDenied => Some("use a port from 1024 on, such as `--port 8000`"),
+                    io::ErrorKind::AddrNotAvailable => Some("choose an address of this machine"),
+                    io::ErrorKind::PermissionDenied => {
+                        Some("use a port above 1023, e.g. `--port 8000`")
+                    }
                     _ => None,
                 };
                 Diagnosis::from(Kind::Environment).with_help_lines(help)
@@ -148,7 +150,7 @@ pub fn serve(
     let line = Line::default();
     std::thread::scope(|scope| {
         while !stop() {
-            match accept(listener, if line.is_crowded() { &CROWDED } else { &HEED }) {
+            match accept(listener, if line.is_crowded() { &CROWDED } else { &POLL_INTERVAL }) {
                 Ok(Some((stream, client))) => line.enter(stream, client.ip()),
                 Ok(None) => {}
                 // For example, too many open files: connections that end release some.
@@ -159,7 +161,9 @@ pub fn serve(
                 // Without a thread, the connection is dropped, and the client tries again.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, move || {
                     // A client that hangs up is not a failure of the server.
-                    let _ = connection::serve(&place.connection, site, hosts, log, || !line.is_crowded());
+                    let _ = connection::serve(&place.connection, site, hosts, log, || {
+                        !line.is_crowded()
+                    });
                 });
             }
             line.make_room();

@@ -35,13 +35,17 @@ impl Form {
     fn meant_by(self, range: &str) -> Option<Exactness> {
         let (names, group): (&[&str], _) = match self {
             Self::Json => {
-                const JSON: &[&str] =
-                    &["application/vnd.pypi.simple.v1+json", "application/vnd.pypi.simple.latest+json"];
+                const JSON: &[&str] = &[
+                    "application/vnd.pypi.simple.v1+json",
+                    "application/vnd.pypi.simple.latest+json",
+                ];
                 (JSON, "application/*")
             }
             Self::HtmlV1 => {
-                const HTML: &[&str] =
-                    &["application/vnd.pypi.simple.v1+html", "application/vnd.pypi.simple.latest+html"];
+                const HTML: &[&str] = &[
+                    "application/vnd.pypi.simple.v1+html",
+                    "application/vnd.pypi.simple.latest+html",
+                ];
                 (HTML, "application/*")
             }
             Self::Html => (&["text/html"], "text/*"),
@@ -71,7 +75,8 @@ pub(super) fn choose(accept: Option<&str>, there: impl Fn(Form) -> bool) -> Opti
     let ranges: Vec<(&str, u16)> = accept.split(',').filter_map(media_range).collect();
     let mut best: Option<(u16, Exactness, Form)> = None;
     for form in Form::ALL.into_iter().filter(|form| there(*form)) {
-        let meant = ranges.iter().filter_map(|(range, weight)| Some((form.meant_by(range)?, *weight)));
+        let meant =
+            ranges.iter().filter_map(|(range, weight)| Some((form.meant_by(range)?, *weight)));
         let Some((exactness, weight)) = meant.max() else { continue };
         let better = match best {
             _ if weight == 0 => false,
@@ -117,15 +122,14 @@ fn thousandths(text: &str) -> Option<u16> {
 mod tests {
     use super::*;
 
-    const PIP: &str =
-        "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.1, text/html; q=0.01";
+    const PIP: &str = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html; q=0.1, text/html; q=0.01";
 
     fn of_all(accept: &str) -> Option<Form> {
         choose(Some(accept), |_| true)
     }
 
     #[test]
-    fn clients_get_what_they_like_best() {
+    fn chooses_preferred_form() {
         for (accept, form) in [
             (PIP, Some(Form::Json)),
             ("text/html", Some(Form::Html)),
@@ -136,7 +140,10 @@ mod tests {
             ("application/vnd.pypi.simple.v2+json, text/html;q=0.2", Some(Form::Html)),
             ("application/vnd.pypi.simple.v1+json;q=0.2, text/html;q=0.3", Some(Form::Html)),
             ("application/vnd.pypi.simple.v1+json, text/html", Some(Form::Json)),
-            ("text/html, application/xhtml+xml, application/xml;q=0.9, */*;q=0.8", Some(Form::Html)),
+            (
+                "text/html, application/xhtml+xml, application/xml;q=0.9, */*;q=0.8",
+                Some(Form::Html),
+            ),
             ("application/*", Some(Form::Json)),
             ("text/*;q=0.1", Some(Form::Html)),
             ("*/*", Some(Form::Html)),
@@ -158,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_there_is_chosen() {
+    fn chooses_only_existing_forms() {
         assert_eq!(choose(Some(PIP), |form| form != Form::Json), Some(Form::HtmlV1));
         assert_eq!(choose(Some("*/*"), |form| form == Form::Json), Some(Form::Json));
         assert_eq!(choose(Some("text/html"), |form| form == Form::Json), None);

@@ -5,14 +5,14 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 /// The minimum time for every answer, and the maximum time without progress.
-const LEAST: Duration = Duration::from_secs(20);
+const MIN_TIME: Duration = Duration::from_secs(20);
 
 /// The slowest client that receives a whole answer, in bytes per second.
 const SLOWEST: u64 = 16 * 1024;
 
 /// The same limits while other clients wait.
-const LEAST_IN_A_CROWD: Duration = Duration::from_secs(2);
-const SLOWEST_IN_A_CROWD: u64 = 256 * 1024;
+const MIN_TIME_WHEN_CROWDED: Duration = Duration::from_secs(2);
+const SLOWEST_WHEN_CROWDED: u64 = 256 * 1024;
 
 /// The number of bytes to send at a time.
 pub(super) const PIECE: usize = 64 * 1024;
@@ -34,12 +34,12 @@ impl Pace {
 
     /// Returns the time by which the next piece must be sent.
     fn deadline(&self) -> Instant {
-        self.limit(LEAST, SLOWEST)
+        self.limit(MIN_TIME, SLOWEST)
     }
 
     /// Returns the time from which the client is too slow while others wait.
     pub(super) fn due(&self) -> Instant {
-        self.limit(LEAST_IN_A_CROWD, SLOWEST_IN_A_CROWD)
+        self.limit(MIN_TIME_WHEN_CROWDED, SLOWEST_WHEN_CROWDED)
     }
 
     fn limit(&self, least: Duration, slowest: u64) -> Instant {
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_client_gains_no_more_time_than_it_earns() {
+    fn extends_deadline_only_by_progress() {
         let started = Instant::now();
         let seconds = Duration::from_secs;
         let after = |moved: u64, sent| {
@@ -96,16 +96,16 @@ mod tests {
         // not.
         assert_eq!(after(60, SLOWEST * 60).0, seconds(80));
         assert_eq!(after(0, SLOWEST * 60).0, seconds(20));
-        assert_eq!(after(10, SLOWEST_IN_A_CROWD * 10).1, seconds(12));
-        assert_eq!(after(10, SLOWEST_IN_A_CROWD * 100).1, seconds(12));
+        assert_eq!(after(10, SLOWEST_WHEN_CROWDED * 10).1, seconds(12));
+        assert_eq!(after(10, SLOWEST_WHEN_CROWDED * 100).1, seconds(12));
     }
 
     #[test]
-    fn an_answer_ends_at_its_deadline() {
+    fn stops_sending_at_deadline() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (stream, _) = listener.accept().unwrap();
-        let mut late = Pace::new(Instant::now().checked_sub(LEAST).unwrap());
+        let mut late = Pace::new(Instant::now().checked_sub(MIN_TIME).unwrap());
         assert_eq!(late.send(&stream, b"x", |_| {}).unwrap_err().kind(), io::ErrorKind::TimedOut);
         Pace::new(Instant::now()).send(&stream, b"x", |pace| assert_eq!(pace.sent, 1)).unwrap();
     }

@@ -107,7 +107,9 @@ impl Heads {
             if Instant::now() >= until {
                 return match deadline {
                     None => Head::Gone,
-                    Some(_) => Head::Refused(Refused::new(408, "the request took too long to come")),
+                    Some(_) => {
+                        Head::Refused(Refused::new(408, "the request took too long to arrive"))
+                    }
                 };
             }
             let mut buffer = [0; 4096];
@@ -115,7 +117,8 @@ impl Heads {
                 Ok(0) => return Head::Gone,
                 Ok(count) => self.bytes.extend_from_slice(&buffer[..count]),
                 // The time may be over.
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
                 Err(_) => return Head::Gone,
             }
         }
@@ -137,15 +140,20 @@ fn parse(head: &[u8]) -> Result<Request, Refused> {
     let mut parsed = httparse::Request::new(&mut fields);
     match parsed.parse(head) {
         Ok(httparse::Status::Complete(_)) => {}
-        Ok(httparse::Status::Partial) => return Err(Refused::new(400, "the request has no end")),
+        Ok(httparse::Status::Partial) => {
+            return Err(Refused::new(400, "the request is incomplete"));
+        }
         Err(httparse::Error::TooManyHeaders) => {
             return Err(Refused::new(431, "the request has too many header fields"));
         }
-        Err(httparse::Error::Version) => return Err(Refused::new(505, "only HTTP/1.1 and 1.0 are spoken")),
-        Err(_) => return Err(Refused::new(400, "this is no HTTP request")),
+        Err(httparse::Error::Version) => {
+            return Err(Refused::new(505, "only HTTP/1.1 and 1.0 are supported"));
+        }
+        Err(_) => return Err(Refused::new(400, "invalid HTTP request")),
     }
-    let (Some(method), Some(target), Some(version)) = (parsed.method, parsed.path, parsed.version) else {
-        return Err(Refused::new(400, "this is no HTTP request"));
+    let (Some(method), Some(target), Some(version)) = (parsed.method, parsed.path, parsed.version)
+    else {
+        return Err(Refused::new(400, "invalid HTTP request"));
     };
     // Several fields of the same name form a list of their values (RFC 9110, section 5.3).
     let field = |name: &str| {
@@ -153,16 +161,19 @@ fn parse(head: &[u8]) -> Result<Request, Refused> {
         let values: Vec<_> = of_name.map(|field| String::from_utf8_lossy(field.value)).collect();
         (!values.is_empty()).then(|| values.join(", "))
     };
-    let hosts = parsed.headers.iter().filter(|field| field.name.eq_ignore_ascii_case("host")).count();
+    let hosts =
+        parsed.headers.iter().filter(|field| field.name.eq_ignore_ascii_case("host")).count();
     if hosts > 1 || (version == 1 && hosts == 0) {
-        return Err(Refused::new(400, "a request has one Host field"));
+        return Err(Refused::new(400, "a request must have exactly one Host field"));
     }
     let lists = |name: &str, word: &str| {
-        field(name).is_some_and(|value| value.split(',').any(|item| item.trim().eq_ignore_ascii_case(word)))
+        field(name).is_some_and(|value| {
+            value.split(',').any(|item| item.trim().eq_ignore_ascii_case(word))
+        })
     };
     // The server has no use for a body and does not read it, so it must close the connection.
-    let body =
-        field("transfer-encoding").is_some() || field("content-length").is_some_and(|n| n.trim() != "0");
+    let body = field("transfer-encoding").is_some()
+        || field("content-length").is_some_and(|n| n.trim() != "0");
     let (path, query) = match path_of(target).split_once('?') {
         Some((path, query)) => (path, Some(query.to_owned())),
         None => (path_of(target), None),
@@ -202,7 +213,7 @@ fn absolute(target: &str) -> Option<&str> {
 /// Splits a path and decodes its parts. No part can refer to another folder: `.`, `..`, empty
 /// parts, `/` within a part, and NUL are refused.
 fn segments(path: &str) -> Result<(Vec<String>, bool), Refused> {
-    const BAD: Refused = Refused::new(400, "the path is not one");
+    const BAD: Refused = Refused::new(400, "invalid path");
     let rest = path.strip_prefix('/').ok_or(BAD)?;
     let (rest, folder) = match rest.strip_suffix('/') {
         Some(rest) => (rest, true),
@@ -263,12 +274,14 @@ mod tests {
                        Connection: Keep-Alive, Close\nIf-None-Match: *\n\n";
 
     #[test]
-    fn heads_are_read_however_they_come() {
+    fn parses_heads_in_any_pieces() {
         let whole = heads(TWO.as_bytes(), usize::MAX);
         for piece in [1, 2, 3, 7, 100] {
             assert_eq!(heads(TWO.as_bytes(), piece), whole, "{piece}");
         }
-        let [Head::Asked(first), Head::Asked(second), Head::Gone] = &whole[..] else { panic!("{whole:?}") };
+        let [Head::Asked(first), Head::Asked(second), Head::Gone] = &whole[..] else {
+            panic!("{whole:?}")
+        };
         assert_eq!(
             (&first.segments[..], first.folder, first.keep_alive),
             (&["simple".to_owned()][..], true, true)
@@ -278,11 +291,14 @@ mod tests {
         assert_eq!(first.accept.as_deref(), Some("text/html, */*;q=0.1"));
         assert_eq!(second.segments, ["packages", "a-1+x.whl"]);
         assert_eq!((first.host.as_deref(), second.host.as_deref()), (Some("h"), Some("other:1")));
-        assert_eq!((second.method.as_str(), second.folder, second.keep_alive), ("HEAD", false, false));
+        assert_eq!(
+            (second.method.as_str(), second.folder, second.keep_alive),
+            ("HEAD", false, false)
+        );
     }
 
     #[test]
-    fn half_a_head_is_no_request() {
+    fn ignores_incomplete_head() {
         for end in 0..TWO.len() {
             let heads = heads(&TWO.as_bytes()[..end], 5);
             assert!(matches!(heads.last(), Some(Head::Gone)), "{end}: {heads:?}");
@@ -291,14 +307,16 @@ mod tests {
     }
 
     #[test]
-    fn damaged_heads_are_requests_or_refused() {
+    fn parses_or_rejects_damaged_heads() {
         for at in 0..TWO.len() {
             for byte in [0, b'\r', b'\n', b' ', b'%', b'/', b'.', 0x7f, 0xff] {
                 let mut bytes = TWO.as_bytes().to_vec();
                 bytes[at] = byte;
                 for head in heads(&bytes, 11) {
                     if let Head::Asked(request) = head {
-                        assert!(request.segments.iter().all(|s| !matches!(s.as_str(), "" | "." | "..")));
+                        assert!(
+                            request.segments.iter().all(|s| !matches!(s.as_str(), "" | "." | ".."))
+                        );
                     }
                 }
             }
@@ -306,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_request_is_refused() {
+    fn rejects_invalid_requests() {
         let host = " HTTP/1.1\r\nHost: h\r\n\r\n";
         for path in [
             "/%",
@@ -337,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_are_not_read_without_end() {
+    fn limits_head_size() {
         for filler in ["GET /aaaaaaaaaaaaaaaa", "X: y\r\n", "\0"] {
             assert_eq!(refused(filler.repeat(MAX_HEAD)), 431, "{filler}");
         }
@@ -348,17 +366,17 @@ mod tests {
     }
 
     #[test]
-    fn slow_clients_are_not_waited_for_without_end() {
+    fn limits_time_for_a_head() {
         let mut bytes = b"\nG".iter();
         let long = Instant::now() + Duration::from_secs(60);
         let head = Heads::default().next(long, |buffer, until| match bytes.next() {
             Some(byte) => {
-                assert_eq!(until, long, "before its first byte a head may take long");
+                assert_eq!(until, long, "a client may be idle before the first byte");
                 buffer[0] = *byte;
                 Ok(1)
             }
             None => {
-                assert!(until <= Instant::now() + HEAD_TIME, "a begun head has less time");
+                assert!(until <= Instant::now() + HEAD_TIME, "a started head has less time");
                 Err(ErrorKind::TimedOut.into())
             }
         });
@@ -368,11 +386,11 @@ mod tests {
             buffer[0] = b'\n';
             Ok(1)
         });
-        assert_eq!(head, Head::Gone, "empty lines win no time");
+        assert_eq!(head, Head::Gone, "empty lines do not extend the time");
     }
 
     #[test]
-    fn connections_end_where_they_cannot_go_on() {
+    fn closes_connections_that_cannot_continue() {
         for (fields, keeps) in [
             ("", true),
             ("Connection: keep-alive\r\n", true),

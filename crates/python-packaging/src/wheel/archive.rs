@@ -7,7 +7,7 @@ use std::path::Path;
 
 use zip::DateTime;
 
-use super::container::{Container, Entry};
+use super::container::{Container, MemberName};
 use super::payload::{Spool, Stored};
 use super::{WheelError, deflate, record};
 use rocmrpm_base::digest::Sha256;
@@ -54,13 +54,13 @@ pub(super) fn write(
             let content = Bytes::of(&member.content, spool);
             let (digest, size) = content.digest()?;
             record += &record::line(name, &digest, size);
-            entries.push(Entry { name, executable: member.executable });
+            entries.push(MemberName { name, executable: member.executable });
             contents.push(content);
         }
     }
     let name = format!("{inside}RECORD");
     record += &record::own_line(&name);
-    entries.push(Entry { name: &name, executable: false });
+    entries.push(MemberName { name: &name, executable: false });
     contents.push(Bytes { head: record.as_bytes(), rest: None });
 
     let named = |error: io::Error| {
@@ -83,7 +83,9 @@ impl<'a> Bytes<'a> {
     fn of(content: &'a Content, spool: &'a Spool) -> Self {
         match content {
             Content::File(stored) => Self { head: &[], rest: Some((spool, *stored, 0)) },
-            Content::Script(stored, skip) => Self { head: SHEBANG, rest: Some((spool, *stored, *skip)) },
+            Content::Script(stored, skip) => {
+                Self { head: SHEBANG, rest: Some((spool, *stored, *skip)) }
+            }
             Content::Text(bytes) => Self { head: bytes, rest: None },
         }
     }
@@ -143,12 +145,15 @@ fn time(source_date_epoch: i64) -> DateTime {
 pub(super) fn python_shebang(spool: &Spool, stored: &Stored) -> io::Result<Option<u64>> {
     let mut head = [0; 512];
     let length = spool.read_at(stored, 0, &mut head)?;
-    let Some(line) = head[..length].split_inclusive(|b| *b == b'\n').next() else { return Ok(None) };
+    let Some(line) = head[..length].split_inclusive(|b| *b == b'\n').next() else {
+        return Ok(None);
+    };
     // Only a whole line can be replaced; Linux itself reads 256 bytes of it (execve(2)).
     if !line.ends_with(b"\n") && stored.size > length as u64 {
         return Ok(None);
     }
-    let Some(command) = std::str::from_utf8(line).ok().and_then(|line| line.strip_prefix("#!")) else {
+    let Some(command) = std::str::from_utf8(line).ok().and_then(|line| line.strip_prefix("#!"))
+    else {
         return Ok(None);
     };
     let interpreter = command
@@ -172,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_call_python_are_found_whole() {
+    fn finds_python_shebangs() {
         let dir = tempfile::tempdir().unwrap();
         let mut spool = Spool::new(dir.path()).unwrap();
         let long = format!("#!/usr/bin/python3 {}", "x".repeat(1000));
@@ -193,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn times_outside_of_zips_range_are_clamped() {
+    fn clamps_times_to_zip_range() {
         let stated = |epoch| {
             let time = time(epoch);
             (time.year(), time.month(), time.day(), time.hour(), time.minute(), time.second())

@@ -44,7 +44,8 @@ pub struct Sboms {
 
 /// Reads the SBOMs of the wheel in `file`; the error describes what is wrong.
 pub fn sboms_in(file: impl Read + Seek) -> Result<Sboms, String> {
-    let mut archive = ZipArchive::new(file).map_err(|error| format!("it is not a zip archive: {error}"))?;
+    let mut archive =
+        ZipArchive::new(file).map_err(|error| format!("it is not a zip archive: {error}"))?;
     let names = archive.file_names().filter_map(Result::ok).map(|name| name.into_owned());
     let mut names: Vec<String> = names.filter(|name| is_sbom(name)).collect();
     names.sort();
@@ -55,7 +56,8 @@ pub fn sboms_in(file: impl Read + Seek) -> Result<Sboms, String> {
         match serde_json::from_slice::<Bom>(&bytes) {
             Ok(bom) if bom.format.as_deref() == Some("CycloneDX") => {
                 let mut found = Vec::new();
-                gather(bom.components, 0, &mut found).map_err(|wrong| format!("{name}: {wrong}"))?;
+                gather(bom.components, 0, &mut found)
+                    .map_err(|wrong| format!("{name}: {wrong}"))?;
                 sboms.components.extend(found);
                 sboms.read.push(name);
             }
@@ -72,7 +74,9 @@ pub fn sboms_in(file: impl Read + Seek) -> Result<Sboms, String> {
 
 fn is_sbom(name: &str) -> bool {
     let inside = name.split_once(".dist-info/sboms/");
-    inside.is_some_and(|(folder, file)| !folder.contains('/') && !file.is_empty() && !file.ends_with('/'))
+    inside.is_some_and(|(folder, file)| {
+        !folder.contains('/') && !file.is_empty() && !file.ends_with('/')
+    })
 }
 
 fn member(archive: &mut ZipArchive<impl Read + Seek>, name: &str) -> Result<Vec<u8>, String> {
@@ -86,7 +90,11 @@ fn member(archive: &mut ZipArchive<impl Read + Seek>, name: &str) -> Result<Vec<
 }
 
 /// Checks that RECORD has the digest of an SBOM.
-fn check_record(archive: &mut ZipArchive<impl Read + Seek>, name: &str, bytes: &[u8]) -> Result<(), String> {
+fn check_record(
+    archive: &mut ZipArchive<impl Read + Seek>,
+    name: &str,
+    bytes: &[u8],
+) -> Result<(), String> {
     let folder = name.split_once("/sboms/").map_or("", |(folder, _)| folder);
     let path = format!("{folder}/RECORD");
     let text = member(archive, &path)?;
@@ -96,7 +104,7 @@ fn check_record(archive: &mut ZipArchive<impl Read + Seek>, name: &str, bytes: &
     match lines.into_iter().find(|line| line.member == name) {
         None => Err(format!("{name} is not in its RECORD")),
         Some(line) if line.digest.starts_with("sha256=") && line.digest != found => {
-            Err(format!("{name} is not what its RECORD says: expected {}, found {found}", line.digest))
+            Err(format!("{name} differs from its RECORD: expected {}, found {found}", line.digest))
         }
         Some(_) => Ok(()),
     }
@@ -140,11 +148,13 @@ pub(super) fn gather(
     found: &mut Vec<SbomComponent>,
 ) -> Result<(), String> {
     if depth > MAX_DEPTH {
-        return Err(format!("its components lie deeper than {MAX_DEPTH}"));
+        return Err(format!("its components are nested more than {MAX_DEPTH} levels deep"));
     }
     for Component { name, version, purl, licenses, components } in from {
         let text = |choice: Choice| {
-            choice.expression.or_else(|| choice.license.and_then(|license| license.id.or(license.name)))
+            choice
+                .expression
+                .or_else(|| choice.license.and_then(|license| license.id.or(license.name)))
         };
         let licenses = licenses.into_iter().filter_map(text).collect();
         let version = version.filter(|version| !version.is_empty());
@@ -171,11 +181,14 @@ impl Purl {
         let rest = text.strip_prefix("pkg:")?.trim_start_matches('/');
         let rest = rest.split('#').next()?.split('?').next()?;
         let (path, version) = match rest.rsplit_once('@') {
-            Some((path, version)) if !version.contains('/') => (path, Some(percent_decode_lossy(version))),
+            Some((path, version)) if !version.contains('/') => {
+                (path, Some(percent_decode_lossy(version)))
+            }
             _ => (rest, None),
         };
         let (kind, name) = path.split_once('/')?;
-        let (kind, name) = (kind.to_ascii_lowercase(), percent_decode_lossy(name.trim_matches('/')));
+        let (kind, name) =
+            (kind.to_ascii_lowercase(), percent_decode_lossy(name.trim_matches('/')));
         (!kind.is_empty() && !name.is_empty()).then_some(Self { kind, name, version })
     }
 }
@@ -218,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_an_sbom_that_its_record_does_not_have() {
+    fn rejects_sbom_that_does_not_match_record() {
         let name = "sboms/a.cyclonedx.json";
         let other = format!("a-1.dist-info/{name},sha256={},1\n", record::base64([7; 32]));
         let deep = format!(
@@ -227,10 +240,10 @@ mod tests {
         );
         for (text, record, wrong) in [
             (BOM, Some(""), "is not in its RECORD"),
-            (BOM, Some(other.as_str()), "is not what its RECORD says: expected sha256=Bwc"),
+            (BOM, Some(other.as_str()), "differs from its RECORD: expected sha256=Bwc"),
             (BOM, Some("a,b\n"), "RECORD: line 1"),
             ("{", None, "is not an SBOM"),
-            (&deep, None, "lie deeper than 32"),
+            (&deep, None, "nested more than 32"),
         ] {
             let error = sboms_in(wheel(&[(name, text)], record)).unwrap_err();
             assert!(error.contains(wrong), "{error}");
@@ -249,8 +262,14 @@ mod tests {
             ("pkg:cargo/ring@0.17.8", Some(purl("cargo", "ring", Some("0.17.8")))),
             ("pkg:npm/%40types/node@1.0?arch=x#sub", Some(purl("npm", "@types/node", Some("1.0")))),
             ("pkg:PYPI/a", Some(purl("pypi", "a", None))),
-            ("pkg:cargo/own@1.0+local?download_url=file://.", Some(purl("cargo", "own", Some("1.0+local")))),
-            ("pkg:golang/github.com/a/b@v1.2", Some(purl("golang", "github.com/a/b", Some("v1.2")))),
+            (
+                "pkg:cargo/own@1.0+local?download_url=file://.",
+                Some(purl("cargo", "own", Some("1.0+local"))),
+            ),
+            (
+                "pkg:golang/github.com/a/b@v1.2",
+                Some(purl("golang", "github.com/a/b", Some("v1.2"))),
+            ),
             ("pkg:cargo", None),
             ("cargo/ring", None),
             ("pkg:cargo/", None),

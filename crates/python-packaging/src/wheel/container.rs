@@ -54,14 +54,14 @@ struct Open {
 
 /// The name and mode of a member.
 #[derive(Clone, Copy)]
-pub(super) struct Entry<'a> {
+pub(super) struct MemberName<'a> {
     pub name: &'a str,
     pub executable: bool,
 }
 
 /// The fields that the local header and the central directory share.
 struct Fields<'a> {
-    entry: Entry<'a>,
+    entry: MemberName<'a>,
     method: u16,
     crc: u32,
     compressed: u64,
@@ -77,11 +77,21 @@ impl<'a> Container<'a> {
 
     /// Writes the next block of the open member, or of a new one if none is open. The last block
     /// closes the member. A member that deflate does not shrink is stored.
-    pub fn block(&mut self, entry: Entry<'_>, content: &impl Content, block: Block) -> io::Result<()> {
+    pub fn block(
+        &mut self,
+        entry: MemberName<'_>,
+        content: &impl Content,
+        block: Block,
+    ) -> io::Result<()> {
         let size = content.size();
         let header = self.at;
-        let length = LOCAL_HEADER_LENGTH + (entry.name.len() + extra_64(size >= LIMIT, &[0, 0]).len()) as u64;
-        let open = self.open.get_or_insert_with(|| Open { header, data: header + length, crc: Crc::new() });
+        let length = LOCAL_HEADER_LENGTH
+            + (entry.name.len() + extra_64(size >= LIMIT, &[0, 0]).len()) as u64;
+        let open = self.open.get_or_insert_with(|| Open {
+            header,
+            data: header + length,
+            crc: Crc::new(),
+        });
         if header == open.header {
             self.at = open.data;
         }
@@ -128,7 +138,8 @@ impl<'a> Container<'a> {
         let sizes = if large { [u32::MAX; 2] } else { [low(fields.compressed), low(fields.size)] };
         put_32(&mut bytes, &[fields.crc, sizes[0], sizes[1]]);
         let length = u16::try_from(name.len());
-        let length = length.map_err(|_| io::Error::other("a member's name is longer than 65535 bytes"))?;
+        let length =
+            length.map_err(|_| io::Error::other("a member's name is longer than 65535 bytes"))?;
         put_16(&mut bytes, &[length, extra.len() as u16]);
         bytes.extend(name);
         bytes.extend(extra);
@@ -138,8 +149,10 @@ impl<'a> Container<'a> {
     /// Section 4.3.12. Only values that do not fit take 64 bits.
     fn enter(&mut self, fields: &Fields<'_>, header: u64) {
         let name = fields.entry.name.as_bytes();
-        let wide: Vec<u64> =
-            [fields.size, fields.compressed, header].into_iter().filter(|value| *value >= LIMIT).collect();
+        let wide: Vec<u64> = [fields.size, fields.compressed, header]
+            .into_iter()
+            .filter(|value| *value >= LIMIT)
+            .collect();
         let extra = extra_64(!wide.is_empty(), &wide);
         let common = self.common(fields, !wide.is_empty());
         let bytes = &mut self.directory;

@@ -19,7 +19,7 @@ fn archive(path: &Path, start: u64, members: &[(&str, bool, Vec<u8>)]) {
     let contents: Vec<Vec<u8>> = members.iter().map(|(.., content)| content.clone()).collect();
     compress(&contents, 2, |at, block| {
         let (name, executable, content) = &members[at];
-        Ok(container.block(Entry { name, executable: *executable }, content, block)?)
+        Ok(container.block(MemberName { name, executable: *executable }, content, block)?)
     })
     .unwrap();
     container.finish().unwrap();
@@ -48,7 +48,7 @@ fn python_reads_members_of_every_length_and_their_attributes() {
         ("short", false, b"x".to_vec()),
     ];
     archive(&path, 0, &members);
-    let said = python(
+    let output = python(
         "import sys, zipfile, zlib\n\
          z = zipfile.ZipFile(sys.argv[1])\n\
          assert z.testzip() is None\n\
@@ -66,11 +66,11 @@ fn python_reads_members_of_every_length_and_their_attributes() {
         let (length, crc) = (content.len(), crc.sum());
         format!("{name} {length} {crc} {method} {mode} {flags} 3 20 b'' {TIME:?}")
     });
-    similar_asserts::assert_eq!(said, expected.collect::<Vec<_>>().join("\n"));
+    similar_asserts::assert_eq!(output, expected.collect::<Vec<_>>().join("\n"));
 }
 
 #[test]
-fn more_than_65535_members_and_places_over_4_gib_are_zip64() {
+fn writes_zip64_for_many_members_and_large_offsets() {
     let dir = tempfile::tempdir().unwrap();
     let time = DateTime::default();
     let empty = compressed(b"").remove(0).bytes;
@@ -80,29 +80,32 @@ fn more_than_65535_members_and_places_over_4_gib_are_zip64() {
         let mut container = Container::new(&file, time);
         for number in 0..count {
             let block = Block { bytes: empty.clone(), crc: Crc::new(), last: true };
-            let entry = Entry { name: &format!("m{number}"), executable: false };
+            let entry = MemberName { name: &format!("m{number}"), executable: false };
             container.block(entry, &Vec::new(), block).unwrap();
         }
         container.finish().unwrap();
-        let said = python("import sys, zipfile; print(len(zipfile.ZipFile(sys.argv[1]).namelist()))", &path);
-        assert_eq!(said, count.to_string());
+        let output = python(
+            "import sys, zipfile; print(len(zipfile.ZipFile(sys.argv[1]).namelist()))",
+            &path,
+        );
+        assert_eq!(output, count.to_string());
     }
     // The start of the file is a hole, as in a self-extracting program.
     let path = dir.path().join("far.zip");
     for start in [LIMIT - 100, LIMIT, 5 << 30] {
         archive(&path, start, &[("a", false, lines(100_000)), ("b", true, lines(7))]);
-        let said = python(
+        let output = python(
             "import sys, zipfile\n\
              z = zipfile.ZipFile(sys.argv[1])\n\
              print(z.testzip(), [(i.filename, i.file_size, i.header_offset) for i in z.infolist()][0])",
             &path,
         );
-        assert_eq!(said, format!("None ('a', 100000, {start})"));
+        assert_eq!(output, format!("None ('a', 100000, {start})"));
     }
 }
 
 #[test]
-fn a_member_over_4_gib_has_sizes_of_64_bits() {
+fn writes_64_bit_sizes_for_large_members() {
     struct Zeros;
     impl Content for Zeros {
         fn size(&self) -> u64 {
@@ -116,7 +119,7 @@ fn a_member_over_4_gib_has_sizes_of_64_bits() {
     let path = dir.path().join("large.zip");
     let file = File::create(&path).unwrap();
     let mut container = Container::new(&file, DateTime::default());
-    let entry = Entry { name: "large", executable: false };
+    let entry = MemberName { name: "large", executable: false };
     // A block without references to earlier data can be repeated.
     let block = |last: bool| {
         let mut blocks = compressed(&vec![0; BLOCK as usize + usize::from(!last)]);
@@ -126,10 +129,14 @@ fn a_member_over_4_gib_has_sizes_of_64_bits() {
     for _ in 1..count {
         let mut crc = Crc::new();
         crc.combine(&usual.crc);
-        container.block(entry, &Zeros, Block { bytes: usual.bytes.clone(), crc, last: false }).unwrap();
+        container
+            .block(entry, &Zeros, Block { bytes: usual.bytes.clone(), crc, last: false })
+            .unwrap();
     }
     container.block(entry, &Zeros, block(true)).unwrap();
-    container.block(Entry { name: "b", ..entry }, &b"b".to_vec(), compressed(b"b").remove(0)).unwrap();
+    container
+        .block(MemberName { name: "b", ..entry }, &b"b".to_vec(), compressed(b"b").remove(0))
+        .unwrap();
     container.finish().unwrap();
 
     let mut archive = zip::ZipArchive::new(File::open(&path).unwrap()).unwrap();
@@ -144,7 +151,7 @@ fn a_member_over_4_gib_has_sizes_of_64_bits() {
         }
     }
     assert_eq!(length, Zeros.size());
-    let said = python(
+    let output = python(
         "import sys, zipfile\n\
          z = zipfile.ZipFile(sys.argv[1])\n\
          print([(i.filename, i.file_size, i.extract_version) for i in z.infolist()], z.read('b'))\n\
@@ -154,28 +161,28 @@ fn a_member_over_4_gib_has_sizes_of_64_bits() {
     let size = Zeros.size();
     // The local header has version 4.5 as well, and 16 bytes of sizes in the extra field.
     assert_eq!(
-        said,
+        output,
         format!("[('large', {size}, 45), ('b', 1, 20)] b'b'\nb'-\\x00' 35 b'\\x01\\x00\\x10\\x00'")
     );
 }
 
 #[test]
-fn nothing_is_left_of_what_was_longer_before_it_was_stored() {
+fn truncates_after_storing_shorter_content() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.zip");
     let noise = noise();
     let compressed: usize = compressed(&noise).iter().map(|block| block.bytes.len()).sum();
-    assert!(compressed > noise.len() + 47 + 22, "the test is without worth");
+    assert!(compressed > noise.len() + 47 + 22, "the test checks nothing");
     archive(&path, 0, &[("a", false, noise.clone())]);
     // A local header of 31 bytes, a directory entry of 47 and an end record of 22.
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 31 + noise.len() as u64 + 47 + 22);
 }
 
 #[test]
-fn a_name_that_no_header_can_hold_is_an_error() {
+fn rejects_overlong_names() {
     let file = tempfile::tempfile().unwrap();
     let mut container = Container::new(&file, DateTime::default());
     let name = "n".repeat(65_536);
-    let entry = Entry { name: &name, executable: false };
+    let entry = MemberName { name: &name, executable: false };
     assert!(container.block(entry, &Vec::new(), compressed(b"").remove(0)).is_err());
 }

@@ -55,7 +55,8 @@ pub fn contents(
     length: u64,
     mut visit: impl FnMut(&[u8]),
 ) -> Result<Contents, String> {
-    let mut archive = ZipArchive::new(file).map_err(|error| format!("it is not a zip archive: {error}"))?;
+    let mut archive =
+        ZipArchive::new(file).map_err(|error| format!("it is not a zip archive: {error}"))?;
     let names = peek::names(&archive);
     let mut contents = Contents::default();
     let mut elfs = BTreeMap::new();
@@ -79,7 +80,8 @@ pub fn contents(
         }
         elfs.insert(name.clone(), elf);
     }
-    let loads = linkage::follow(&elfs).ok_or("its libraries link to each other in too many ways")?;
+    let loads =
+        linkage::follow(&elfs).ok_or("its libraries link to each other in too many ways")?;
     for load in loads {
         for (library, outside) in load.outside {
             contents.outside.entry(library).or_insert(outside.file);
@@ -93,7 +95,8 @@ pub fn contents(
 
 impl Contents {
     fn add_name(&mut self, name: &str) {
-        let (top, rest) = name.split_once('/').map_or((name, None), |(top, rest)| (top, Some(rest)));
+        let (top, rest) =
+            name.split_once('/').map_or((name, None), |(top, rest)| (top, Some(rest)));
         if top.ends_with(".dist-info") {
             self.others |= rest == Some("entry_points.txt");
             return;
@@ -104,7 +107,8 @@ impl Contents {
         };
         let suffix = [".py", ".so"].iter().any(|suffix| top.ends_with(suffix));
         let identifier = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let importable = !stem.is_empty() && stem.chars().all(identifier) && (rest.is_some() || suffix);
+        let importable =
+            !stem.is_empty() && stem.chars().all(identifier) && (rest.is_some() || suffix);
         match importable {
             true => drop(self.modules.insert(stem.to_owned())),
             false => self.others = true,
@@ -146,7 +150,9 @@ fn elf_member<R: Read + Seek>(
     }
     member.take(limit).read_to_end(&mut bytes).map_err(|error| wrong(&error))?;
     if bytes.len() as u64 >= limit {
-        return Err(wrong(&format!("its ELF files have more than {RATIO} times the bytes of the wheel")));
+        return Err(wrong(&format!(
+            "its ELF files are more than {RATIO} times as large as the wheel"
+        )));
     }
     *room -= bytes.len() as u64;
     Ok(Some(bytes))
@@ -161,8 +167,9 @@ fn sboms<R: Read + Seek>(
         let rest = name.split_once('/').filter(|(top, _)| top.ends_with(".dist-info"));
         rest.is_some_and(|(_, rest)| rest.starts_with("sboms/") && !rest.ends_with('/'))
     };
-    let record =
-        names.iter().find(|name| name.ends_with(".dist-info/RECORD") && name.matches('/').count() == 1);
+    let record = names
+        .iter()
+        .find(|name| name.ends_with(".dist-info/RECORD") && name.matches('/').count() == 1);
     let record = record.ok_or("it has no dist-info folder with a RECORD")?;
     let lines = record::parse(&peek::text(archive, record, RECORD_LIMIT)?)
         .map_err(|reason| format!("{}: {reason}", visible(record)))?;
@@ -180,7 +187,7 @@ fn sboms<R: Read + Seek>(
             Some(stated) => {
                 let name = visible(name);
                 return Err(format!(
-                    "the SBOM {name} has the digest {digest}, its RECORD has `{}`",
+                    "the SBOM {name} has the digest {digest}, but its RECORD has `{}`",
                     visible(stated)
                 ));
             }
@@ -192,7 +199,9 @@ fn sboms<R: Read + Seek>(
         .map(|name| (*name).to_owned())
         .find(|name| in_dist_info(&name) && !sboms.contains_key(name));
     match missing {
-        Some(name) => Err(format!("its RECORD lists the SBOM {}, which is not in the wheel", visible(&name))),
+        Some(name) => {
+            Err(format!("its RECORD lists the SBOM {}, which is not in the wheel", visible(&name)))
+        }
         None => Ok(sboms),
     }
 }
@@ -229,9 +238,13 @@ mod tests {
         .unwrap();
         assert_eq!(found.modules.into_iter().collect::<Vec<_>>(), ["one", "three", "two"]);
         assert!(!found.others && !found.compiled);
-        for other in
-            ["a.pth", "a.libs/b.so", "a-1.data/scripts/a", "a-stubs/a.pyi", "a-1.dist-info/entry_points.txt"]
-        {
+        for other in [
+            "a.pth",
+            "a.libs/b.so",
+            "a-1.data/scripts/a",
+            "a-stubs/a.pyi",
+            "a-1.dist-info/entry_points.txt",
+        ] {
             assert!(read(&[(other, ""), ("a-1.dist-info/RECORD", "")]).unwrap().others, "{other}");
         }
     }
@@ -246,9 +259,12 @@ mod tests {
         let wrong = of(&format!("{sbom},sha256=AAAA,2\n")).unwrap_err();
         assert_eq!(
             wrong,
-            format!("the SBOM {sbom} has the digest sha256={digest}, its RECORD has `sha256=AAAA`")
+            format!(
+                "the SBOM {sbom} has the digest sha256={digest}, but its RECORD has `sha256=AAAA`"
+            )
         );
-        let lost = read(&[("a-1.dist-info/RECORD", &format!("{sbom},sha256={digest},2\n"))]).unwrap_err();
+        let lost =
+            read(&[("a-1.dist-info/RECORD", &format!("{sbom},sha256={digest},2\n"))]).unwrap_err();
         assert_eq!(lost, format!("its RECORD lists the SBOM {sbom}, which is not in the wheel"));
         assert!(of("x").unwrap_err().contains("line 1"));
         assert!(read(&[("a.py", "")]).unwrap_err().contains("no dist-info folder"));
@@ -269,12 +285,16 @@ mod tests {
     }
 
     #[test]
-    fn libraries_and_programs_are_told_from_modules() {
-        let elf =
-            |soname: Option<&str>| soname.map_or(HostElf::new(), |soname| HostElf::new().soname(soname));
+    fn distinguishes_libraries_from_modules() {
+        let elf = |soname: Option<&str>| {
+            soname.map_or(HostElf::new(), |soname| HostElf::new().soname(soname))
+        };
         let read = |name: &str, soname: Option<&str>| {
-            read(&[(name, elf(soname).needed("libc.so.6").build()), ("k-1.dist-info/RECORD", Vec::new())])
-                .unwrap()
+            read(&[
+                (name, elf(soname).needed("libc.so.6").build()),
+                ("k-1.dist-info/RECORD", Vec::new()),
+            ])
+            .unwrap()
         };
         for (name, soname, libraries, copied) in [
             ("k/libk.so", None, &["libk.so"][..], false),
@@ -293,14 +313,16 @@ mod tests {
             assert_eq!((found.compiled, !found.copied.is_empty()), (true, copied), "{name}");
             assert_eq!(found.outside["libc.so.6"], name);
         }
-        assert!(!read("k/data.bin", None).compiled, "no name of an ELF file");
+        assert!(!read("k/data.bin", None).compiled, "not the name of an ELF file");
     }
 
     #[test]
     fn recognizes_copied_libraries() {
-        for (name, copied) in
-            [("libgomp-a34b3233.so.1.0.0", true), ("libz-ng.so.2", false), ("libarrow.so.2600", false)]
-        {
+        for (name, copied) in [
+            ("libgomp-a34b3233.so.1.0.0", true),
+            ("libz-ng.so.2", false),
+            ("libarrow.so.2600", false),
+        ] {
             assert_eq!(has_digest(name), copied, "{name}");
         }
     }

@@ -75,20 +75,22 @@ pub(super) fn compress<C: Content>(
                 && let Some((content, at)) = places.next()
             {
                 let (done, block) = sync_channel(1);
-                let ended = |_| io::Error::other("the threads that compress ended");
+                let ended = |_| io::Error::other("the compression threads exited");
                 jobs.send(Job { content, at, done }).map_err(ended)?;
                 ahead.push_back((content, block));
             }
             let Some((content, block)) = ahead.pop_front() else { return Ok(()) };
             process::check_stop()?;
-            let block = block.recv().map_err(|_| io::Error::other("a thread that compresses ended"))??;
+            let block =
+                block.recv().map_err(|_| io::Error::other("a compression thread exited"))??;
             take(content, block)?;
         }
     })
 }
 
 fn work<C: Content>(contents: &[C], waiting: &Mutex<Receiver<Job>>) {
-    let mut packer = Packer { deflate: Compress::new(Compression::new(LEVEL), false), input: Vec::new() };
+    let mut packer =
+        Packer { deflate: Compress::new(Compression::new(LEVEL), false), input: Vec::new() };
     loop {
         let job = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = job else { return };
@@ -171,7 +173,8 @@ pub(super) mod tests {
     }
 
     fn streams(contents: &[Vec<u8>], threads: usize) -> Vec<(Vec<u8>, u32)> {
-        let mut streams: Vec<(Vec<u8>, Crc)> = contents.iter().map(|_| Default::default()).collect();
+        let mut streams: Vec<(Vec<u8>, Crc)> =
+            contents.iter().map(|_| Default::default()).collect();
         compress(contents, threads, |content, block| {
             streams[content].0.extend(block.bytes);
             streams[content].1.combine(&block.crc);
@@ -182,7 +185,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn any_number_of_threads_gives_the_same_streams() {
+    fn streams_do_not_depend_on_threads() {
         let lengths = [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 0, 5 * BLOCK + 7, 3];
         let contents: Vec<_> = lengths.into_iter().map(lines).collect();
         let one = streams(&contents, 1);
@@ -194,7 +197,7 @@ pub(super) mod tests {
             let mut decoder = flate2::bufread::DeflateDecoder::new(&stream[..]);
             decoder.read_to_end(&mut inflated).unwrap();
             assert!(inflated == *content, "{} bytes", content.len());
-            assert_eq!(decoder.total_in(), stream.len() as u64, "something follows the end");
+            assert_eq!(decoder.total_in(), stream.len() as u64, "bytes follow the end");
             let mut whole = Crc::new();
             whole.update(content);
             assert_eq!(whole.sum(), *crc);
@@ -202,7 +205,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn blocks_know_what_is_before_them() {
+    fn blocks_refer_to_preceding_data() {
         // Noise that repeats after 16 KiB: without a dictionary, every block would store it again.
         let mut state = 1u32;
         let noise: Vec<u8> = std::iter::repeat_with(|| {
@@ -219,7 +222,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_error_of_a_content_and_of_the_taker_end_it() {
+    fn stops_on_errors_of_reader_and_writer() {
         struct Broken;
         impl Content for Broken {
             fn size(&self) -> u64 {

@@ -21,14 +21,20 @@ const LIMIT: u64 = 16 << 20;
 
 /// Returns the distributions of a component's RPMs, with the versions of the wheels that
 /// [`build`](super::build) makes with this label. Ignores files that match a `leave_out` pattern.
-pub fn distributions(rpms: &[PathBuf], label: &LocalLabel, leave_out: &[String]) -> Result<Pins, WheelError> {
+pub fn distributions(
+    rpms: &[PathBuf],
+    label: &LocalLabel,
+    leave_out: &[String],
+) -> Result<Pins, WheelError> {
     let mut found = Pins::new();
     for rpm in rpms {
         let (header, files) = rpms::files(rpm)?;
         if header.arch == "src" || header.is_debug() {
             continue;
         }
-        let kept = files.iter().filter(|file| !matches!(file.kind, EntryKind::Ghost | EntryKind::Directory));
+        let kept = files
+            .iter()
+            .filter(|file| !matches!(file.kind, EntryKind::Ghost | EntryKind::Directory));
         let kept = kept.filter(|file| !leave_out.iter().any(|pattern| covers(pattern, &file.path)));
         for folder in kept.filter_map(|file| dist_info(place(&file.path))) {
             let (name, version) = of_dist_info(folder).ok_or_else(|| no_version(rpm, folder))?;
@@ -56,6 +62,6 @@ pub fn metadata_of(rpm: &Path) -> Result<BTreeMap<String, String>, WheelError> {
 }
 
 fn no_version(rpm: &Path, folder: &str) -> WheelError {
-    let reason = format!("the name of its folder {folder} is not that of a distribution and a version");
+    let reason = format!("its folder {folder} is not named after a distribution and a version");
     WheelError::package(rpm, reason)
 }

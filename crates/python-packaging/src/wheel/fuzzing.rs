@@ -9,8 +9,17 @@ use super::{Pins, header, markers, record, requirements};
 use rocmrpm_base::fuzzing::{Parser, text};
 
 /// The parsers of text files in wheels.
-pub const PARSERS: &[Parser] =
-    &[metadata, required, rewritten, wheel_file, entry_points, record, file_name, package_url, sbom];
+pub const PARSERS: &[Parser] = &[
+    metadata,
+    required,
+    rewritten,
+    wheel_file,
+    entry_points,
+    record,
+    file_name,
+    package_url,
+    sbom,
+];
 
 fn metadata(bytes: &[u8]) -> bool {
     let text = text(bytes);
@@ -22,7 +31,10 @@ fn metadata(bytes: &[u8]) -> bool {
     let changed = metadata.with_version(&text, |version| format!("{version}+rocm7.2"));
     let changed = Metadata::parse(&changed);
     // A version with a local label does not get a second one.
-    assert!(changed.is_ok_and(|changed| changed.normalized == metadata.normalized) || text.contains('+'));
+    assert!(
+        changed.is_ok_and(|changed| changed.normalized == metadata.normalized)
+            || text.contains('+')
+    );
     true
 }
 

@@ -117,9 +117,12 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_found_with_their_places() {
+    fn finds_fields_with_positions() {
         let text = "Name: a\r\nSummary:  b\r\n\tc \r\nX:\r\n\r\nName: text\r\n";
-        assert_eq!(read(text), [("Name", "a".into()), ("Summary", "b c".into()), ("X", String::new())]);
+        assert_eq!(
+            read(text),
+            [("Name", "a".into()), ("Summary", "b c".into()), ("X", String::new())]
+        );
         let all: Vec<Field<'_>> = fields(text).collect();
         assert_eq!(all.iter().map(|field| field.number).collect::<Vec<_>>(), [1, 2, 4]);
         for field in &all {
@@ -132,7 +135,7 @@ mod tests {
 
     /// Python's own parser gives these results.
     #[test]
-    fn the_header_ends_where_python_ends_it() {
+    fn ends_header_like_python() {
         let texts = [
             "",
             "\n",

@@ -37,11 +37,12 @@ struct Central {
 /// else. The error describes what is wrong.
 pub(super) fn check(archive: &Archive<'_>, file: &Source) -> Result<(), String> {
     if archive.has_duplicate_names() {
-        return Err("the archive has two members with one name".into());
+        return Err("the archive has two members with the same name".into());
     }
     let directory = archive.central_directory_start();
     check_end(archive, file)?;
-    let mut members = (0..archive.len()).map(|at| central(archive, at)).collect::<Result<Vec<_>, _>>()?;
+    let mut members =
+        (0..archive.len()).map(|at| central(archive, at)).collect::<Result<Vec<_>, _>>()?;
     members.sort_by_key(|member| member.start);
     let mut end = 0;
     for (at, member) in members.iter().enumerate() {
@@ -57,7 +58,7 @@ pub(super) fn check(archive: &Archive<'_>, file: &Source) -> Result<(), String> 
 }
 
 fn stray(place: &str) -> String {
-    format!("the archive has bytes {place} its members that belong to none")
+    format!("the archive has stray bytes {place} its members")
 }
 
 fn central(archive: &Archive<'_>, at: usize) -> Result<Central, String> {
@@ -68,7 +69,7 @@ fn central(archive: &Archive<'_>, at: usize) -> Result<Central, String> {
         CompressionMethod::Deflated => 8,
         other => {
             return Err(format!(
-                "the member `{shown}` is compressed with {other}, which not every installer reads"
+                "the member `{shown}` is compressed with {other}, which some installers do not support"
             ));
         }
     };
@@ -87,11 +88,12 @@ fn central(archive: &Archive<'_>, at: usize) -> Result<Central, String> {
 fn check_member(member: &Central, file: &Source, next: u64) -> Result<(), String> {
     let differs = |what: &str| {
         format!(
-            "the member `{}` has another {what} in its local header than in the central directory",
+            "the member `{}` has a different {what} in its local header than in the central directory",
             member.shown
         )
     };
-    let overlaps = || format!("the member `{}` overlaps with what follows it", member.shown);
+    let overlaps =
+        || format!("the member `{}` overlaps with the data that follows it", member.shown);
     let head = bytes(file, member.start, LOCAL_HEADER)?;
     if head[..4] != *b"PK\x03\x04" {
         return Err(format!("the member `{}` has no local header", member.shown));
@@ -117,7 +119,8 @@ fn check_member(member: &Central, file: &Source, next: u64) -> Result<(), String
             }
         }
     }
-    let data_end = (member.start + (LOCAL_HEADER + name + extra) as u64).checked_add(member.compressed);
+    let data_end =
+        (member.start + (LOCAL_HEADER + name + extra) as u64).checked_add(member.compressed);
     let gap = data_end.and_then(|end| next.checked_sub(end)).ok_or_else(overlaps)?;
     let same = |crc: u32, compressed: u64, size: u64| {
         crc == member.crc && compressed == member.compressed && size == member.size
@@ -145,13 +148,17 @@ fn check_member(member: &Central, file: &Source, next: u64) -> Result<(), String
         12 => (u64::from(u32_at(fields, 4)), u64::from(u32_at(fields, 8))),
         _ => (u64_at(fields, 4), u64_at(fields, 12)),
     };
-    if same(u32_at(fields, 0), compressed, size) { Ok(()) } else { Err(differs("size or checksum")) }
+    if same(u32_at(fields, 0), compressed, size) {
+        Ok(())
+    } else {
+        Err(differs("size or checksum"))
+    }
 }
 
 /// Checks that the end record follows the central directory and the file ends there. A comment
 /// could hold a second end record.
 fn check_end(archive: &Archive<'_>, file: &Source) -> Result<(), String> {
-    let after = || "the archive has bytes behind its central directory that belong to nothing".to_owned();
+    let after = || "the archive has stray bytes after its central directory".to_owned();
     if archive.offset() != 0 {
         return Err(stray("before"));
     }
@@ -243,13 +250,16 @@ mod tests {
     fn large() -> (Vec<u8>, usize) {
         let (plain, end) = plain();
         let count = u64::from(u16_at(&plain, end + 10));
-        let (size, start) = (u64::from(u32_at(&plain, end + 12)), u64::from(u32_at(&plain, end + 16)));
+        let (size, start) =
+            (u64::from(u32_at(&plain, end + 12)), u64::from(u32_at(&plain, end + 16)));
         let mut bytes = plain[..end].to_vec();
         bytes.extend(b"PK\x06\x06");
         bytes.extend((END64 as u64 - 12).to_le_bytes());
         bytes.extend([45, 0, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         bytes.extend([count, count, size, start].map(u64::to_le_bytes).concat());
-        bytes.extend([&b"PK\x06\x07\0\0\0\0"[..], &(end as u64).to_le_bytes(), &[1, 0, 0, 0]].concat());
+        bytes.extend(
+            [&b"PK\x06\x07\0\0\0\0"[..], &(end as u64).to_le_bytes(), &[1, 0, 0, 0]].concat(),
+        );
         bytes.extend([&b"PK\x05\x06\0\0\0\0"[..], &[0xff; 12], &[0, 0]].concat());
         (bytes, end)
     }
@@ -262,17 +272,18 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_of_either_size_ends_with_its_records() {
+    fn rejects_stray_and_changed_bytes_of_both_formats() {
         // The bytes of signatures, sizes and offsets; versions and disk numbers do not matter.
         let of_plain = [0..4, 12..22];
         let of_large = [0..12, 40..60, 64..72, 96..98];
-        for (kind, (bytes, end), places) in [("plain", plain(), &of_plain[..]), ("zip64", large(), &of_large)]
+        for (kind, (bytes, end), places) in
+            [("plain", plain(), &of_plain[..]), ("zip64", large(), &of_large)]
         {
             assert!(is_intact(&bytes), "{kind}");
             let with = |at: usize, more: &[u8]| [&bytes[..at], more, &bytes[at..]].concat();
             assert!(!is_intact(&with(0, b"x")), "{kind}: before its members");
             assert!(!is_intact(&with(end, b"x")), "{kind}: before its records");
-            assert!(!is_intact(&with(bytes.len(), b"x")), "{kind}: behind its records");
+            assert!(!is_intact(&with(bytes.len(), b"x")), "{kind}: after its records");
             for at in places.iter().cloned().flatten() {
                 let mut changed = bytes.clone();
                 changed[end + at] ^= 1;

@@ -45,7 +45,8 @@ impl LocalLabel {
         let numbers = numbers.ok_or_else(|| WheelError::RocmVersion(rocm_version.to_owned()))?;
         let version: Vec<String> = numbers.iter().map(u32::to_string).collect();
         let version = version.join(".");
-        let mut text = if numbers[0] < 10 { format!("rocm{version}") } else { format!("{version}.rocm") };
+        let mut text =
+            if numbers[0] < 10 { format!("rocm{version}") } else { format!("{version}.rocm") };
         let mut targets: Vec<&GpuTarget> = targets.iter().collect();
         targets.sort();
         targets.dedup();
@@ -113,7 +114,9 @@ fn plain_number(text: &str) -> Option<u32> {
 fn segment(target: &GpuTarget) -> String {
     let mut parts = target.as_str().split(':');
     let processor = parts.next().unwrap_or_default().replace('-', ".");
-    parts.fold(processor, |text, feature| text + "." + &feature.replace('+', "on").replace('-', "off"))
+    parts.fold(processor, |text, feature| {
+        text + "." + &feature.replace('+', "on").replace('-', "off")
+    })
 }
 
 #[cfg(test)]
@@ -134,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_spelled_normally() {
+    fn labels_are_normalized() {
         for (version, names, expected) in [
             ("7.14", vec!["gfx1151"], "rocm7.14.gfx1151"),
             ("7.14", vec!["gfx1151", "gfx1100", "gfx1151"], "rocm7.14.gfx1100.gfx1151"),
@@ -145,12 +148,16 @@ mod tests {
         ] {
             let label = label(version, &names);
             assert_eq!(label.as_str(), expected);
-            assert_eq!(with(label.as_str()).to_string(), format!("2.12.0+{label}"), "not normal");
+            assert_eq!(
+                with(label.as_str()).to_string(),
+                format!("2.12.0+{label}"),
+                "not normalized"
+            );
         }
     }
 
     #[test]
-    fn only_dotted_numbers_are_a_rocm_version() {
+    fn rejects_invalid_rocm_versions() {
         for bad in ["", "7.", ".7", "7.x", "+7.1", "7 1", "99999999999.1"] {
             let error = LocalLabel::new(bad, &[]).unwrap_err().to_string();
             assert!(error.contains(&format!("`{bad}`")), "{error}");
@@ -158,12 +165,13 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_rocm_never_sorts_below_an_older_one() {
+    fn newer_rocm_sorts_above_older() {
         let releases = [
-            "4.5.2", "5.2", "5.7.1", "6.0", "6.4", "6.4.3", "7.0", "7.0.2", "7.1", "7.2", "7.2.3", "7.13",
-            "7.14", "7.14.1", "9.9", "10.0", "10.0.1", "10.2", "10.10", "11.0", "100.0",
+            "4.5.2", "5.2", "5.7.1", "6.0", "6.4", "6.4.3", "7.0", "7.0.2", "7.1", "7.2", "7.2.3",
+            "7.13", "7.14", "7.14.1", "9.9", "10.0", "10.0.1", "10.2", "10.10", "11.0", "100.0",
         ];
-        let lists: [&[&str]; 4] = [&[], &["gfx1151"], &["gfx942", "gfx950"], &["gfx90a:xnack-", "gfx1100"]];
+        let lists: [&[&str]; 4] =
+            [&[], &["gfx1151"], &["gfx942", "gfx950"], &["gfx90a:xnack-", "gfx1100"]];
         for (at, older) in releases.iter().enumerate() {
             for newer in &releases[at + 1..] {
                 for (a, b) in lists.iter().flat_map(|a| lists.iter().map(move |b| (a, b))) {
@@ -175,9 +183,11 @@ mod tests {
     }
 
     #[test]
-    fn newer_releases_are_above_older_ones_and_dirty_ones_below_all() {
+    fn sorts_releases_above_dirty_builds() {
         for rocm in ["6.4", "7.14", "9.0.1", "10.0"] {
-            for list in [&[][..], &["gfx1151"], &["gfx90a:sramecc+:xnack-"], &["gfx942", "gfx11-generic"]] {
+            for list in
+                [&[][..], &["gfx1151"], &["gfx90a:sramecc+:xnack-"], &["gfx942", "gfx11-generic"]]
+            {
                 let label = || label(rocm, list);
                 let rising = [
                     label().dirty().release(1),
@@ -189,7 +199,12 @@ mod tests {
                     label().release(u32::MAX),
                 ];
                 for pair in rising.windows(2) {
-                    assert!(with(pair[0].as_str()) < with(pair[1].as_str()), "{} {}", pair[0], pair[1]);
+                    assert!(
+                        with(pair[0].as_str()) < with(pair[1].as_str()),
+                        "{} {}",
+                        pair[0],
+                        pair[1]
+                    );
                 }
                 // Wheels made before labels had a release.
                 assert!(with(label().as_str()) < with(label().release(1).as_str()));
@@ -199,15 +214,20 @@ mod tests {
     }
 
     #[test]
-    fn no_release_for_an_older_rocm_is_above_a_newer_rocm() {
-        let releases = ["6.4", "6.4.3", "7.0", "7.14", "7.14.1", "7.14.2", "9.9", "10.0", "10.0.1", "10.1"];
-        let lists: [&[&str]; 4] = [&[], &["gfx1151"], &["gfx90a:xnack-"], &["gfx11-generic", "gfx942"]];
+    fn sorts_by_rocm_before_release() {
+        let releases =
+            ["6.4", "6.4.3", "7.0", "7.14", "7.14.1", "7.14.2", "9.9", "10.0", "10.0.1", "10.1"];
+        let lists: [&[&str]; 4] =
+            [&[], &["gfx1151"], &["gfx90a:xnack-"], &["gfx11-generic", "gfx942"]];
         for (at, older) in releases.iter().enumerate() {
             for newer in &releases[at + 1..] {
                 for (a, b) in lists.iter().flat_map(|a| lists.iter().map(move |b| (a, b))) {
                     for new in [label(newer, b).release(1), label(newer, b).dirty().release(1)] {
                         let old = label(older, a).release(99);
-                        assert!(with(old.as_str()) < with(new.as_str()), "{old} is not below {new}");
+                        assert!(
+                            with(old.as_str()) < with(new.as_str()),
+                            "{old} is not below {new}"
+                        );
                     }
                 }
             }
@@ -217,12 +237,15 @@ mod tests {
     #[test]
     fn the_order_of_calls_does_not_matter() {
         let label = label("7.14", &["gfx1151"]);
-        assert_eq!(label.clone().release(3).dirty().as_str(), label.clone().dirty().release(3).as_str());
+        assert_eq!(
+            label.clone().release(3).dirty().as_str(),
+            label.clone().dirty().release(3).as_str()
+        );
         assert_eq!(label.dirty().release(3).as_str(), "rocm7.14.gfx1151.dirty.3");
     }
 
     #[test]
-    fn versions_are_taken_apart() {
+    fn splits_versions() {
         for (version, public, label) in [
             ("2.11.0+rocm7.14.gfx1151.3", "2.11.0", "rocm7.14.gfx1151.3"),
             ("1!2.0a1+10.0.ROCM-gfx1151", "1!2.0a1", "10.0.rocm.gfx1151"),
@@ -251,8 +274,10 @@ mod tests {
     ];
 
     #[test]
-    fn ours_are_above_the_labels_of_older_rocm_in_use() {
-        for (ours, rocm) in [("7.15", (7, 15)), ("9.0", (9, 0)), ("10.1", (10, 1)), ("11.0", (11, 0))] {
+    fn sorts_above_labels_of_older_rocm() {
+        for (ours, rocm) in
+            [("7.15", (7, 15)), ("9.0", (9, 0)), ("10.1", (10, 1)), ("11.0", (11, 0))]
+        {
             for (theirs, _) in IN_USE.iter().filter(|(_, theirs)| *theirs < rocm) {
                 // `rocm71` spells 7.1 without a dot and so sorts as version 71. No label that
                 // starts with `rocm7` or `rocm9` can sort above it; rocmrpm's labels from ROCm 10
@@ -269,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn from_rocm_10_on_ours_are_above_everything_in_use() {
+    fn sorts_above_all_other_labels_from_rocm_10() {
         let ours = label("10.0", &["gfx1151"]);
         for ours in [ours.clone(), ours.clone().release(1), ours.dirty().release(1)] {
             assert!(IN_USE.iter().all(|(theirs, _)| with(theirs) < with(ours.as_str())));
@@ -279,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_part_that_is_there_follows() {
+    fn keeps_existing_local_part_after_label() {
         let label = label("7.14", &["gfx1151"]);
         assert_eq!(label.apply("1.0rc1"), "1.0rc1+rocm7.14.gfx1151");
         assert_eq!(label.apply("2.9.0a0+git1c57644"), "2.9.0a0+rocm7.14.gfx1151.git1c57644");

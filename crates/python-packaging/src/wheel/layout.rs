@@ -2,7 +2,7 @@
 //! of the binary distribution format, ".data directory".
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place<'a> {
+pub(super) enum WheelDestination<'a> {
     /// A file in a site-packages folder.
     Library(Library<'a>),
     /// The name of a command in `/usr/bin`.
@@ -37,51 +37,51 @@ const DROPPED: [&str; 9] = [
 ];
 
 /// Returns the place of the file with this absolute path.
-pub(super) fn place(path: &str) -> Place<'_> {
+pub(super) fn place(path: &str) -> WheelDestination<'_> {
     if path.ends_with(".pyc") || path.contains("/__pycache__/") {
-        return Place::Dropped;
+        return WheelDestination::Dropped;
     }
     if let Some(library) = library(path) {
-        return Place::Library(library);
+        return WheelDestination::Library(library);
     }
     if let Some(rest) = path.strip_prefix("/etc/") {
-        return Place::Data(format!("data/etc/{rest}"));
+        return WheelDestination::Data(format!("data/etc/{rest}"));
     }
     let below = path.strip_prefix("/usr/local/").or_else(|| path.strip_prefix("/usr/"));
     let Some(rest) = below else { return elsewhere(path) };
     if DROPPED.iter().any(|folder| rest.starts_with(folder)) {
-        return Place::Dropped;
+        return WheelDestination::Dropped;
     }
     if let Some(rest) = rest.strip_prefix("bin/") {
-        return if rest.contains('/') { elsewhere(path) } else { Place::Command(rest) };
+        return if rest.contains('/') { elsewhere(path) } else { WheelDestination::Command(rest) };
     }
     if let Some(header) = rest.strip_prefix("include/") {
         // Installers put the headers scheme in `include/python3.14/<distribution>/`.
         let own = header.split_once('/').filter(|(folder, _)| python_folder(folder).is_some());
         return match own.and_then(|(_, rest)| rest.split_once('/')) {
-            Some((_, rest)) => Place::Data(format!("headers/{rest}")),
-            None => Place::Data(format!("data/include/{header}")),
+            Some((_, rest)) => WheelDestination::Data(format!("headers/{rest}")),
+            None => WheelDestination::Data(format!("data/include/{header}")),
         };
     }
     if rest.starts_with("share/") || rest.starts_with("etc/") {
-        return Place::Data(format!("data/{rest}"));
+        return WheelDestination::Data(format!("data/{rest}"));
     }
     elsewhere(path)
 }
 
-fn elsewhere(path: &str) -> Place<'_> {
+fn elsewhere(path: &str) -> WheelDestination<'_> {
     let name = path.rsplit('/').next().unwrap_or_default();
     if name.ends_with(".so") || name.contains(".so.") {
-        return Place::Refused(
+        return WheelDestination::Refused(
             "a shared library outside site-packages, which the wheel's modules would not find",
-            "install it inside the Python package and let the modules find it by a RUNPATH of $ORIGIN, \
-             or name it in `leave-out` below `[wheel]` in component.toml",
+            "install it inside the Python package and link the modules with a RUNPATH of $ORIGIN, \
+             or list it in `leave-out` under `[wheel]` in component.toml",
         );
     }
-    Place::Refused(
+    WheelDestination::Refused(
         "this folder has no counterpart in a virtual environment",
-        "install the file inside the Python package or below /usr/share, or name it in `leave-out` \
-         below `[wheel]` in component.toml",
+        "install the file inside the Python package or below /usr/share, or list it in `leave-out` \
+         under `[wheel]` in component.toml",
     )
 }
 
@@ -110,41 +110,50 @@ fn python_folder(name: &str) -> Option<Option<(u32, u32)>> {
 mod tests {
     use super::*;
 
-    fn data(path: &str) -> Place<'static> {
-        Place::Data(path.to_owned())
+    fn data(path: &str) -> WheelDestination<'static> {
+        WheelDestination::Data(path.to_owned())
     }
 
     #[test]
-    fn every_kind_of_path_has_its_place() {
+    fn maps_every_kind_of_path() {
         let module = Library { path: "a/b.py", python: Some((3, 14)) };
         for root in ["/usr/lib", "/usr/lib64", "/usr/local/lib64", "/opt/x/lib"] {
             let path = format!("{root}/python3.14/site-packages/a/b.py");
-            assert_eq!(place(&path), Place::Library(module.clone()));
+            assert_eq!(place(&path), WheelDestination::Library(module.clone()));
         }
         for (path, expected) in [
-            ("/usr/lib/python3/dist-packages/a.py", Place::Library(Library { path: "a.py", python: None })),
+            (
+                "/usr/lib/python3/dist-packages/a.py",
+                WheelDestination::Library(Library { path: "a.py", python: None }),
+            ),
             (
                 "/usr/lib/python3.9/site-packages/x/site-packages/y",
-                Place::Library(Library { path: "x/site-packages/y", python: Some((3, 9)) }),
+                WheelDestination::Library(Library {
+                    path: "x/site-packages/y",
+                    python: Some((3, 9)),
+                }),
             ),
-            ("/usr/lib/python3.14/site-packages/__pycache__/a.cpython-314.pyc", Place::Dropped),
-            ("/usr/bin/demo", Place::Command("demo")),
+            (
+                "/usr/lib/python3.14/site-packages/__pycache__/a.cpython-314.pyc",
+                WheelDestination::Dropped,
+            ),
+            ("/usr/bin/demo", WheelDestination::Command("demo")),
             ("/usr/include/python3.14/demo/x/a.h", data("headers/x/a.h")),
             ("/usr/include/demo/a.h", data("data/include/demo/a.h")),
             ("/usr/share/demo/t.txt", data("data/share/demo/t.txt")),
             ("/usr/etc/demo.conf", data("data/etc/demo.conf")),
             ("/etc/demo.conf", data("data/etc/demo.conf")),
-            ("/usr/share/doc/demo/README", Place::Dropped),
-            ("/usr/share/licenses/demo/COPYING", Place::Dropped),
-            ("/usr/share/man/man1/demo.1.gz", Place::Dropped),
-            ("/usr/lib/.build-id/ab/cdef", Place::Dropped),
+            ("/usr/share/doc/demo/README", WheelDestination::Dropped),
+            ("/usr/share/licenses/demo/COPYING", WheelDestination::Dropped),
+            ("/usr/share/man/man1/demo.1.gz", WheelDestination::Dropped),
+            ("/usr/lib/.build-id/ab/cdef", WheelDestination::Dropped),
         ] {
             assert_eq!(place(path), expected, "{path}");
         }
     }
 
     #[test]
-    fn what_a_wheel_would_not_find_is_refused() {
+    fn rejects_paths_outside_wheels() {
         for (path, expected) in [
             ("/usr/lib64/libdemo.so.1", "shared library"),
             ("/opt/rocm/lib/libdemo.so", "shared library"),
@@ -154,7 +163,9 @@ mod tests {
             ("/usr/lib64/perl5/site-packages/a", "no counterpart"),
         ] {
             match place(path) {
-                Place::Refused(reason, _) => assert!(reason.contains(expected), "{path}: {reason}"),
+                WheelDestination::Refused(reason, _) => {
+                    assert!(reason.contains(expected), "{path}: {reason}")
+                }
                 other => panic!("{path}: {other:?}"),
             }
         }

@@ -116,7 +116,8 @@ pub(super) fn folder(file: &str, entry: &str) -> Folder {
     let mut parts: Vec<&str> = file.split('/').collect();
     parts.pop();
     // Installers put each scheme of a `.data` folder in a place of its own.
-    let fixed = if file.split('/').next().is_some_and(|top| top.ends_with(".data")) { 2 } else { 0 };
+    let fixed =
+        if file.split('/').next().is_some_and(|top| top.ends_with(".data")) { 2 } else { 0 };
     for part in below.split('/') {
         match part {
             "" | "." => {}
@@ -149,9 +150,11 @@ pub(super) struct Outside {
 /// Follows the loader for every file, except for libraries that another file already loads. Returns
 /// `None` if that exceeds `MAX_STEPS`.
 pub(super) fn follow(files: &BTreeMap<String, Elf>) -> Option<Vec<Load>> {
-    let needed: BTreeSet<&str> = files.values().flat_map(|elf| &elf.needed).map(String::as_str).collect();
+    let needed: BTreeSet<&str> =
+        files.values().flat_map(|elf| &elf.needed).map(String::as_str).collect();
     let named = |path: &str, elf: &Elf| {
-        needed.contains(base(path)) || elf.soname.as_deref().is_some_and(|soname| needed.contains(soname))
+        needed.contains(base(path))
+            || elf.soname.as_deref().is_some_and(|soname| needed.contains(soname))
     };
     let (mut loads, mut seen, mut steps) = (Vec::new(), BTreeSet::new(), 0);
     // Libraries that only need each other are roots of their own in the second pass.
@@ -192,7 +195,8 @@ fn load<'a>(
             if !names.insert(wanted) {
                 continue;
             }
-            let above = successors(Some(at), |at| order[*at].1).take_while(|_| elf.runpath.is_empty());
+            let above =
+                successors(Some(at), |at| order[*at].1).take_while(|_| elf.runpath.is_empty());
             let handed_down = above.flat_map(|at| {
                 let (its, _) = order[at];
                 files.get(its).into_iter().flat_map(|elf| &elf.rpath).map(move |entry| (its, entry))
@@ -205,7 +209,8 @@ fn load<'a>(
                     return None;
                 }
                 let Folder::Inside(folder) = folder(its, entry) else { continue };
-                let file = if folder.is_empty() { wanted.clone() } else { format!("{folder}/{wanted}") };
+                let file =
+                    if folder.is_empty() { wanted.clone() } else { format!("{folder}/{wanted}") };
                 let fits = |(_, other): &(&String, &Elf)| other.loadable && other.arch == elf.arch;
                 found = files.get_key_value(&file).filter(fits);
                 if found.is_some() {
@@ -221,7 +226,8 @@ fn load<'a>(
                     order.push((file, Some(at)));
                 }
                 None => {
-                    load.outside.insert(wanted.clone(), Outside { file: path.to_owned(), searched });
+                    load.outside
+                        .insert(wanted.clone(), Outside { file: path.to_owned(), searched });
                 }
             }
         }
@@ -252,7 +258,8 @@ mod tests {
     use rocmrpm_base::names::Soname;
 
     fn elf(needed: &[&str], rpath: &[&str], runpath: &[&str]) -> Elf {
-        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let owned =
+            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let facts = ElfFacts {
             machine: "x86_64".to_owned(),
             kind: ElfKind::Shared,
@@ -275,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn pythons_names_are_told_from_others() {
+    fn recognizes_names_of_python() {
         for (name, expected) in [
             ("PyInit_x", true),
             ("_Py_NoneStruct", true),
@@ -290,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_a_search_path_lead_somewhere() {
+    fn resolves_search_path_entries() {
         let inside = |path: &str| Folder::Inside(path.to_owned());
         for (file, entry, expected) in [
             ("a/b/_C.so", "$ORIGIN", inside("a/b")),
@@ -311,8 +318,9 @@ mod tests {
     }
 
     #[test]
-    fn a_librarys_own_search_path_counts_and_an_rpath_is_handed_down() {
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    fn inherits_rpath_but_not_runpath() {
+        let names =
+            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let deep = elf(&["libc.so.6"], &[], &[]);
         for (extension, library, expected) in [
             (
@@ -323,19 +331,28 @@ mod tests {
             (elf(&["liba.so"], &[], &["$ORIGIN/l"]), elf(&["libb.so"], &[], &[]), &["libb.so"]),
             (elf(&["liba.so"], &["$ORIGIN/l"], &[]), elf(&["libb.so"], &[], &[]), &["libc.so.6"]),
             // A RUNPATH is not inherited, and overrides an inherited RPATH.
-            (elf(&["liba.so"], &["$ORIGIN/l"], &[]), elf(&["libb.so"], &[], &["$ORIGIN/x"]), &["libb.so"]),
+            (
+                elf(&["liba.so"], &["$ORIGIN/l"], &[]),
+                elf(&["libb.so"], &[], &["$ORIGIN/x"]),
+                &["libb.so"],
+            ),
             // Already loaded.
-            (elf(&["liba.so", "libb.so"], &[], &["$ORIGIN/l"]), elf(&["libb.so"], &[], &[]), &["libc.so.6"]),
+            (
+                elf(&["liba.so", "libb.so"], &[], &["$ORIGIN/l"]),
+                elf(&["libb.so"], &[], &[]),
+                &["libc.so.6"],
+            ),
             (elf(&["liba.so"], &[], &[]), elf(&["libb.so"], &[], &["$ORIGIN"]), &["liba.so"]),
         ] {
-            let files = [("p/_C.so", extension), ("p/l/liba.so", library), ("p/l/libb.so", deep.clone())];
+            let files =
+                [("p/_C.so", extension), ("p/l/liba.so", library), ("p/l/libb.so", deep.clone())];
             let found = outside(&files);
             assert_eq!(found[0], ("p/_C.so".to_owned(), names(expected)), "{files:?}");
         }
     }
 
     #[test]
-    fn libraries_that_need_each_other_are_followed_too() {
+    fn follows_cyclic_dependencies() {
         let files = [
             ("p/liba.so", elf(&["libb.so", "libx.so"], &[], &["$ORIGIN"])),
             ("p/libb.so", elf(&["liba.so"], &[], &["$ORIGIN"])),
@@ -344,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_is_that_of_all_files_and_libraries() {
+    fn policy_covers_all_files_and_libraries() {
         let of = |files: &[(&str, Elf)]| {
             let files = wheel(files);
             policy(&files, follow(&files).as_deref())
@@ -358,11 +375,12 @@ mod tests {
     }
 
     #[test]
-    fn what_would_take_too_long_has_no_policy() {
+    fn gives_up_on_too_many_steps() {
         let names: Vec<String> = (0..400).map(|n| format!("lib{n}.so")).collect();
         let all: Vec<&str> = names.iter().map(String::as_str).collect();
         let root = elf(&all, &[], &["$ORIGIN"]);
-        let roots: Vec<(String, Elf)> = (0..400).map(|n| (format!("r{n}.so"), root.clone())).collect();
+        let roots: Vec<(String, Elf)> =
+            (0..400).map(|n| (format!("r{n}.so"), root.clone())).collect();
         let files: BTreeMap<String, Elf> = roots.into_iter().collect();
         assert_eq!(follow(&files), None);
         assert_eq!(policy(&files, None), None);

@@ -30,7 +30,8 @@ fn table() -> &'static Table {
     static TABLE: LazyLock<Table> = LazyLock::new(|| {
         // The table is built in, and a test parses it.
         let Tables { policies, libraries, private, versions } =
-            toml::from_str(include_str!("manylinux.toml")).expect("the built-in table of policies is valid");
+            toml::from_str(include_str!("manylinux.toml"))
+                .expect("the built-in table of policies is valid");
         let turned = |by_policy: BTreeMap<String, Vec<String>>| {
             let mut versions = BTreeMap::new();
             for (policy, names) in by_policy {
@@ -40,7 +41,13 @@ fn table() -> &'static Table {
             versions
         };
         let versions = versions.into_iter().map(|(arch, families)| {
-            (arch, families.into_iter().map(|(family, by_policy)| (family, turned(by_policy))).collect())
+            (
+                arch,
+                families
+                    .into_iter()
+                    .map(|(family, by_policy)| (family, turned(by_policy)))
+                    .collect(),
+            )
         });
         Table { policies, libraries, private, versions: versions.collect() }
     });
@@ -56,7 +63,11 @@ pub(super) fn first(arch: &str) -> Option<u32> {
 /// Returns the first policy that lets this library come from the system.
 pub(super) fn library(soname: &str) -> Option<u32> {
     // The loader itself, whose versions are those of glibc.
-    if is_loader(soname) { table().policies.first().copied() } else { table().libraries.get(soname).copied() }
+    if is_loader(soname) {
+        table().policies.first().copied()
+    } else {
+        table().libraries.get(soname).copied()
+    }
 }
 
 /// Returns the first policy that allows the symbols and the instruction set of a file; `None` if no
@@ -65,7 +76,8 @@ pub(super) fn symbols(arch: &str, facts: &ElfFacts) -> Option<u32> {
     // Policies exclude extensions of the x86-64 baseline, and symbols that Python removed from its
     // API.
     const FPE: [&str; 3] = ["PyFPE_jbuf", "PyFPE_dummy", "PyFPE_counter"];
-    let undefined = |name: &str| facts.symbols.undefined.binary_search_by(|its| (**its).cmp(name)).is_ok();
+    let undefined =
+        |name: &str| facts.symbols.undefined.binary_search_by(|its| (**its).cmp(name)).is_ok();
     if facts.x86_isa_needed & !1 != 0 || FPE.into_iter().any(undefined) {
         return None;
     }
@@ -108,11 +120,13 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_sound() {
+    fn built_in_table_is_valid() {
         let table = table();
         assert!(table.policies.is_sorted() && table.policies.len() > 10);
-        let policies = table.libraries.values().chain(table.private.values().flat_map(BTreeMap::values));
-        let versions = table.versions.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values);
+        let policies =
+            table.libraries.values().chain(table.private.values().flat_map(BTreeMap::values));
+        let versions =
+            table.versions.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values);
         for policy in policies.chain(versions) {
             assert!(*policy == 0 || table.policies.contains(policy), "{policy}");
         }
@@ -139,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn symbols_and_processors_outside_of_every_policy_count() {
+    fn checks_symbols_and_processors() {
         let with = |library: &str, symbol: &str| {
             let mut facts = facts(&[]);
             facts.needed = vec![Soname::new(library)];

@@ -47,12 +47,15 @@ impl Metadata {
 
 /// Returns the positions of the values of these header fields. A field that occurs twice or spans
 /// several lines is an error, because it is ambiguous.
-fn fields<const N: usize>(text: &str, names: [&str; N]) -> Result<[Option<Range<usize>>; N], String> {
+fn fields<const N: usize>(
+    text: &str,
+    names: [&str; N],
+) -> Result<[Option<Range<usize>>; N], String> {
     let mut found = [const { None }; N];
     for field in header::fields(text) {
         let Some(at) = names.iter().position(|name| field.is(name)) else { continue };
         if text[field.lines].trim_end().contains(['\r', '\n']) {
-            return Err(format!("its {} goes on over several lines", names[at]));
+            return Err(format!("its {} spans several lines", names[at]));
         }
         if found[at].replace(field.at).is_some() {
             return Err(format!("it has {} twice", names[at]));
@@ -104,7 +107,7 @@ mod tests {
         Requires-Python: >=3.9,<4\r\nLicense: a\r\n b\r\n\r\nVersion: 9 in the text\r\n";
 
     #[test]
-    fn reads_the_header_and_changes_the_version_alone() {
+    fn changes_only_the_version() {
         let metadata = Metadata::parse(TEXT).unwrap();
         assert_eq!(metadata.name, "Flash_Attn");
         assert_eq!(metadata.normalized, "flash-attn");
@@ -114,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unclear_header_is_refused() {
+    fn rejects_ambiguous_headers() {
         for (text, expected) in [
             ("Name: a\n", "no Version"),
             ("Version: 1\n", "no Name"),

@@ -188,7 +188,10 @@ pub enum WheelError {
         help: Option<&'static str>,
     },
     /// A `leave-out` pattern matches no file.
-    #[error("`leave-out`{} has `{pattern}`, which matches no file of its packages", of(component))]
+    #[error(
+        "`leave-out`{} lists `{pattern}`, which matches no file in its packages",
+        of(component)
+    )]
     LeavesNothingOut {
         /// The component, if the packages belong to one.
         component: Option<String>,
@@ -243,17 +246,18 @@ impl Diagnose for WheelError {
             Self::Io(error) => error.diagnosis(),
             Self::Stopped(error) => error.diagnosis(),
             Self::RocmVersion(_) => {
-                Kind::Config.with_help("the version comes from the chroot's ROCm provider")
+                Kind::Config.with_help("correct the version in the chroot's ROCm provider")
             }
             Self::LeavesNothingOut { .. } => Kind::Config
-                .with_help("patterns are of whole paths, `*` stands for any characters: `/usr/lib64/cmake/*`")
-                .with_help("remove it, or correct it, below `[wheel]` in the component's component.toml"),
+                .with_help(
+                    "write patterns for whole paths, with `*` for any characters, e.g. `/usr/lib64/cmake/*`",
+                )
+                .with_help("remove or correct it under `[wheel]` in the component's component.toml"),
             Self::File { help, .. } | Self::Package { help, .. } => {
                 Diagnosis::from(Kind::Build).with_help_lines(help.iter().copied())
             }
-            Self::Invalid { .. } => {
-                Kind::Usage.with_help("remove it: `rocmrpm wheel` makes it again from the component's RPMs")
-            }
+            Self::Invalid { .. } => Kind::Usage
+                .with_help("remove it, then run `rocmrpm wheel` to make it again from the component's RPMs"),
         }
     }
 }
@@ -292,7 +296,7 @@ fn plans(request: Request<'_>, spool: &mut Spool) -> Result<Vec<Plan>, WheelErro
         process::check_stop()?;
         let plan = Plan::new(&payload, &dist_info, request, spool)?;
         if plans.iter().any(|other| other.file_name == plan.file_name) {
-            let reason = format!("a second package makes {}", plan.file_name);
+            let reason = format!("another package also makes {}", plan.file_name);
             return Err(WheelError::package(payload.rpm(), reason));
         }
         plans.push(plan);
@@ -365,8 +369,8 @@ fn by_distribution(mut payloads: Vec<Payload>) -> Result<Vec<(Payload, String)>,
             let names: Vec<String> = names.into_iter().collect();
             let reason = format!("it has several distributions: {}", names.join(", "));
             return Err(WheelError::package(payload.rpm(), reason).with_help(
-                "put each distribution into a subpackage of its own, or name the files of all but one \
-                 in `leave-out` below `[wheel]` in component.toml",
+                "put each distribution in its own subpackage, or list the files of all but one in \
+                 `leave-out` under `[wheel]` in component.toml",
             ));
         }
         match names.pop_first() {
@@ -376,10 +380,11 @@ fn by_distribution(mut payloads: Vec<Payload>) -> Result<Vec<(Payload, String)>,
             },
             None => {
                 if let Some(path) = plan::wanted_path(&payload) {
-                    let reason = "no dist-info tells to which of the component's wheels this file belongs";
+                    let reason =
+                        "no dist-info folder assigns this file to one of the component's wheels";
                     return Err(WheelError::file(payload.rpm(), path, reason).with_help(
-                        "put it into the subpackage of its distribution, or name it in `leave-out` \
-                             below `[wheel]` in component.toml",
+                        "put it in the subpackage of its distribution, or list it in `leave-out` \
+                             under `[wheel]` in component.toml",
                     ));
                 }
             }

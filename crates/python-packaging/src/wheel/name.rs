@@ -23,7 +23,8 @@ pub fn normalized(name: &str) -> Option<String> {
 /// version. Old build backends wrote `_` for the `+` of a version.
 pub(super) fn of_dist_info(folder: &str) -> Option<(String, Version)> {
     let (name, version) = folder.strip_suffix(".dist-info")?.rsplit_once('-')?;
-    let version = Version::from_str(version).or_else(|_| Version::from_str(&version.replacen('_', "+", 1)));
+    let version =
+        Version::from_str(version).or_else(|_| Version::from_str(&version.replacen('_', "+", 1)));
     Some((normalized(name)?, version.ok()?))
 }
 
@@ -58,22 +59,24 @@ impl FileName {
     pub fn parse(name: &str) -> Result<Self, String> {
         let safe = |b: u8| b.is_ascii_alphanumeric() || b"-_.+!".contains(&b);
         let stem = name.strip_suffix(".whl").filter(|_| name.bytes().all(safe));
-        let stem = stem.ok_or("the file's name is not that of a wheel")?;
+        let stem = stem.ok_or("the file name is not that of a wheel")?;
         let parts: Vec<&str> = stem.split('-').collect();
         let (head, tags) = match parts.as_slice() {
             [dist, version, tags @ ..] if tags.len() == 3 => ([*dist, *version], tags),
             [dist, version, build, tags @ ..] if tags.len() == 3 => {
                 if !build.starts_with(|c: char| c.is_ascii_digit()) {
-                    return Err(format!("the build tag `{build}` in the file's name begins with no digit"));
+                    return Err(format!(
+                        "the build tag `{build}` in the file name does not start with a digit"
+                    ));
                 }
                 ([*dist, *version], tags)
             }
-            _ => return Err("the file's name is not `name-version-python-abi-platform.whl`".into()),
+            _ => return Err("the file name is not `name-version-python-abi-platform.whl`".into()),
         };
         let distribution = normalized(head[0])
-            .ok_or_else(|| format!("`{}` in the file's name is not a distribution's name", head[0]))?;
+            .ok_or_else(|| format!("`{}` in the file name is not a distribution name", head[0]))?;
         let version = Version::from_str(head[1])
-            .map_err(|_| format!("`{}` in the file's name is not a version", head[1]))?;
+            .map_err(|_| format!("`{}` in the file name is not a version", head[1]))?;
         Ok(Self { distribution, version, tags: expand(tags[0], tags[1], tags[2]) })
     }
 }
@@ -93,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_name_a_distribution_and_a_version() {
+    fn parses_dist_info_folders() {
         let read = |folder| of_dist_info(folder).map(|(name, version)| format!("{name} {version}"));
         for (folder, expected) in [
             ("Flash_Attn-2.8.3.dist-info", "flash-attn 2.8.3"),
@@ -109,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_normalized() {
+    fn normalizes_names() {
         assert_eq!(normalized("Flash_Attn.._x").as_deref(), Some("flash-attn-x"));
         for bad in ["", "-a", "a-", "a b", "ä", "a/b", "a\n"] {
             assert_eq!(normalized(bad), None, "{bad}");
@@ -117,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn file_names_are_taken_apart() {
+    fn parses_file_names() {
         let name = FileName::parse("flash_attn-2.8+rocm7.14-1x-py2.py3-none-any.whl").unwrap();
         assert_eq!(name.distribution, "flash-attn");
         assert_eq!(name.version.to_string(), "2.8+rocm7.14");
@@ -125,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_refused() {
+    fn rejects_invalid_file_names() {
         for bad in [
             "a.whl",
             "a-1-py3-none.whl",
@@ -141,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn wheels_are_known_by_name() {
+    fn recognizes_wheel_names() {
         for (file, project) in [
             ("Foo_Bar.x-1.0.post1-py2.py3-none-any.whl", Some("foo-bar-x")),
             ("a-1-2-cp314-cp314-manylinux_2_17_x86_64.manylinux2014_x86_64.whl", Some("a")),

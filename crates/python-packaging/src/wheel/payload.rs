@@ -10,14 +10,14 @@ use rocm_inspect::{self as inspect, ElfFacts};
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::process;
 use rocmrpm_base::text::covers;
-use rocmrpm_rpms::{self as rpms, Entry, EntryKind, Header};
+use rocmrpm_rpms::{self as rpms, EntryKind, Header, PayloadEntry};
 
 use super::WheelError;
-use super::layout::{self, Place};
+use super::layout::{self, WheelDestination};
 
 /// The help for a payload that contradicts its header.
-const DAMAGED: &str = "`rpm -K --nosignature` tells what rpm thinks of the package; a result of a build is made \
-                       anew when its folder is removed";
+const DAMAGED: &str =
+    "check the package with `rpm -K --nosignature`; to rebuild a build result, remove its folder";
 
 /// Upper bound on the links followed from one name, beyond which they count as a cycle.
 const MAX_LINKS: usize = 40;
@@ -158,7 +158,9 @@ impl Payload {
             check_path(&entry.path).map_err(&refuse)?;
             let node = match &entry.kind {
                 EntryKind::Directory | EntryKind::Ghost => return Ok(()),
-                EntryKind::Special => return Err(refuse("a wheel cannot hold devices, sockets or pipes")),
+                EntryKind::Special => {
+                    return Err(refuse("a wheel cannot hold devices, sockets or pipes"));
+                }
                 EntryKind::Symlink(target) => Node::Link(target.clone()),
                 EntryKind::Regular => {
                     let stored = spool.append(content, entry.permissions & 0o111 != 0)?;
@@ -169,25 +171,26 @@ impl Payload {
                         links.waiting.push((link, entry.clone()));
                         return Ok(());
                     }
-                    check_content(entry, &stored).map_err(|reason| refuse(&reason).with_help(DAMAGED))?;
+                    check_content(entry, &stored)
+                        .map_err(|reason| refuse(&reason).with_help(DAMAGED))?;
                     links.contents.extend(entry.hard_link.map(|link| (link, stored)));
                     Node::File(stored)
                 }
             };
             match nodes.insert(entry.path.clone(), node) {
-                Some(_) => Err(refuse("the package has this file twice")),
+                Some(_) => Err(refuse("the package contains this file twice")),
                 None => Ok(()),
             }
         })?;
         for (link, entry) in links.waiting {
             let refuse = |reason: &str| WheelError::file(rpm, &entry.path, reason);
             let stored = links.contents.get(&link).ok_or_else(|| {
-                refuse("a hard link to another file of the package, whose content is not there")
+                refuse("a hard link to a file whose content is missing from the package")
                     .with_help(DAMAGED)
             })?;
             check_content(&entry, stored).map_err(|reason| refuse(&reason).with_help(DAMAGED))?;
             if nodes.insert(entry.path.clone(), Node::File(*stored)).is_some() {
-                return Err(refuse("the package has this file twice"));
+                return Err(refuse("the package contains this file twice"));
             }
         }
         Ok(Some(Self { rpms: vec![rpm.to_owned()], nodes, left_out: Vec::new() }))
@@ -203,7 +206,11 @@ impl Payload {
                 };
                 if !same {
                     let (a, b) = (self.rpms[0].display(), &other.rpms[0]);
-                    return Err(WheelError::file(b, &path, &format!("another file than the one in {a}")));
+                    return Err(WheelError::file(
+                        b,
+                        &path,
+                        &format!("it differs from the file in {a}"),
+                    ));
                 }
             } else {
                 self.nodes.insert(path, node);
@@ -214,9 +221,9 @@ impl Payload {
     }
 
     /// Returns the place of the file with this absolute path.
-    pub fn place<'a>(&self, path: &'a str) -> Place<'a> {
+    pub fn place<'a>(&self, path: &'a str) -> WheelDestination<'a> {
         match self.left_out.iter().any(|pattern| covers(pattern, path)) {
-            true => Place::Dropped,
+            true => WheelDestination::Dropped,
             false => layout::place(path),
         }
     }
@@ -236,7 +243,9 @@ impl Payload {
                 Some(Node::Link(target)) => path = join(&path, target)?,
                 None => match self.link_above(&path) {
                     Some((above, target)) => path = join(above, target)? + &path[above.len()..],
-                    None if self.below(&path).next().is_some() => return Some(Target::Folder(path)),
+                    None if self.below(&path).next().is_some() => {
+                        return Some(Target::Folder(path));
+                    }
                     None => return None,
                 },
             }
@@ -253,7 +262,10 @@ impl Payload {
     }
 
     /// Returns all files and links below a folder.
-    pub fn below<'a>(&'a self, folder: &str) -> impl Iterator<Item = (&'a String, &'a Node)> + use<'a> {
+    pub fn below<'a>(
+        &'a self,
+        folder: &str,
+    ) -> impl Iterator<Item = (&'a String, &'a Node)> + use<'a> {
         let start = format!("{folder}/");
         self.nodes.range(start.clone()..).take_while(move |(path, _)| path.starts_with(&start))
     }
@@ -263,18 +275,18 @@ impl Payload {
 /// without content, and the contents.
 #[derive(Default)]
 struct HardLinks {
-    waiting: Vec<(usize, Entry)>,
+    waiting: Vec<(usize, PayloadEntry)>,
     contents: BTreeMap<usize, Stored>,
 }
 
 /// Checks a content against the size and digest in the RPM's header.
-fn check_content(entry: &Entry, stored: &Stored) -> Result<(), String> {
+fn check_content(entry: &PayloadEntry, stored: &Stored) -> Result<(), String> {
     if stored.size != entry.size {
-        return Err(format!("{} bytes, but the header says {}", stored.size, entry.size));
+        return Err(format!("it has {} bytes, but the header lists {}", stored.size, entry.size));
     }
     match entry.sha256 {
         Some(digest) if digest != stored.sha256 => Err(format!(
-            "the payload's content is not what the header says: its SHA-256 is {}, not {digest}",
+            "the content differs from the header: its SHA-256 is {}, expected {digest}",
             stored.sha256
         )),
         _ => Ok(()),
@@ -285,7 +297,8 @@ fn check_content(entry: &Entry, stored: &Stored) -> Result<(), String> {
 /// above it.
 fn join(link: &str, target: &str) -> Option<String> {
     let folder = link.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let whole = if target.starts_with('/') { target.to_owned() } else { format!("{folder}/{target}") };
+    let whole =
+        if target.starts_with('/') { target.to_owned() } else { format!("{folder}/{target}") };
     let mut parts = Vec::new();
     for part in whole.split('/') {
         match part {
@@ -335,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_followed_through_folders() {
+    fn follows_links_through_folders() {
         let payload = payload(&[
             ("/usr/lib/a/x", None),
             ("/usr/lib/b", Some("a")),
@@ -349,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn links_out_of_the_package_and_in_circles_lead_nowhere() {
+    fn ignores_external_and_cyclic_links() {
         let payload = payload(&[
             ("/usr/a", Some("/etc/passwd")),
             ("/usr/b", Some("../../..")),
@@ -364,11 +377,20 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_could_go_astray_are_refused() {
+    fn rejects_unsafe_paths() {
         assert_eq!(check_path("/usr/lib/a b,\"ä.py"), Ok(()));
-        for bad in
-            ["usr/a", "", "/", "/usr/../a", "/usr//a", "/usr/./a", "/usr/a/", "/a\nb", "/a\\b", "/a\u{fffd}"]
-        {
+        for bad in [
+            "usr/a",
+            "",
+            "/",
+            "/usr/../a",
+            "/usr//a",
+            "/usr/./a",
+            "/usr/a/",
+            "/a\nb",
+            "/a\\b",
+            "/a\u{fffd}",
+        ] {
             assert!(check_path(bad).is_err(), "{bad:?}");
         }
     }

@@ -13,8 +13,9 @@ const LIMIT: u64 = 16 << 20;
 pub fn metadata_in(file: impl Read + Seek) -> Result<String, String> {
     let mut archive =
         zip::ZipArchive::new(file).map_err(|error| format!("it is not a zip archive: {error}"))?;
-    let is_metadata =
-        |name: &str| name.strip_suffix(".dist-info/METADATA").is_some_and(|folder| !folder.contains('/'));
+    let is_metadata = |name: &str| {
+        name.strip_suffix(".dist-info/METADATA").is_some_and(|folder| !folder.contains('/'))
+    };
     let found: Vec<String> = names(&archive).into_iter().filter(|name| is_metadata(name)).collect();
     let name = match found.as_slice() {
         [only] => only,
@@ -42,7 +43,8 @@ pub(super) fn text<R: Read + Seek>(
 /// Returns the sorted names of the members of the wheel in `file`; the error describes what is
 /// wrong.
 pub fn member_names(file: impl Read + Seek) -> Result<Vec<String>, String> {
-    let archive = zip::ZipArchive::new(file).map_err(|error| format!("it is not a zip archive: {error}"))?;
+    let archive =
+        zip::ZipArchive::new(file).map_err(|error| format!("it is not a zip archive: {error}"))?;
     Ok(names(&archive))
 }
 

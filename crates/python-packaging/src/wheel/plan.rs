@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use super::archive::{Content, Member, python_shebang};
-use super::layout::Place;
+use super::layout::WheelDestination;
 use super::linkage::{self, Elf};
 use super::metadata::{self, Metadata};
 use super::payload::{Node, Payload, Spool, Stored, Target};
@@ -26,13 +26,14 @@ const OWN_FILES: [&str; 6] =
     ["INSTALLER", "RECORD", "RECORD.jws", "RECORD.p7s", "REQUESTED", "direct_url.json"];
 
 /// The error and the help for the metadata folder of an old installer.
-pub(super) const EGG_INFO: &str = "an egg-info, which tells of a distribution that has no wheel";
-pub(super) const EGG_INFO_HELP: &str = "install with %pyproject_wheel and %pyproject_install, which leave a \
-     dist-info, or name the egg-info in `leave-out` below `[wheel]` in component.toml";
+pub(super) const EGG_INFO: &str =
+    "egg-info metadata, which describes a distribution without a wheel";
+pub(super) const EGG_INFO_HELP: &str = "install with %pyproject_wheel and %pyproject_install, which create a \
+     dist-info, or list the egg-info in `leave-out` under `[wheel]` in component.toml";
 
 /// The help for files of two Pythons or architectures.
 const FOREIGN: &str =
-    "name files that the wheel should not have in `leave-out` below `[wheel]` in component.toml";
+    "list files that the wheel should omit in `leave-out` under `[wheel]` in component.toml";
 
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -54,26 +55,37 @@ pub(super) struct Plan {
 
 /// Returns the names of the dist-info folders that have METADATA.
 pub(super) fn dist_infos(payload: &Payload) -> BTreeSet<String> {
-    payload.nodes.keys().filter_map(|path| dist_info(payload.place(path))).map(str::to_owned).collect()
+    payload
+        .nodes
+        .keys()
+        .filter_map(|path| dist_info(payload.place(path)))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Returns the dist-info folder whose METADATA the file is.
-pub(super) fn dist_info(place: Place<'_>) -> Option<&str> {
-    let Place::Library(library) = place else { return None };
+pub(super) fn dist_info(place: WheelDestination<'_>) -> Option<&str> {
+    let WheelDestination::Library(library) = place else { return None };
     let folder = library.path.strip_suffix("/METADATA")?;
     (folder.ends_with(".dist-info") && !folder.contains('/')).then_some(folder)
 }
 
 /// Returns the first file that belongs in a wheel.
 pub(super) fn wanted_path(payload: &Payload) -> Option<&str> {
-    payload.nodes.keys().map(String::as_str).find(|path| payload.place(path) != Place::Dropped)
+    payload
+        .nodes
+        .keys()
+        .map(String::as_str)
+        .find(|path| payload.place(path) != WheelDestination::Dropped)
 }
 
 /// Refuses Python modules without metadata that names their distribution.
 pub(super) fn refuse_modules(payload: &Payload) -> Result<(), WheelError> {
     let modules = || {
         payload.nodes.keys().filter_map(|path| match payload.place(path) {
-            Place::Library(library) => Some((path, library.path.split('/').next().unwrap_or_default())),
+            WheelDestination::Library(library) => {
+                Some((path, library.path.split('/').next().unwrap_or_default()))
+            }
             _ => None,
         })
     };
@@ -82,10 +94,10 @@ pub(super) fn refuse_modules(payload: &Payload) -> Result<(), WheelError> {
         return Err(WheelError::file(payload.rpm(), path, EGG_INFO).with_help(EGG_INFO_HELP));
     }
     let Some((path, _)) = modules().next() else { return Ok(()) };
-    let reason = "no dist-info with a METADATA tells of which distribution this file is";
+    let reason = "no dist-info folder with METADATA names the distribution of this file";
     Err(WheelError::file(payload.rpm(), path, reason).with_help(
-        "install with %pyproject_wheel and %pyproject_install, which leave a dist-info; if it is to be \
-         in no wheel, name it in `leave-out` below `[wheel]` in component.toml",
+        "install with %pyproject_wheel and %pyproject_install, which create a dist-info; if no wheel \
+         should contain it, list it in `leave-out` under `[wheel]` in component.toml",
     ))
 }
 
@@ -135,7 +147,7 @@ impl Plan {
             targets: request.origin.map_or(&[], |origin| &origin.gpu_targets),
             text: &|name| small(&members, name, spool),
         };
-        let linked = linking.settle(request.rocm).map_err(|refusal| match refusal {
+        let linked = linking.resolve(request.rocm).map_err(|refusal| match refusal {
             Refusal::File(member, reason, help) => {
                 let path = origins.get(&member).map_or(member.as_str(), String::as_str);
                 WheelError::file(payload.rpm(), path, &reason).with_help(help)
@@ -149,17 +161,22 @@ impl Plan {
             request.python.and_then(|python| requirements::markers(python, std::env::consts::ARCH));
         let extra = linked.requirement.as_slice();
         let Rewritten { text: changed, unmet } =
-            requirements::rewrite(&changed, request.pins, extra, environment.as_ref()).map_err(wrong)?;
+            requirements::rewrite(&changed, request.pins, extra, environment.as_ref())
+                .map_err(wrong)?;
         for (wanted, version) in unmet {
             let wanted = visible(&wanted);
-            let text =
-                format!("{stem}: upstream requires `{wanted}`, the stack has {version}, which is pinned");
+            let text = format!(
+                "{stem}: upstream requires `{wanted}`, but the stack has {version}, which rocmrpm pins"
+            );
             request.events.event(Event::Warning(text));
         }
         let mut replaced = BTreeMap::new();
         for (name, text) in linked.generated {
             replaced.extend(small(&members, &name, spool)?.map(|old| (name.clone(), old)));
-            members.insert(name, Member { content: Content::Text(text.into_bytes()), executable: false });
+            members.insert(
+                name,
+                Member { content: Content::Text(text.into_bytes()), executable: false },
+            );
         }
 
         let backend = text("WHEEL")?.map(|(_, text)| text);
@@ -169,7 +186,9 @@ impl Plan {
             .map_err(|reason| WheelError::package(payload.rpm(), reason).with_help(FOREIGN))?;
         let dist_info = format!("{stem}.dist-info");
         let wheel = metadata::wheel_file(tags.pure(), &tags.expanded());
-        for (name, text, old) in [("METADATA", &changed, Some(original)), ("WHEEL", &wheel, backend)] {
+        for (name, text, old) in
+            [("METADATA", &changed, Some(original)), ("WHEEL", &wheel, backend)]
+        {
             let name = format!("{dist_info}/{name}");
             let content = Content::Text(text.clone().into_bytes());
             replaced.extend(old.map(|old| (name.clone(), old)));
@@ -182,16 +201,19 @@ impl Plan {
                 (provenance::NAME, provenance::text(&rpms, origin)?),
             ];
             for (name, text) in made {
-                let member = Member { content: Content::Text(text.into_bytes()), executable: false };
+                let member =
+                    Member { content: Content::Text(text.into_bytes()), executable: false };
                 if members.insert(format!("{dist_info}/{name}"), member).is_some() {
-                    let reason = format!("its dist-info has a {name} already, which rocmrpm writes");
+                    let reason = format!("its dist-info already has {name}, which rocmrpm writes");
                     return Err(WheelError::package(payload.rpm(), reason));
                 }
             }
         }
         let mut preloads = BTreeSet::new();
         for name in members.keys().filter(|name| rocm_sdk::is_init(name)) {
-            preloads.extend(small(&members, name, spool)?.iter().flat_map(|text| rocm_sdk::listed(text)));
+            preloads.extend(
+                small(&members, name, spool)?.iter().flat_map(|text| rocm_sdk::listed(text)),
+            );
         }
         Ok(Self {
             replaced,
@@ -210,15 +232,24 @@ impl Plan {
 }
 
 /// Reads a text file below site-packages and returns it with its path in the payload.
-fn text(payload: &Payload, name: &str, spool: &Spool) -> Result<Option<(String, String)>, WheelError> {
-    let mut found = payload.nodes.iter().filter_map(|(path, node)| match (payload.place(path), node) {
-        (Place::Library(library), Node::File(stored)) if library.path == name => Some((path, stored)),
-        _ => None,
-    });
+fn text(
+    payload: &Payload,
+    name: &str,
+    spool: &Spool,
+) -> Result<Option<(String, String)>, WheelError> {
+    let mut found =
+        payload.nodes.iter().filter_map(|(path, node)| match (payload.place(path), node) {
+            (WheelDestination::Library(library), Node::File(stored)) if library.path == name => {
+                Some((path, stored))
+            }
+            _ => None,
+        });
     let Some((path, stored)) = found.next() else { return Ok(None) };
     let wrong = |reason: &str| WheelError::file(payload.rpm(), path, reason);
     if let Some((other, _)) = found.find(|(_, other)| other.sha256 != stored.sha256) {
-        return Err(wrong(&format!("another file than {other}, for the same place")));
+        return Err(wrong(&format!(
+            "it differs from {other}, which has the same place in the wheel"
+        )));
     }
     let bytes = spool.small(*stored, TEXT_LIMIT)?.ok_or_else(|| wrong("larger than 16 MiB"))?;
     let text = String::from_utf8(bytes).map_err(|_| wrong("the text is not UTF-8"))?;
@@ -226,7 +257,11 @@ fn text(payload: &Payload, name: &str, spool: &Spool) -> Result<Option<(String, 
 }
 
 /// Returns the text of a small member.
-fn small(members: &BTreeMap<String, Member>, name: &str, spool: &Spool) -> io::Result<Option<String>> {
+fn small(
+    members: &BTreeMap<String, Member>,
+    name: &str,
+    spool: &Spool,
+) -> io::Result<Option<String>> {
     let bytes = match members.get(name).map(|member| &member.content) {
         Some(Content::File(stored)) => spool.small(*stored, TEXT_LIMIT)?,
         Some(Content::Text(bytes)) => Some(bytes.clone()),
@@ -238,10 +273,10 @@ fn small(members: &BTreeMap<String, Member>, name: &str, spool: &Spool) -> io::R
 /// Checks that the name of the dist-info folder agrees with METADATA.
 fn agrees(dist_info: &str, metadata: &Metadata) -> Result<(), String> {
     let (name, version) = (&metadata.name, &metadata.version);
-    let says = super::name::of_dist_info(dist_info);
-    match says.is_some_and(|says| says == (metadata.normalized.clone(), version.clone())) {
+    let stated = super::name::of_dist_info(dist_info);
+    match stated.is_some_and(|stated| stated == (metadata.normalized.clone(), version.clone())) {
         true => Ok(()),
-        false => Err(format!("it says {name} {version}, its folder is named {dist_info}")),
+        false => Err(format!("it names {name} {version}, but its folder is {dist_info}")),
     }
 }
 
@@ -268,7 +303,7 @@ impl Gathering<'_> {
     fn run(&mut self) -> Result<(), WheelError> {
         for (path, node) in &self.payload.nodes {
             match node {
-                _ if self.payload.place(path) == Place::Dropped => {}
+                _ if self.payload.place(path) == WheelDestination::Dropped => {}
                 Node::File(stored) => self.add(path, path, *stored)?,
                 Node::Link(target) => self.add_link(path, target)?,
             }
@@ -276,7 +311,8 @@ impl Gathering<'_> {
         for member in self.members.keys() {
             let above = member.match_indices('/').map(|(at, _)| &member[..at]);
             if let Some(file) = above.into_iter().find(|above| self.members.contains_key(*above)) {
-                let reason = format!("the wheel would have `{file}` both as a file and as a folder");
+                let reason =
+                    format!("the wheel would have `{file}` both as a file and as a folder");
                 return Err(self.refuse(&self.origins[member], &reason));
             }
         }
@@ -285,12 +321,14 @@ impl Gathering<'_> {
 
     /// Refuses a file for another Python than the chroot's.
     fn check_python(&self, path: &str, (major, minor): (u32, u32)) -> Result<(), WheelError> {
-        let Some(chroot) = self.python.filter(|chroot| *chroot != (major, minor)) else { return Ok(()) };
+        let Some(chroot) = self.python.filter(|chroot| *chroot != (major, minor)) else {
+            return Ok(());
+        };
         let reason = format!(
             "it is installed for Python {major}.{minor}, but the chroot has Python {}.{}",
             chroot.0, chroot.1
         );
-        let help = "build the component anew in this chroot, or correct `python` in mock-configs/";
+        let help = "rebuild the component in this chroot, or correct `python` in mock-configs/";
         Err(self.refuse(path, &reason).with_help(help))
     }
 
@@ -307,10 +345,12 @@ impl Gathering<'_> {
                 for (inner, node) in payload.below(&folder) {
                     let copy = format!("{path}{}", &inner[folder.len()..]);
                     match (node, payload.follow(inner)) {
-                        _ if payload.place(&copy) == Place::Dropped => {}
+                        _ if payload.place(&copy) == WheelDestination::Dropped => {}
                         (_, Some(Target::File(end, stored))) => self.add(&copy, &end, stored)?,
                         _ => {
-                            return Err(self.refuse(inner, "a link inside of a folder that is itself linked"));
+                            return Err(
+                                self.refuse(inner, "a link inside a folder that is itself a link target")
+                            );
                         }
                     }
                 }
@@ -320,7 +360,7 @@ impl Gathering<'_> {
                 Err(self.refuse(path, &format!("a link to a folder above it: {target}")))
             }
             None => Err(self.refuse(path, &format!("a link that leaves the package: {target}")).with_help(
-                "a wheel holds copies of what links lead to; install the target in the same package",
+                "install the target in the same package, so that the wheel can contain a copy of it",
             )),
         }
     }
@@ -330,12 +370,14 @@ impl Gathering<'_> {
         (self.check_stop)()?;
         let mut content = Content::File(stored);
         let name = match self.payload.place(path) {
-            Place::Dropped => return Ok(()),
-            Place::Refused(reason, help) => return Err(self.refuse(path, reason).with_help(help)),
-            Place::Data(rest) => format!("{}.data/{rest}", self.stem),
-            Place::Command(name) => {
+            WheelDestination::Dropped => return Ok(()),
+            WheelDestination::Refused(reason, help) => {
+                return Err(self.refuse(path, reason).with_help(help));
+            }
+            WheelDestination::Data(rest) => format!("{}.data/{rest}", self.stem),
+            WheelDestination::Command(name) => {
                 // Includes a second name of such a command, as `pip3` is for `pip`.
-                let made = |path| matches!(self.payload.place(path), Place::Command(name) if self.commands.contains(name));
+                let made = |path| matches!(self.payload.place(path), WheelDestination::Command(name) if self.commands.contains(name));
                 if made(path) || made(end) {
                     return Ok(());
                 }
@@ -344,7 +386,7 @@ impl Gathering<'_> {
                 }
                 format!("{}.data/scripts/{name}", self.stem)
             }
-            Place::Library(library) => {
+            WheelDestination::Library(library) => {
                 if let Some(python) = library.python {
                     self.check_python(path, python)?;
                     self.evidence.folder(python, path);
@@ -364,11 +406,14 @@ impl Gathering<'_> {
             self.members.get(&name)
             && other.sha256 != stored.sha256
         {
-            let reason = format!("another file than {}, for the same place", self.origins[&name]);
+            let reason = format!(
+                "it differs from {}, which has the same place in the wheel",
+                self.origins[&name]
+            );
             return Err(self.refuse(path, &reason));
         }
         if self.members.len() >= MAX_MEMBERS {
-            return Err(self.refuse(path, "links multiply the files to more than a million"));
+            return Err(self.refuse(path, "links expand to more than a million files"));
         }
         self.members.insert(name.clone(), Member { content, executable: stored.executable });
         self.origins.insert(name, path.to_owned());
@@ -382,13 +427,15 @@ impl Gathering<'_> {
             return Err(self.refuse(path, EGG_INFO).with_help(EGG_INFO_HELP));
         }
         if top.ends_with(".data") && !rest.is_empty() {
-            return Err(self.refuse(path, "an installer would take this folder for the wheel's own data"));
+            return Err(
+                self.refuse(path, "installers would treat this folder as the wheel's own data")
+            );
         }
         if !top.ends_with(".dist-info") || rest.is_empty() {
             return Ok(Some(below.to_owned()));
         }
         if top != self.old_dist_info {
-            let reason = format!("a second dist-info folder beside {}", self.old_dist_info);
+            let reason = format!("a second dist-info folder next to {}", self.old_dist_info);
             return Err(self.refuse(path, &reason));
         }
         let made = OWN_FILES.contains(&rest) || matches!(rest, "METADATA" | "WHEEL");

@@ -9,7 +9,11 @@ const MODULES: &str = "/usr/lib/python3.14/site-packages";
 const METADATA: &str = "Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n";
 
 /// Reads the payload of an RPM with these files and links.
-fn payload_of(dir: &std::path::Path, files: &[(&str, &str)], links: &[(&str, &str)]) -> (Spool, Payload) {
+fn payload_of(
+    dir: &std::path::Path,
+    files: &[(&str, &str)],
+    links: &[(&str, &str)],
+) -> (Spool, Payload) {
     let mut builder = rpm::PackageBuilder::new("demo", "1.0", "MIT", "noarch", "a demo");
     for (path, text) in files {
         builder.with_file_contents(*text, rpm::FileOptions::new(*path)).unwrap();
@@ -35,10 +39,12 @@ fn payload(dir: &std::path::Path, files: &[&str]) -> (Spool, Payload) {
 /// unless their path starts with `/`.
 fn plan(files: &[(&str, &str)], links: &[(&str, &str)]) -> Result<Plan, WheelError> {
     let dir = tempfile::tempdir().unwrap();
-    let absolute = |path: &str| if path.starts_with('/') { path.into() } else { format!("{MODULES}/{path}") };
+    let absolute =
+        |path: &str| if path.starts_with('/') { path.into() } else { format!("{MODULES}/{path}") };
     let files = files.iter().chain(&[("demo-1.0.dist-info/METADATA", METADATA)]);
     let files: Vec<(String, &str)> = files.map(|(path, text)| (absolute(path), *text)).collect();
-    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+    let files: Vec<(&str, &str)> =
+        files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
     let (spool, payload) = payload_of(dir.path(), &files, links);
     let request = Request {
         rpms: &[],
@@ -63,15 +69,23 @@ fn text_of<'p>(plan: &'p Plan, name: &str) -> &'p str {
 }
 
 #[test]
-fn a_wheel_has_the_files_that_no_installer_makes() {
+fn includes_files_that_installers_do_not_write() {
     let info = |name: &'static str| (format!("demo-1.0.dist-info/{name}"), "x");
     let mut files: Vec<(String, &str)> = OWN_FILES.into_iter().map(info).collect();
     files.extend(["licenses/LICENSE", "top_level.txt"].map(info));
     files.push(("demo-1.0.dist-info/WHEEL".into(), "Tag: py2-none-any\nTag: py3-none-any\n"));
-    files.push(("demo-1.0.dist-info/entry_points.txt".into(), "[console_scripts]\ndemo = demo:main\n"));
-    files.extend(["demo.py", "/etc/demo.conf", "/usr/share/doc/demo/README"].map(|path| (path.into(), "")));
-    files.extend(["demo", "script"].map(|name| (format!("/usr/bin/{name}"), "#!/usr/bin/python3\n")));
-    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+    files.push((
+        "demo-1.0.dist-info/entry_points.txt".into(),
+        "[console_scripts]\ndemo = demo:main\n",
+    ));
+    files.extend(
+        ["demo.py", "/etc/demo.conf", "/usr/share/doc/demo/README"].map(|path| (path.into(), "")),
+    );
+    files.extend(
+        ["demo", "script"].map(|name| (format!("/usr/bin/{name}"), "#!/usr/bin/python3\n")),
+    );
+    let files: Vec<(&str, &str)> =
+        files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
     // The command that installers generate has two names.
     let links = [("/usr/bin/demo3", "demo"), ("/usr/bin/script3", "script")];
     let plan = plan(&files, &links).unwrap();
@@ -88,15 +102,21 @@ fn a_wheel_has_the_files_that_no_installer_makes() {
         "dist-info/top_level.txt",
     ];
     let expected = expected.map(|name| format!("{stem}.{name}"));
-    assert_eq!(Vec::from_iter(plan.members.keys().cloned()), [&expected[..], &["demo.py".into()]].concat());
+    assert_eq!(
+        Vec::from_iter(plan.members.keys().cloned()),
+        [&expected[..], &["demo.py".into()]].concat()
+    );
     assert_eq!(text_of(&plan, &expected[3]), METADATA.replace("1.0", "1.0+rocm7.14"));
     let wheel = text_of(&plan, &expected[4]);
-    assert!(wheel.contains("Root-Is-Purelib: true\nTag: py2-none-any\nTag: py3-none-any\n"), "{wheel}");
+    assert!(
+        wheel.contains("Root-Is-Purelib: true\nTag: py2-none-any\nTag: py3-none-any\n"),
+        "{wheel}"
+    );
     assert_eq!(plan.replaced[&expected[3]], METADATA);
 }
 
 #[test]
-fn a_dist_info_is_named_after_its_metadata() {
+fn checks_dist_info_name() {
     for (folder, metadata, agree) in [
         ("Demo_x-1.0.dist-info", "Name: demo-x\nVersion: 1.0.0\n", true),
         ("demo-1.0.dist-info", "Name: demo\nVersion: 1.1\n", false),
@@ -109,18 +129,24 @@ fn a_dist_info_is_named_after_its_metadata() {
     let other = METADATA.replace("1.0", "1.1");
     let path = "/usr/lib64/python3.14/site-packages/demo-1.0.dist-info/METADATA";
     let error = plan(&[(path, &other)], &[]).unwrap_err().to_string();
-    assert!(error.contains("another file than"), "{error}");
+    assert!(error.contains("it differs from"), "{error}");
 }
 
 #[test]
 fn refuses_files_that_no_wheel_can_have() {
     for (files, expected) in [
-        (&[("other-1.0.dist-info/METADATA", "")][..], "a second dist-info folder beside demo-1.0.dist-info"),
-        (&[("demo-1.0.data/x", "")], "an installer would take this folder for the wheel's own data"),
+        (
+            &[("other-1.0.dist-info/METADATA", "")][..],
+            "a second dist-info folder next to demo-1.0.dist-info",
+        ),
+        (&[("demo-1.0.data/x", "")], "installers would treat this folder as the wheel's own data"),
         (&[("demo.egg-info/PKG-INFO", "")], EGG_INFO),
         (&[("/usr/lib/libdemo.so", "")], "a shared library outside site-packages"),
         (&[("/usr/lib/python3.13/site-packages/demo.py", "")], "but the chroot has Python 3.14"),
-        (&[("demo.py", "x"), ("/usr/lib64/python3.14/site-packages/demo.py", "y")], "another file than"),
+        (
+            &[("demo.py", "x"), ("/usr/lib64/python3.14/site-packages/demo.py", "y")],
+            "it differs from",
+        ),
         (
             &[("demo", "x"), ("/usr/lib64/python3.14/site-packages/demo/x.py", "y")],
             "both as a file and as a folder",
@@ -156,8 +182,12 @@ fn links_become_copies() {
 #[test]
 fn only_top_level_dist_infos_describe_distributions() {
     let dir = tempfile::tempdir().unwrap();
-    let files =
-        ["demo-1.0.dist-info/METADATA", "demo/METADATA", "demo/old-1.0.dist-info/METADATA", "data/METADATA"];
+    let files = [
+        "demo-1.0.dist-info/METADATA",
+        "demo/METADATA",
+        "demo/old-1.0.dist-info/METADATA",
+        "data/METADATA",
+    ];
     let (_spool, payload) = payload(dir.path(), &files);
     assert_eq!(dist_infos(&payload), ["demo-1.0.dist-info".to_owned()].into());
 }
@@ -196,5 +226,8 @@ fn stops_while_it_gathers_files() {
         gathering.run()
     };
     gather(|| Ok(())).unwrap();
-    assert_eq!(gather(|| Err(process::ProcessError::Stopped)).unwrap_err().kind(), Kind::Interrupted);
+    assert_eq!(
+        gather(|| Err(process::ProcessError::Stopped)).unwrap_err().kind(),
+        Kind::Interrupted
+    );
 }

@@ -113,10 +113,11 @@ fn check(archive: &mut Archive<'_>, name: &FileName) -> Result<Contents, Wrong> 
     let members = members(archive)?;
     let dist_info = dist_info(&members)?;
     let text = metadata_file(archive, &dist_info, "METADATA")?;
-    let metadata = Metadata::parse(&text).map_err(|reason| format!("{dist_info}/METADATA: {reason}"))?;
+    let metadata =
+        Metadata::parse(&text).map_err(|reason| format!("{dist_info}/METADATA: {reason}"))?;
     if metadata.normalized != name.distribution || metadata.version != name.version {
         return Err(format!(
-            "its name says {} {}, its METADATA says {} {}",
+            "its file name has {} {}, but its METADATA has {} {}",
             name.distribution, name.version, metadata.name, metadata.version
         )
         .into());
@@ -128,7 +129,7 @@ fn check(archive: &mut Archive<'_>, name: &FileName) -> Result<Contents, Wrong> 
     if tags != name.tags {
         let list = |tags: &BTreeSet<String>| tags.iter().cloned().collect::<Vec<_>>().join(", ");
         let (a, b) = (list(&name.tags), list(&tags));
-        return Err(format!("its name says {a}, its WHEEL says {b}").into());
+        return Err(format!("its file name has the tags {a}, but its WHEEL has {b}").into());
     }
     check_record(archive, &members, &dist_info, &[("METADATA", &text), ("WHEEL", &wheel)])?;
     Ok(Contents { metadata: (text, metadata), tags })
@@ -138,17 +139,23 @@ fn check(archive: &mut Archive<'_>, name: &FileName) -> Result<Contents, Wrong> 
 pub(super) fn members(archive: &Archive<'_>) -> Result<BTreeMap<String, usize>, Wrong> {
     let mut members = BTreeMap::new();
     for at in 0..archive.len() {
-        let member = archive.by_index_data(at).map_err(|error| format!("a damaged member: {error}"))?;
-        let name = std::str::from_utf8(member.name_raw())
-            .map_err(|_| format!("the member name `{}` is not UTF-8", member.name_raw().escape_ascii()))?;
+        let member =
+            archive.by_index_data(at).map_err(|error| format!("a damaged member: {error}"))?;
+        let name = std::str::from_utf8(member.name_raw()).map_err(|_| {
+            format!("the member name `{}` is not UTF-8", member.name_raw().escape_ascii())
+        })?;
         if name.len() > MAX_NAME {
-            return Err(format!("a member name has {} bytes, which no path has", name.len()).into());
+            return Err(format!(
+                "a member name has {} bytes, more than any path can have",
+                name.len()
+            )
+            .into());
         }
         let shown = name.escape_debug();
         let parts = name.strip_suffix('/').unwrap_or(name);
         let bad_part = parts.split('/').any(|part| matches!(part, "" | "." | ".."));
         if bad_part || name.contains(|c: char| c == '\\' || c.is_control()) {
-            return Err(format!("the member name `{shown}` could lead out of the wheel").into());
+            return Err(format!("the member name `{shown}` could point outside the wheel").into());
         }
         if member.is_symlink() {
             return Err(format!("the member `{shown}` is a symbolic link").into());
@@ -165,9 +172,11 @@ pub(super) fn members(archive: &Archive<'_>) -> Result<BTreeMap<String, usize>, 
     for member in members.keys() {
         let mut above = member.match_indices('/').map(|(at, _)| &member[..at]);
         if let Some(file) = above.find(|above| members.contains_key(*above)) {
-            return Err(
-                format!("the wheel has `{}` both as a file and as a folder", file.escape_debug()).into()
-            );
+            return Err(format!(
+                "the wheel has `{}` both as a file and as a folder",
+                file.escape_debug()
+            )
+            .into());
         }
     }
     Ok(members)
@@ -177,7 +186,8 @@ pub(super) fn members(archive: &Archive<'_>) -> Result<BTreeMap<String, usize>, 
 fn newest(archive: &Archive<'_>) -> Result<Option<zip::DateTime>, Wrong> {
     let mut newest = None;
     for at in 0..archive.len() {
-        let member = archive.by_index_data(at).map_err(|error| format!("a damaged member: {error}"))?;
+        let member =
+            archive.by_index_data(at).map_err(|error| format!("a damaged member: {error}"))?;
         newest = newest.max(member.last_modified());
     }
     Ok(newest)
@@ -195,7 +205,7 @@ fn check_folder(dist_info: &str, metadata: &Metadata) -> Result<(), Wrong> {
         false => {
             let (name, version) = (&metadata.name, &metadata.version);
             Err(format!(
-                "its METADATA says {name} {version}, the folder is named {}",
+                "its METADATA has {name} {version}, but its folder is {}",
                 dist_info.escape_debug()
             )
             .into())
@@ -206,11 +216,14 @@ fn check_folder(dist_info: &str, metadata: &Metadata) -> Result<(), Wrong> {
 /// Checks the version of the format: installers must refuse a newer major version (binary
 /// distribution format, "File contents").
 fn check_format(wheel: &str) -> Result<(), String> {
-    let versions: Vec<&str> =
-        wheel.lines().filter_map(|line| line.strip_prefix("Wheel-Version:")).map(str::trim).collect();
+    let versions: Vec<&str> = wheel
+        .lines()
+        .filter_map(|line| line.strip_prefix("Wheel-Version:"))
+        .map(str::trim)
+        .collect();
     match versions.as_slice() {
         [version] if version.split('.').next() == Some("1") => Ok(()),
-        [version] => Err(format!("the format has version `{}`, not 1", version.escape_debug())),
+        [version] => Err(format!("the format version is `{}`, expected 1", version.escape_debug())),
         [] => Err("it has no Wheel-Version".into()),
         _ => Err("it has Wheel-Version twice".into()),
     }
@@ -230,7 +243,11 @@ fn dist_info(members: &BTreeMap<String, usize>) -> Result<String, Wrong> {
     }
 }
 
-pub(super) fn metadata_file(archive: &mut Archive<'_>, dist_info: &str, name: &str) -> Result<String, Wrong> {
+pub(super) fn metadata_file(
+    archive: &mut Archive<'_>,
+    dist_info: &str,
+    name: &str,
+) -> Result<String, Wrong> {
     let limit = if name == "RECORD" { RECORD_LIMIT } else { TEXT_LIMIT };
     let path = format!("{dist_info}/{name}");
     let member = archive.by_name(&path).map_err(|error| format!("{path}: {error}"))?;
@@ -256,7 +273,7 @@ fn check_record(
     let mut listed = BTreeSet::new();
     // Checked before allocating memory for the lines.
     if text.lines().count() > 2 * members.len() {
-        return Err(wrong("it has more than two lines for each member".into()));
+        return Err(wrong("it has more than two lines per member".into()));
     }
     for line in record::parse(&text).map_err(wrong)? {
         let shown = line.member.escape_debug();
@@ -270,7 +287,8 @@ fn check_record(
             if digest != line.digest || size != line.size {
                 let (digest_was, size_was) = (&line.digest, &line.size);
                 return Err(wrong(format!(
-                    "`{shown}` is listed with {digest_was} and size {size_was}, the file has {digest} and {size}"
+                    "`{shown}` is listed with {digest_was} and size {size_was}, but the file has {digest} \
+                     and {size}"
                 )));
             }
         }
@@ -278,7 +296,8 @@ fn check_record(
             return Err(wrong(format!("`{shown}` is listed twice")));
         }
     }
-    let missing = members.keys().find(|name| !listed.contains(*name) && !without_digest.contains(name));
+    let missing =
+        members.keys().find(|name| !listed.contains(*name) && !without_digest.contains(name));
     match missing {
         Some(name) => Err(wrong(format!("`{}` is not listed", name.escape_debug()))),
         None => Ok(()),
@@ -302,7 +321,7 @@ fn digest(
         "" => return Err(format!("RECORD has no digest for `{shown}`").into()),
         other => {
             return Err(format!(
-                "RECORD has a digest of the kind {other} for `{shown}`; sha256 is the least"
+                "RECORD has a digest of type {other} for `{shown}`, which is weaker than sha256"
             )
             .into());
         }

@@ -20,7 +20,11 @@ pub(super) fn own_line(member: &str) -> String {
 }
 
 fn quoted(field: &str) -> String {
-    if field.contains([',', '"']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.to_owned() }
+    if field.contains([',', '"']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -38,7 +42,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Line>, String> {
     let mut lines = Vec::new();
     for (at, line) in text.lines().enumerate() {
         let fields = split(line).filter(|fields| fields.len() == 3);
-        let fields = fields.ok_or_else(|| format!("line {} has not three fields: `{line}`", at + 1))?;
+        let fields = fields
+            .ok_or_else(|| format!("line {} does not have three fields: `{line}`", at + 1))?;
         let mut fields = fields.into_iter();
         let mut next = || fields.next().unwrap_or_default();
         lines.push(Line { member: next(), digest: next(), size: next() });
@@ -74,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_commas_and_quotes_survive() {
+    fn round_trips_commas_and_quotes() {
         let digest = Sha256::of_bytes("abc");
         for name in ["a/b.py", "a,b", "say \"x\"", "\"", "\","] {
             let lines = parse(&(line(name, &digest, 3) + &own_line("RECORD"))).unwrap();
@@ -85,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_lines_are_refused() {
+    fn rejects_damaged_lines() {
         for bad in ["a", "a,b", "a,b,c,d", "\"a,b,c", ""] {
             assert!(parse(&format!("x,y,1\n{bad}\n")).unwrap_err().contains("line 2"), "{bad}");
         }

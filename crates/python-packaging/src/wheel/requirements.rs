@@ -50,7 +50,10 @@ pub fn requirement(text: &str) -> Result<Requirement, String> {
 
 /// Returns the normalized names of all distributions that METADATA requires.
 pub fn required_names(metadata: &str) -> Result<BTreeSet<String>, String> {
-    Ok(requirements(metadata)?.into_iter().map(|requirement| requirement.name.to_string()).collect())
+    Ok(requirements(metadata)?
+        .into_iter()
+        .map(|requirement| requirement.name.to_string())
+        .collect())
 }
 
 /// Returns the values for evaluating markers, for a CPython on Linux (dependency specifiers,
@@ -90,7 +93,10 @@ pub(super) fn rewrite(
     let mut added = BTreeMap::new();
     for line in extra {
         let (requirement, parts) = parse(line)?;
-        added.insert(requirement.name.to_string(), Added { line, requirement, parts, missing: true });
+        added.insert(
+            requirement.name.to_string(),
+            Added { line, requirement, parts, missing: true },
+        );
     }
     let mut rewritten = Rewritten { text: String::with_capacity(text.len()), unmet: Vec::new() };
     // The end of the text that has already been copied.
@@ -128,7 +134,8 @@ pub(super) fn rewrite(
         rewritten.text.push_str(&changed);
         done = field.at.end;
     }
-    let missing: Vec<&str> = added.values().filter(|added| added.missing).map(|added| added.line).collect();
+    let missing: Vec<&str> =
+        added.values().filter(|added| added.missing).map(|added| added.line).collect();
     if !missing.is_empty() {
         let end = header::end(text).max(done);
         rewritten.text.push_str(&text[done..end]);
@@ -211,7 +218,7 @@ fn parse(requirement: &str) -> Result<(Requirement, Parts), String> {
     // The grammar of PEP 508 is ASCII, and `pep508_rs` can panic on other text by slicing within a
     // character.
     if !requirement.is_ascii() {
-        return refuse("it has characters other than ASCII");
+        return refuse("it contains non-ASCII characters");
     }
     let parts = match split(requirement) {
         Ok(parts) => parts,
@@ -233,7 +240,7 @@ fn split(text: &str) -> Result<Parts, &'static str> {
     let mut subject = name_end;
     let rest = text[name_end..].trim_start();
     if let Some(list) = rest.strip_prefix('[') {
-        let end = list.find(']').ok_or("the list of extras has no end")?;
+        let end = list.find(']').ok_or("the list of extras is not closed")?;
         let names = list[..end].trim();
         if !names.is_empty() && !names.split(',').all(|name| normalized(name.trim()).is_some()) {
             return Err("an extra is not a name");
@@ -245,10 +252,11 @@ fn split(text: &str) -> Result<Parts, &'static str> {
         // A `;` without a space before it belongs to the URL.
         Some(url) => {
             let mut ends = rest.match_indices(';').map(|(at, _)| at);
-            let marker = ends.find(|at| rest[..*at].ends_with(char::is_whitespace)).unwrap_or(rest.len());
+            let marker =
+                ends.find(|at| rest[..*at].ends_with(char::is_whitespace)).unwrap_or(rest.len());
             let url = &url[..url.len() - (rest.len() - marker)];
             if url.trim().contains(char::is_whitespace) {
-                return Err("its URL has a space");
+                return Err("its URL contains a space");
             }
             marker
         }
@@ -307,16 +315,20 @@ mod tests {
 
     /// Rewrites one requirement; returns the result, and upstream's requirement if it is unmet.
     fn one(requirement: &str) -> (String, Option<String>) {
-        let text = format!("Name: x\nRequires-Dist: {requirement}\nVersion: 1\n\nRequires-Dist: torch\n");
+        let text =
+            format!("Name: x\nRequires-Dist: {requirement}\nVersion: 1\n\nRequires-Dist: torch\n");
         let Rewritten { text, unmet } = rewrite(&text, &stack(), &[], None).unwrap();
         let rest = text.strip_prefix("Name: x\nRequires-Dist: ").unwrap();
         let value = rest.strip_suffix("\nVersion: 1\n\nRequires-Dist: torch\n").unwrap();
         assert!(unmet.len() < 2, "{unmet:?}");
-        (value.to_owned(), unmet.into_iter().next().map(|(wanted, version)| format!("{wanted} | {version}")))
+        (
+            value.to_owned(),
+            unmet.into_iter().next().map(|(wanted, version)| format!("{wanted} | {version}")),
+        )
     }
 
     #[test]
-    fn requirements_on_the_stack_are_pinned_and_keep_name_extras_and_marker() {
+    fn pins_stack_requirements_and_keeps_name_extras_marker() {
         let torch = "==2.11.0+rocm7.14.gfx1151.3";
         for (before, after) in [
             ("torch", format!("torch{torch}")),
@@ -327,9 +339,15 @@ mod tests {
             ("torch<=2.11.0", format!("torch{torch}")),
             ("torch~=2.11.0", format!("torch{torch}")),
             ("torch==2.*", format!("torch{torch}")),
-            ("TORCH[Opt_A, opt.b]>=2; extra=='x'", format!("TORCH[Opt_A, opt.b]{torch}; extra=='x'")),
+            (
+                "TORCH[Opt_A, opt.b]>=2; extra=='x'",
+                format!("TORCH[Opt_A, opt.b]{torch}; extra=='x'"),
+            ),
             ("torch [a] (>=2) ;extra == 'x;y'", format!("torch [a]{torch} ;extra == 'x;y'")),
-            ("torch ; sys_platform == \"linux\"", format!("torch{torch} ; sys_platform == \"linux\"")),
+            (
+                "torch ; sys_platform == \"linux\"",
+                format!("torch{torch} ; sys_platform == \"linux\""),
+            ),
             ("torch[]", format!("torch[]{torch}")),
             ("torch @ https://example.org/a;b.whl#sha256=0", format!("torch{torch}")),
             (
@@ -341,15 +359,18 @@ mod tests {
         ] {
             assert_eq!(one(before), (after, None), "{before}");
         }
-        for other in ["torchvision>=0.2", "numpy", "torch-x[torch]; extra == 'torch'", "a @ https://torch/x"]
+        for other in
+            ["torchvision>=0.2", "numpy", "torch-x[torch]; extra == 'torch'", "a @ https://torch/x"]
         {
             assert_eq!(one(other), (other.to_owned(), None));
         }
     }
 
     #[test]
-    fn upstreams_condition_that_the_stack_does_not_satisfy_is_told() {
-        for wanted in ["torch==2.9.0", "torch<2.11 ; extra == 'x'", "torch>2.11.0", "torch==2.11.0+cpu"] {
+    fn reports_requirements_that_the_stack_does_not_satisfy() {
+        for wanted in
+            ["torch==2.9.0", "torch<2.11 ; extra == 'x'", "torch>2.11.0", "torch==2.11.0+cpu"]
+        {
             let (after, unmet) = one(wanted);
             assert!(after.starts_with("torch==2.11.0+rocm7.14.gfx1151.3"), "{after}");
             assert_eq!(unmet, Some(format!("{wanted} | 2.11.0")));
@@ -357,9 +378,9 @@ mod tests {
     }
 
     #[test]
-    fn what_never_holds_in_the_environment_is_not_unmet() {
+    fn ignores_requirements_for_other_environments() {
         let here = markers((3, 14), "x86_64").unwrap();
-        for (marker, told) in [
+        for (marker, reported) in [
             ("sys_platform == 'win32'", false),
             ("platform_machine == 'aarch64' and extra == 'x'", false),
             ("python_version < '3.10'", false),
@@ -370,20 +391,22 @@ mod tests {
         ] {
             let text = format!("Requires-Dist: torch==2.9 ; {marker}\n");
             let rewritten = rewrite(&text, &stack(), &[], Some(&here)).unwrap();
-            assert_eq!(rewritten.unmet.len(), usize::from(told), "{marker}");
+            assert_eq!(rewritten.unmet.len(), usize::from(reported), "{marker}");
             assert_eq!(rewritten.text, text.replace("==2.9", "==2.11.0+rocm7.14.gfx1151.3"));
         }
     }
 
     #[test]
-    fn requirements_are_put_on_one_line() {
-        let text = "Requires-Dist: numpy\n >=1\r\n\t;  extra == 'x'\nRequires-Dist:\n a\nSummary: b\n c\n";
-        let expected = "Requires-Dist: numpy >=1 ; extra == 'x'\nRequires-Dist:\n a\nSummary: b\n c\n";
+    fn joins_requirements_into_one_line() {
+        let text =
+            "Requires-Dist: numpy\n >=1\r\n\t;  extra == 'x'\nRequires-Dist:\n a\nSummary: b\n c\n";
+        let expected =
+            "Requires-Dist: numpy >=1 ; extra == 'x'\nRequires-Dist:\n a\nSummary: b\n c\n";
         assert_eq!(rewrite(text, &Pins::new(), &[], None).unwrap().text, expected);
     }
 
     #[test]
-    fn nothing_else_changes() {
+    fn leaves_other_text_unchanged() {
         let text = "Metadata-Version: 2.4\r\nName: x\r\nrequires-dist:torch>=2,\r\n\t<3\r\n ; extra == 'a'\r\n\
             Provides-Extra: a\r\nRequires-Dist: torch ==2.1; python_version<'3.9'\r\n\
             Requires-Dist:torch==2.2; python_version >= '3.9'\r\nLicense: torch>=1\r\n Requires-Dist: torch\r\n\
@@ -403,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_requirement_is_refused_with_its_line() {
+    fn rejects_invalid_requirements_with_their_line() {
         for (requirement, reason) in [
             ("", "does not begin with a name"),
             ("-x", "does not begin with a name"),
@@ -412,7 +435,7 @@ mod tests {
             ("a.[x]", "does not begin with a name"),
             ("a[x-]", "an extra is not a name"),
             ("a[x,,y]", "an extra is not a name"),
-            ("a[x", "has no end"),
+            ("a[x", "is not closed"),
             ("a b", "Expected one of"),
             ("a >=", ""),
             ("a >= x", ""),
@@ -430,7 +453,10 @@ mod tests {
                 rewrite(&text, &Pins::new(), &[], None).unwrap_err(),
                 requirements(&text).unwrap_err().clone(),
             ] {
-                assert!(error.starts_with("line 4: `") && error.contains(reason), "{requirement}: {error}");
+                assert!(
+                    error.starts_with("line 4: `") && error.contains(reason),
+                    "{requirement}: {error}"
+                );
                 assert!(!error.contains(['\n', '\u{1b}']), "{error:?}");
             }
         }
@@ -438,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn added_requirements_take_the_place_of_upstreams_own() {
+    fn added_requirements_replace_upstreams() {
         let extra = ["rocm[libraries]==7.14.*".to_owned(), "torch==1".to_owned()];
         let added = |text: &str| rewrite(text, &stack(), &extra, None).unwrap().text;
         let lines = "Requires-Dist: rocm[libraries]==7.14.*\nRequires-Dist: torch==1\n";
@@ -462,14 +488,15 @@ mod tests {
     }
 
     #[test]
-    fn names_are_collected() {
-        let names =
-            required_names("Requires-Dist: A_b>1\nRequires-Dist: a.B; extra=='x'\nRequires-Dist: c\n");
+    fn collects_required_names() {
+        let names = required_names(
+            "Requires-Dist: A_b>1\nRequires-Dist: a.B; extra=='x'\nRequires-Dist: c\n",
+        );
         assert_eq!(names.unwrap().into_iter().collect::<Vec<_>>(), ["a-b", "c"]);
     }
 
     #[test]
-    fn truncated_and_changed_texts_give_a_text_or_an_error() {
+    fn handles_truncated_and_changed_texts() {
         let text = "Name: x\r\nRequires-Dist: torch[a, b-c] (>=2.9,!=2.10.*) ; (python_version > '3' and \
             extra == \"x\") or os_name in 'a b'\r\nRequires-Dist: ä @ https://x/y ; extra=='z'\n\
             Requires-Dist: torch@git+https://u:p@h/r@v#egg=x ; extra == 'k'\n and 'linux' in sys_platform\n\n";
@@ -481,7 +508,8 @@ mod tests {
                 && let Ok(rewritten) = rewrite(text, &stack(), &extra, None)
             {
                 good += 1;
-                let found = requirements(&rewritten.text).unwrap_or_else(|error| panic!("{text:?}: {error}"));
+                let found = requirements(&rewritten.text)
+                    .unwrap_or_else(|error| panic!("{text:?}: {error}"));
                 assert_eq!(found.len(), requirements(text).unwrap().len() + 1, "{text:?}");
                 assert!(fields(&rewritten.text).all(|field| !field.is_folded()), "{text:?}");
             }
@@ -518,15 +546,17 @@ mod tests {
     }
 
     #[test]
-    fn hostile_texts_take_no_time() {
+    fn hostile_texts_take_linear_time() {
         let started = Instant::now();
-        let many: String =
-            (0..100_000).map(|n| format!("Requires-Dist: torch>={n}; extra == 'e{}'\n", n % 7)).collect();
+        let many: String = (0..100_000)
+            .map(|n| format!("Requires-Dist: torch>={n}; extra == 'e{}'\n", n % 7))
+            .collect();
         let rewritten = rewrite(&many, &stack(), &["rocm".to_owned()], None).unwrap();
         assert_eq!(rewritten.text.lines().count(), 100_001);
         assert_eq!(rewritten.unmet.len(), 100_000 - 3);
-        let long =
-            |head: &str, unit: &str| format!("Requires-Dist: {head}{}", unit.repeat((10 << 20) / unit.len()));
+        let long = |head: &str, unit: &str| {
+            format!("Requires-Dist: {head}{}", unit.repeat((10 << 20) / unit.len()))
+        };
         for (text, good) in [
             (long("torch>=", "1"), false),
             (long("torch @ https://x/", " "), true),
@@ -539,7 +569,13 @@ mod tests {
             assert_eq!(rewrite(&text, &stack(), &[], None).is_ok(), good, "{}", &text[..40]);
         }
         assert!(
-            rewrite(&format!("Name: x\nSummary: {}\n\n", "y".repeat(10 << 20)), &stack(), &[], None).is_ok()
+            rewrite(
+                &format!("Name: x\nSummary: {}\n\n", "y".repeat(10 << 20)),
+                &stack(),
+                &[],
+                None
+            )
+            .is_ok()
         );
         // Quadratic time would take hours.
         assert!(started.elapsed().as_secs() < 300, "{:?}", started.elapsed());
@@ -554,22 +590,25 @@ mod tests {
     }
 
     #[test]
-    fn rejects_other_characters_than_ascii() {
-        for text in ["torch ; python_version >= \"3.9\" an\u{e4} extra == 'x'", "torch ; extra == '\u{e4}'"] {
+    fn rejects_non_ascii() {
+        for text in
+            ["torch ; python_version >= \"3.9\" an\u{e4} extra == 'x'", "torch ; extra == '\u{e4}'"]
+        {
             let error = requirement(text).unwrap_err();
-            assert!(error.ends_with("it has characters other than ASCII"), "{error}");
+            assert!(error.ends_with("it contains non-ASCII characters"), "{error}");
         }
     }
 
     #[test]
-    fn markers_that_multiply_are_refused() {
+    fn rejects_exponential_markers() {
         let pairs = |count| {
             let pairs: Vec<String> =
                 (0..count).map(|n| format!("(extra == 'a{n}' and extra == 'b{n}')")).collect();
             format!("Requires-Dist: x; {}\n", pairs.join(" or "))
         };
         assert!(requirements(&pairs(MAX_MIXED + 1)).is_ok());
-        let nested = format!("Requires-Dist: x; {}os_name == 'a'{}\n", "(".repeat(40), ")".repeat(40));
+        let nested =
+            format!("Requires-Dist: x; {}os_name == 'a'{}\n", "(".repeat(40), ")".repeat(40));
         let list = vec!["extra == 'a'"; 200].join(" or ");
         for text in [pairs(MAX_MIXED + 2), nested, format!("Requires-Dist: x; {list}\n")] {
             assert!(requirements(&text).unwrap_err().contains("marker is too large"), "{text}");

@@ -22,17 +22,18 @@ const CORE: &str = "_rocm_sdk_core";
 const LIBRARIES: &str = "_rocm_sdk_libraries";
 
 const REBUILD: &str =
-    "build it for the RPMs' ROCm, or state `rocm = \"rocm-sdk\"` below `[wheels]` in rocmrpm.toml";
-const UNLINK: &str = "delete that RUNPATH in %install (`chrpath --delete`), build it for the RPMs' ROCm, or state \
-                      `rocm = \"rocm-sdk\"` below `[wheels]` in rocmrpm.toml";
+    "build it for the RPMs' ROCm, or set `rocm = \"rocm-sdk\"` under `[wheels]` in rocmrpm.toml";
+const UNLINK: &str = "delete that RUNPATH in %install (`chrpath --delete`), build it for the RPMs' ROCm, or set \
+                      `rocm = \"rocm-sdk\"` under `[wheels]` in rocmrpm.toml";
 const RELINK: &str = "link it without RUNPATH (CMAKE_SKIP_RPATH, `chrpath --delete`) or with one below $ORIGIN, \
-                      such as $ORIGIN/../_rocm_sdk_core/lib";
-const LOAD: &str = "let the package's __init__.py do `from . import _rocm_init` and `_rocm_init.initialize()` \
-                    first (rocmrpm writes that module), or link with a RUNPATH such as $ORIGIN/../_rocm_sdk_core/lib";
-const OTHER_ROCM: &str = "build it with the ROCm that the workspace names, or state `rocm = \"system\"` below \
-                          `[wheels]` in rocmrpm.toml";
-const ABSENT: &str = "build without what needs it, name that file in `leave-out` below `[wheel]` in component.toml, \
-                      or state `rocm = \"system\"` below `[wheels]` in rocmrpm.toml";
+                      e.g. $ORIGIN/../_rocm_sdk_core/lib";
+const LOAD: &str = "start the package's __init__.py with `from . import _rocm_init` and \
+                    `_rocm_init.initialize()` (rocmrpm writes that module), or link with a RUNPATH such as \
+                    $ORIGIN/../_rocm_sdk_core/lib";
+const OTHER_ROCM: &str = "build it with the workspace's ROCm, or set `rocm = \"system\"` under `[wheels]` in \
+                          rocmrpm.toml";
+const ABSENT: &str = "build without the code that needs it, list that file in `leave-out` under `[wheel]` in \
+                      component.toml, or set `rocm = \"system\"` under `[wheels]` in rocmrpm.toml";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -69,7 +70,8 @@ fn lib() -> String {
 fn table() -> &'static Table {
     static TABLE: LazyLock<Table> = LazyLock::new(|| {
         // The table is built in, and a test parses it.
-        toml::from_str(include_str!("rocm-sdk.toml")).expect("the built-in table of AMD's wheels is valid")
+        toml::from_str(include_str!("rocm-sdk.toml"))
+            .expect("the built-in table of AMD's wheels is valid")
     });
     &TABLE
 }
@@ -100,7 +102,7 @@ impl Library {
     }
 
     /// Returns whether this folder of site-packages contains the library.
-    fn lies_in(&self, searched: &str) -> bool {
+    fn is_in(&self, searched: &str) -> bool {
         searched
             .split_once('/')
             .is_some_and(|(top, rest)| part(top) == Some(self.wheel) && rest == self.folder)
@@ -113,7 +115,9 @@ fn part(top: &str) -> Option<Part> {
     let family = top.strip_prefix(LIBRARIES);
     match top == CORE {
         true => Some(Part::Core),
-        false if family.is_some_and(|f| f.is_empty() || f.starts_with('_')) => Some(Part::Libraries),
+        false if family.is_some_and(|f| f.is_empty() || f.starts_with('_')) => {
+            Some(Part::Libraries)
+        }
         false => None,
     }
 }
@@ -128,15 +132,19 @@ fn is_rocm(soname: &Soname) -> bool {
 fn find(soname: &Soname, rocm: Version) -> Result<&'static Library, (String, &'static str)> {
     let (table, Version(major, minor)) = (table(), rocm);
     if rocm.is_before(&table.first) {
-        let reason =
-            format!("there are no rocm-sdk wheels of ROCm {major}.{minor}, only from {} on", table.first);
+        let reason = format!(
+            "there are no rocm-sdk wheels for ROCm {major}.{minor}; the first are for {}",
+            table.first
+        );
         return Err((reason, OTHER_ROCM));
     }
     let library = table.library.iter().find(|library| library.stem == soname.stem());
-    let library = library.ok_or_else(|| ("no rocm-sdk wheel has that library".to_owned(), ABSENT))?;
+    let library =
+        library.ok_or_else(|| ("no rocm-sdk wheel has that library".to_owned(), ABSENT))?;
     match inspect::rocm_sonames(&library.stem, major) {
         Some(known) if !known.is_empty() && !known.contains(&soname.as_str()) => {
-            let reason = format!("the rocm-sdk wheels of ROCm {major}.{minor} have {}", known.join(", "));
+            let reason =
+                format!("the rocm-sdk wheels of ROCm {major}.{minor} have {}", known.join(", "));
             Err((reason, OTHER_ROCM))
         }
         _ => Ok(library),
@@ -186,11 +194,12 @@ impl From<io::Error> for Refusal {
 
 impl<M> Linking<'_, M> {
     /// Checks that the files can find ROCm's libraries, and determines what else that needs.
-    pub fn settle(&self, rocm: &Rocm) -> Result<Outcome, Refusal> {
+    pub fn resolve(&self, rocm: &Rocm) -> Result<Outcome, Refusal> {
         match rocm {
             Rocm::System => self.system(),
             Rocm::Sdk { version, preloaded } => {
-                let parsed = Version::parse(version).ok_or_else(|| Refusal::Version(version.clone()))?;
+                let parsed =
+                    Version::parse(version).ok_or_else(|| Refusal::Version(version.clone()))?;
                 self.search_paths()?;
                 self.sdk(parsed, preloaded)
             }
@@ -205,15 +214,14 @@ impl<M> Linking<'_, M> {
         for (file, entry) in self.entries() {
             if entry.split('/').any(|part| part.starts_with("_rocm_sdk_")) {
                 let reason = format!(
-                    "its RUNPATH `{entry}` leads to AMD's rocm-sdk wheels, which a wheel for the system's ROCm does not have"
+                    "its RUNPATH `{entry}` leads to AMD's rocm-sdk wheels, which a wheel for the system's ROCm does not use"
                 );
                 return Err(Refusal::File(file.clone(), reason, UNLINK));
             }
         }
         match self.members.keys().find(|name| is_init(name)) {
             Some(file) => {
-                let reason =
-                    "it loads AMD's rocm-sdk wheels, which a wheel for the system's ROCm does not have";
+                let reason = "it loads AMD's rocm-sdk wheels, which a wheel for the system's ROCm does not use";
                 Err(Refusal::File(file.clone(), reason.to_owned(), REBUILD))
             }
             None => Ok(Outcome::default()),
@@ -240,21 +248,34 @@ impl<M> Linking<'_, M> {
             let reason = match folder(file, entry) {
                 Folder::Inside(folder) if has(&folder) => continue,
                 Folder::Inside(_) => {
-                    "leads to a folder that neither this wheel has, nor AMD's rocm-sdk wheels, nor one it requires"
+                    "leads to a folder that is in neither this wheel, AMD's rocm-sdk wheels, nor a wheel that \
+                     it requires"
                 }
                 Folder::Above => "leads out of site-packages",
-                Folder::Absolute => "is an absolute path, which other machines do not have",
-                Folder::Unknown => "leads nowhere in particular",
+                Folder::Absolute => "is an absolute path, which may not exist on other machines",
+                Folder::Unknown => "does not lead to a fixed folder",
             };
-            return Err(Refusal::File(file.clone(), format!("its RUNPATH `{entry}` {reason}"), RELINK));
+            return Err(Refusal::File(
+                file.clone(),
+                format!("its RUNPATH `{entry}` {reason}"),
+                RELINK,
+            ));
         }
         Ok(())
     }
 
-    fn sdk(&self, rocm: Version, preloaded: &BTreeMap<String, BTreeSet<String>>) -> Result<Outcome, Refusal> {
+    fn sdk(
+        &self,
+        rocm: Version,
+        preloaded: &BTreeMap<String, BTreeSet<String>>,
+    ) -> Result<Outcome, Refusal> {
         let Some(loads) = self.loads else {
             let file = self.elfs.keys().next().cloned().unwrap_or_default();
-            return Err(Refusal::File(file, "too many libraries need each other to follow".into(), RELINK));
+            return Err(Refusal::File(
+                file,
+                "its libraries have too many dependencies on each other to follow".into(),
+                RELINK,
+            ));
         };
         let refuse = |soname: &Soname, outside: &Outside, reason: &str, help| {
             Refusal::File(outside.file.clone(), format!("needs {soname}: {reason}"), help)
@@ -272,14 +293,13 @@ impl<M> Linking<'_, M> {
                     continue;
                 }
                 any = true;
-                let library =
-                    find(&soname, rocm).map_err(|(reason, help)| refuse(&soname, outside, &reason, help))?;
-                if outside.searched.iter().any(|folder| library.lies_in(folder)) {
+                let library = find(&soname, rocm)
+                    .map_err(|(reason, help)| refuse(&soname, outside, &reason, help))?;
+                if outside.searched.iter().any(|folder| library.is_in(folder)) {
                     continue;
                 }
                 let Some(short) = library.short_name(rocm) else {
-                    let reason =
-                        "rocm_sdk does not load that library by name, and its RUNPATH does not find it";
+                    let reason = "rocm_sdk does not load that library by name, and its RUNPATH does not find it";
                     return Err(refuse(&soname, outside, reason, RELINK));
                 };
                 wanted.entry(owner).or_default().entry(short).or_insert((soname, outside));
@@ -301,20 +321,23 @@ impl<M> Linking<'_, M> {
         for (owner, names) in wanted {
             let package = self.members.contains_key(&format!("{owner}/__init__.py"));
             if package
-                && (self.text)(&format!("{owner}/__init__.py"))?.is_some_and(|text| imports_init(&text))
+                && (self.text)(&format!("{owner}/__init__.py"))?
+                    .is_some_and(|text| imports_init(&text))
             {
                 let opened = opened.remove(owner).unwrap_or_default();
                 let text = init(names.into_keys().chain(opened).collect(), rocm);
                 outcome.generated.insert(format!("{owner}/{INIT}"), text);
                 continue;
             }
-            if let Some((short, (soname, outside))) = names.iter().find(|(name, _)| !loaded.contains(*name)) {
+            if let Some((short, (soname, outside))) =
+                names.iter().find(|(name, _)| !loaded.contains(*name))
+            {
                 let reason = match package {
                     true => format!(
-                        "nothing loads it (`{short}`) from AMD's rocm-sdk wheels: {owner}/__init__.py does not import _rocm_init, no RUNPATH leads there, and no distribution that it requires has loaded it"
+                        "nothing loads it (`{short}`) from AMD's rocm-sdk wheels: {owner}/__init__.py does not import _rocm_init, no RUNPATH leads there, and no distribution that it requires loads it"
                     ),
                     false => format!(
-                        "nothing loads it (`{short}`) from AMD's rocm-sdk wheels: the file is in no package with an __init__.py, no RUNPATH leads there, and no distribution that it requires has loaded it"
+                        "nothing loads it (`{short}`) from AMD's rocm-sdk wheels: the file is not in a package with an __init__.py, no RUNPATH leads there, and no distribution that it requires loads it"
                     ),
                 };
                 return Err(refuse(soname, outside, &reason, LOAD));
@@ -338,7 +361,9 @@ impl<M> Linking<'_, M> {
         if !rocm.is_before(&table().devices) {
             // A wheel for a target serves all of its features (`gfx942:xnack+`).
             let targets = self.targets.iter().filter_map(|target| target.split(':').next());
-            let plain = |target: &&str| target.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+            let plain = |target: &&str| {
+                target.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+            };
             extras.extend(targets.filter(plain).map(|target| format!("device-{target}")));
         }
         let extras: Vec<String> = extras.into_iter().collect();
@@ -359,7 +384,8 @@ fn imports_init(source: &str) -> bool {
         let code = line.split('#').next().unwrap_or_default().trim_start();
         let mut words =
             code.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
-        (code.starts_with("from ") || code.starts_with("import ")) && words.any(|word| word == "_rocm_init")
+        (code.starts_with("from ") || code.starts_with("import "))
+            && words.any(|word| word == "_rocm_init")
     })
 }
 
@@ -404,8 +430,10 @@ pub(super) fn is_init(member: &str) -> bool {
 /// Returns the strings in the list `preload_shortnames`.
 pub(super) fn listed(source: &str) -> Vec<String> {
     let list = source.split_once("preload_shortnames=[").and_then(|(_, rest)| rest.split_once(']'));
-    let names =
-        list.map_or("", |(list, _)| list).split(',').map(|name| name.trim().trim_matches(['"', '\'']));
+    let names = list
+        .map_or("", |(list, _)| list)
+        .split(',')
+        .map(|name| name.trim().trim_matches(['"', '\'']));
     names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 

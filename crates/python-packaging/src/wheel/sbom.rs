@@ -66,8 +66,10 @@ pub(super) fn text(
     }
     dependencies.insert(purl, packages);
 
-    let dependencies: Vec<Value> =
-        dependencies.into_iter().map(|(reference, on)| json!({"ref": reference, "dependsOn": on})).collect();
+    let dependencies: Vec<Value> = dependencies
+        .into_iter()
+        .map(|(reference, on)| json!({"ref": reference, "dependsOn": on}))
+        .collect();
     let document = json!({
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
@@ -102,7 +104,8 @@ fn hashes(sha256: &Sha256) -> Value {
 fn package(rpm: &Source) -> (String, Value) {
     let header = &rpm.header;
     let version = format!("{}-{}", header.version, header.release);
-    let mut purl = package_url("rpm", &header.name, Some(&version)) + "?arch=" + &encoded(&header.arch);
+    let mut purl =
+        package_url("rpm", &header.name, Some(&version)) + "?arch=" + &encoded(&header.arch);
     let mut full = version;
     if header.epoch > 0 {
         purl += &format!("&epoch={}", header.epoch);
@@ -134,10 +137,13 @@ fn bundled(name: &str, version: Option<&str>) -> (String, Value) {
         Some(("npm" | "nodejs", plain)) => ("npm", plain),
         Some(("crate", plain)) => ("cargo", plain),
         Some(("golang", plain)) => ("golang", plain),
-        Some((python, plain)) if python.starts_with("python") && python.ends_with("dist") => ("pypi", plain),
+        Some((python, plain)) if python.starts_with("python") && python.ends_with("dist") => {
+            ("pypi", plain)
+        }
         _ => ("generic", name),
     };
-    let normal = super::normalized(plain).filter(|_| kind == "pypi").unwrap_or_else(|| plain.to_owned());
+    let normal =
+        super::normalized(plain).filter(|_| kind == "pypi").unwrap_or_else(|| plain.to_owned());
     let purl = package_url(kind, &normal, version);
     let mut component = json!({"type": "library", "bom-ref": purl, "name": plain, "purl": purl});
     if let Some(version) = version {
@@ -186,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn licences_are_taken_as_stated() {
+    fn reads_stated_licenses() {
         for (text, expected) in [
             (
                 "License-Expression: MIT OR Apache-2.0\nLicense: x\n",
@@ -208,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_bundled_has_the_url_of_its_ecosystem() {
+    fn bundled_libraries_have_ecosystem_urls() {
         for (name, version, expected) in [
             ("zlib", Some("1.3"), "pkg:generic/zlib@1.3"),
             ("python3dist(Foo_Bar)", Some("2"), "pkg:pypi/foo-bar@2"),
@@ -222,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn local_versions_are_encoded() {
+    fn encodes_local_versions() {
         assert_eq!(package_url("pypi", "a", Some("1.0+rocm7.14")), "pkg:pypi/a@1.0%2Brocm7.14");
     }
 }

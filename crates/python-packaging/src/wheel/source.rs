@@ -47,7 +47,7 @@ impl Source {
         let (sha256, length) = Sha256::of_reader(file)?;
         if length != self.length {
             let path = self.file.path().display();
-            return Err(io::Error::other(format!("{path}: it changed while it was read")));
+            return Err(io::Error::other(format!("{path} changed while it was read")));
         }
         Ok(sha256)
     }

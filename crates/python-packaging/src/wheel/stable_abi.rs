@@ -10,7 +10,8 @@ pub(super) fn since<'a>(mut names: impl Iterator<Item = &'a str>) -> Option<u32>
     static TABLE: LazyLock<BTreeMap<String, u32>> = LazyLock::new(|| {
         // The table is built in, and a test parses it.
         let by_version: BTreeMap<String, Vec<String>> =
-            toml::from_str(include_str!("stable_abi.toml")).expect("the built-in table of the ABI is valid");
+            toml::from_str(include_str!("stable_abi.toml"))
+                .expect("the built-in table of the ABI is valid");
         let mut table = BTreeMap::new();
         for (minor, names) in by_version {
             let minor: u32 = minor.parse().expect("a minor version is a number");
@@ -26,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_youngest_name_decides() {
+    fn newest_name_decides() {
         for (names, expected) in [
             (&[][..], Some(0)),
             (&["PyList_New", "_Py_NoneStruct"], Some(2)),

@@ -23,7 +23,10 @@ impl Tags {
 
     /// Returns every tag that [`Tags::compressed`] expands to, as in WHEEL.
     pub fn expanded(&self) -> BTreeSet<String> {
-        self.pythons.iter().map(|python| format!("{python}-{}-{}", self.abi, self.platform)).collect()
+        self.pythons
+            .iter()
+            .map(|python| format!("{python}-{}-{}", self.abi, self.platform))
+            .collect()
     }
 
     /// Returns whether the wheel is free of machine code.
@@ -89,7 +92,8 @@ impl Evidence {
             (Some(arch), Some(minor)) => format!("manylinux_2_{minor}_{arch}"),
             (Some(arch), None) => format!("linux_{arch}"),
         };
-        let original: Vec<[&str; 2]> = original.iter().filter_map(|tag| python_and_abi(tag)).collect();
+        let original: Vec<[&str; 2]> =
+            original.iter().filter_map(|tag| python_and_abi(tag)).collect();
         if let Some(suffix) = self.exact.keys().next() {
             let python = suffix.trim_end_matches(|c: char| c.is_ascii_alphabetic());
             return Ok(Tags {
@@ -141,7 +145,9 @@ impl Evidence {
                 .filter_map(|[python, abi]| Some((number(python)?, *python, *abi)))
                 .min_by_key(|(number, ..)| (number.to_string().len(), *number))
         };
-        if let Some((_, python, abi)) = lowest(|abi| abi == "abi3").or_else(|| lowest(|abi| abi != "none")) {
+        if let Some((_, python, abi)) =
+            lowest(|abi| abi == "abi3").or_else(|| lowest(|abi| abi != "none"))
+        {
             return Ok((python.to_owned(), Some(abi)));
         }
         self.folder_python(None).map(|python| (python, None))
@@ -152,20 +158,29 @@ impl Evidence {
         match (self.versions.keys().next(), unstable) {
             (Some(digits), _) => Ok(format!("cp{digits}")),
             (None, Some(path)) => {
-                Err(format!("{path} uses more than the stable ABI, and nothing states for which Python"))
+                Err(format!("{path} uses more than the stable ABI, but its Python is not stated"))
             }
-            (None, None) => Err("nothing states for which Python its modules were compiled".into()),
+            (None, None) => {
+                Err("the Python that its modules were compiled for is not stated".into())
+            }
         }
     }
 
     /// Returns `python`, or the first Python that has the stable ABI in use if that is later.
     fn at_least(&self, python: String) -> String {
         let minor = python.strip_prefix("cp3").and_then(|minor| minor.parse::<u32>().ok());
-        if minor.is_some_and(|minor| minor < self.since) { format!("cp3{}", self.since) } else { python }
+        if minor.is_some_and(|minor| minor < self.since) {
+            format!("cp3{}", self.since)
+        } else {
+            python
+        }
     }
 }
 
-fn one<'a, K: AsRef<str>>(found: &'a BTreeMap<K, String>, what: &str) -> Result<Option<&'a K>, String> {
+fn one<'a, K: AsRef<str>>(
+    found: &'a BTreeMap<K, String>,
+    what: &str,
+) -> Result<Option<&'a K>, String> {
     let mut all = found.iter();
     let first = all.next();
     if let (Some((a, first)), Some((b, second))) = (first, all.next()) {
@@ -211,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_follow_from_the_files() {
+    fn derives_tags_from_files() {
         const EXTENSION: &str = "a/_C.cpython-314-x86_64-linux-gnu.so";
         let (lib, api) = (&elf("x86_64", &[]), &elf("x86_64", &["PyList_New"]));
         let newer = &elf("x86_64", &["PyList_New", "PyType_FromMetaclass"]);
@@ -226,7 +241,11 @@ mod tests {
             (&["cp39-abi3-linux_x86_64"], &[(api, "a/b.abi3.so")], "cp39-abi3-linux_x86_64"),
             (&["cp310-abi3-x", "cp39-abi3-x"], &[(api, "a/b.abi3.so")], "cp39-abi3-linux_x86_64"),
             (&[], &[(api, "a/b.abi3.so")], "cp314-abi3-linux_x86_64"),
-            (&["cp39-abi3-x"], &[(api, "a/b.abi3.so"), (api, EXTENSION)], "cp314-cp314-linux_x86_64"),
+            (
+                &["cp39-abi3-x"],
+                &[(api, "a/b.abi3.so"), (api, EXTENSION)],
+                "cp314-cp314-linux_x86_64",
+            ),
             (&["cp314-cp314-x"], &[(api, "triton/_C/libtriton.so")], "cp314-cp314-linux_x86_64"),
             (&["cp312-abi3-x"], &[(api, "triton/_C/libtriton.so")], "cp312-abi3-linux_x86_64"),
             (&["py3-none-any"], &[(api, "triton/_C/libtriton.so")], "cp314-cp314-linux_x86_64"),
@@ -234,7 +253,11 @@ mod tests {
             // The stable ABI of a later Python, and more than the stable ABI.
             (&["cp39-abi3-x"], &[(newer, "a/b.abi3.so")], "cp312-abi3-linux_x86_64"),
             (&["cp313-abi3-x"], &[(newer, "a/b.abi3.so")], "cp313-abi3-linux_x86_64"),
-            (&["cp39-abi3-x"], &[(newer, "a/b.so"), (lib, "a/c.abi3.so")], "cp312-abi3-linux_x86_64"),
+            (
+                &["cp39-abi3-x"],
+                &[(newer, "a/b.so"), (lib, "a/c.abi3.so")],
+                "cp312-abi3-linux_x86_64",
+            ),
             (&["cp39-abi3-x"], &[(private, "a/b.abi3.so")], "cp314-cp314-linux_x86_64"),
             (&["cp39-abi3-x"], &[(private, "a/libtriton.so")], "cp314-cp314-linux_x86_64"),
             (&[], &[(private, "a/b.abi3.so")], "cp314-cp314-linux_x86_64"),
@@ -245,15 +268,22 @@ mod tests {
 
     #[test]
     fn wheels_without_machine_code_are_pure() {
-        for (platform, pure) in [("any", true), ("linux_x86_64", false), ("manylinux_2_28_x86_64", false)] {
-            let tags = Tags { pythons: ["py3".into()].into(), abi: "none".into(), platform: platform.into() };
+        for (platform, pure) in
+            [("any", true), ("linux_x86_64", false), ("manylinux_2_28_x86_64", false)]
+        {
+            let tags = Tags {
+                pythons: ["py3".into()].into(),
+                abi: "none".into(),
+                platform: platform.into(),
+            };
             assert_eq!(tags.pure(), pure, "{platform}");
         }
     }
 
     #[test]
-    fn contradictions_name_both_files() {
-        let (arm, lib, api) = (&elf("aarch64", &[]), &elf("x86_64", &[]), &elf("x86_64", &["PyList_New"]));
+    fn reports_both_contradicting_files() {
+        let (arm, lib, api) =
+            (&elf("aarch64", &[]), &elf("x86_64", &[]), &elf("x86_64", &["PyList_New"]));
         for files in [
             [(lib, "a/one.so"), (arm, "a/two.so")],
             [(api, "one.cpython-314-x.so"), (api, "two.cpython-313-x.so")],
@@ -263,6 +293,9 @@ mod tests {
             assert!(error.contains("two"), "{error}");
         }
         let error = tags(&[], &[(api, "one.cpython-313-x.so")]).unwrap_err();
-        assert!(error.contains("two Python versions") && error.contains("one.cpython-313"), "{error}");
+        assert!(
+            error.contains("two Python versions") && error.contains("one.cpython-313"),
+            "{error}"
+        );
     }
 }

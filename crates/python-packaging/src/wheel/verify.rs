@@ -39,19 +39,19 @@ pub struct Proof {
     pub made: Vec<Made>,
     /// The differences.
     pub differences: Vec<Difference>,
-    /// What importing the wheel loads of AMD's wheels, as it should be ([`super::preloads`]).
+    /// The libraries of AMD's wheels that importing the wheel should load ([`super::preloads`]).
     #[serde(skip)]
     pub preloads: BTreeSet<String>,
 }
 
-/// A member that is not a file of an RPM, or has another first line.
+/// A member that is not a file of an RPM, or has a different first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Made {
     /// The member's name.
     pub member: String,
-    /// The lines that differ from the RPM's file, after `-` and `+`; none where the RPM has
-    /// no such file, or the same.
+    /// The lines that differ from the RPM's file, after `-` and `+`; empty if the RPM has no such
+    /// file, or an identical one.
     pub changes: Vec<String>,
 }
 
@@ -83,7 +83,8 @@ impl Difference {
 /// Compares the wheels in `request.out_dir` with those that [`super::build`] would make from the
 /// RPMs. Returns one proof for each wheel that exists or should exist, sorted. Writes nothing.
 pub fn verify(request: Request<'_>) -> Result<Vec<Proof>, WheelError> {
-    let folder = request.out_dir.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+    let folder =
+        request.out_dir.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
     let mut spool = Spool::new(folder)?;
     let mut proofs = Vec::new();
     for plan in super::plans(request, &mut spool)? {
@@ -108,7 +109,8 @@ pub fn add_strays(dir: &Path, proofs: &mut Vec<Proof>) -> io::Result<()> {
     for wheel in files::names_in(dir)?.into_iter().filter(|name| name.ends_with(".whl")) {
         if !proofs.iter().any(|proof| proof.wheel == wheel) {
             let found = Some(Sha256::of_file(&dir.join(&wheel))?.0);
-            let difference = Difference::of_file("no RPM of the component makes this wheel", None, found);
+            let difference =
+                Difference::of_file("no RPM of the component makes this wheel", None, found);
             proofs.push(Proof { wheel, differences: vec![difference], ..Proof::default() });
         }
     }
@@ -119,7 +121,7 @@ fn compare(path: &Path, plan: &Plan, spool: &Spool, proof: &mut Proof) -> Result
     let file = match fs_err::File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            proof.differences.push(Difference::of_file("the wheel is not there", None, None));
+            proof.differences.push(Difference::of_file("the wheel is missing", None, None));
             return Ok(());
         }
         Err(error) => return Err(error.into()),
@@ -136,7 +138,12 @@ fn compare(path: &Path, plan: &Plan, spool: &Spool, proof: &mut Proof) -> Result
     }
 }
 
-fn compare_members(file: &Source, plan: &Plan, spool: &Spool, proof: &mut Proof) -> Result<(), Wrong> {
+fn compare_members(
+    file: &Source,
+    plan: &Plan,
+    spool: &Spool,
+    proof: &mut Proof,
+) -> Result<(), Wrong> {
     let mut archive = open(file)?;
     let there = members(&archive)?;
     let record_name = format!("{}/RECORD", plan.dist_info);
@@ -148,7 +155,12 @@ fn compare_members(file: &Source, plan: &Plan, spool: &Spool, proof: &mut Proof)
             (format!("sha256={}", record::base64(expected.as_bytes())), size.to_string()),
         );
         let Some(at) = there.get(name) else {
-            proof.differences.push(Difference::of_member(name, "it is missing", Some(expected), None));
+            proof.differences.push(Difference::of_member(
+                name,
+                "it is missing",
+                Some(expected),
+                None,
+            ));
             continue;
         };
         let found = match hash(&mut archive, *at, name) {
@@ -161,8 +173,10 @@ fn compare_members(file: &Source, plan: &Plan, spool: &Spool, proof: &mut Proof)
         let mode = archive.by_index_data(*at).ok().and_then(|entry| entry.unix_mode()).unwrap_or(0);
         if found != expected {
             let what = match &member.content {
-                Content::File(_) => "it is another file than the RPM's",
-                Content::Script(..) | Content::Text(_) => "it is not what rocmrpm makes of the RPMs",
+                Content::File(_) => "it differs from the RPM's file",
+                Content::Script(..) | Content::Text(_) => {
+                    "it differs from what rocmrpm makes from the RPMs"
+                }
             };
             proof.differences.push(Difference::of_member(name, what, Some(expected), Some(found)));
         } else if (mode & 0o111 != 0) != member.executable {
@@ -183,7 +197,7 @@ fn compare_members(file: &Source, plan: &Plan, spool: &Spool, proof: &mut Proof)
         if !plan.members.contains_key(name) && Some(*at) != record {
             process::check_stop()?;
             let found = hash(&mut archive, *at, name).ok();
-            let what = "the RPMs have nothing that becomes it";
+            let what = "no file in the RPMs corresponds to it";
             proof.differences.push(Difference::of_member(name, what, None, found));
         }
     }
@@ -215,7 +229,7 @@ fn compare_record(
         Err(Wrong::Stopped(error)) => return Some(error.to_string()),
     };
     if text.lines().count() > expected.len() {
-        return Some("it has more lines than there are members".into());
+        return Some("it has more lines than the wheel has members".into());
     }
     let lines = match record::parse(text) {
         Ok(lines) => lines,
@@ -225,11 +239,11 @@ fn compare_record(
     for line in &lines {
         let said = (line.digest.clone(), line.size.clone());
         if expected.get(&line.member) != Some(&said) || !seen.insert(&line.member) {
-            return Some(format!("its line of `{}` is not the RPM's file's", line.member));
+            return Some(format!("its line for `{}` does not match the RPM's file", line.member));
         }
     }
     let missing = expected.keys().find(|name| !seen.contains(name))?;
-    Some(format!("it has no line of `{missing}`"))
+    Some(format!("it has no line for `{missing}`"))
 }
 
 fn hash(archive: &mut Archive<'_>, at: usize, name: &str) -> Result<Sha256, Wrong> {
@@ -238,7 +252,7 @@ fn hash(archive: &mut Archive<'_>, at: usize, name: &str) -> Result<Sha256, Wron
     // At most the size stated in the archive; the sum of these sizes is limited.
     match each_block(archive, at, size.saturating_add(1), name, |block| hasher.update(block))? {
         length if length == size => Ok(hasher.into()),
-        _ => Err(format!("`{}` has another size than stated", name.escape_debug()).into()),
+        _ => Err(format!("`{}` does not have the stated size", name.escape_debug()).into()),
     }
 }
 
@@ -246,7 +260,9 @@ fn hash(archive: &mut Archive<'_>, at: usize, name: &str) -> Result<Sha256, Wron
 fn digest(content: &Content, spool: &Spool) -> io::Result<(Sha256, u64)> {
     match content {
         Content::File(stored) => Ok((stored.sha256, stored.size)),
-        Content::Script(stored, skip) => Sha256::of_reader(SHEBANG.chain(spool.reader(*stored, *skip))),
+        Content::Script(stored, skip) => {
+            Sha256::of_reader(SHEBANG.chain(spool.reader(*stored, *skip)))
+        }
         Content::Text(bytes) => Ok((Sha256::of_bytes(bytes), bytes.len() as u64)),
     }
 }
@@ -266,14 +282,21 @@ fn made(name: &str, member: &Member, plan: &Plan, spool: &Spool) -> io::Result<O
             None => Vec::new(),
         },
     };
-    Ok(Some(Made { member: name.to_owned(), changes: changes.iter().map(|line| visible(line)).collect() }))
+    Ok(Some(Made {
+        member: name.to_owned(),
+        changes: changes.iter().map(|line| visible(line)).collect(),
+    }))
 }
 
 /// Returns the lines in which two texts differ, with a leading `-` or `+`.
 fn changes(old: &str, new: &str) -> Vec<String> {
     let diff = similar::TextDiff::from_lines(old, new);
-    let changed = diff.iter_all_changes().filter(|change| change.tag() != similar::ChangeTag::Equal);
-    changed.take(MAX_CHANGES).map(|change| format!("{}{}", change.tag(), change.value().trim_end())).collect()
+    let changed =
+        diff.iter_all_changes().filter(|change| change.tag() != similar::ChangeTag::Equal);
+    changed
+        .take(MAX_CHANGES)
+        .map(|change| format!("{}{}", change.tag(), change.value().trim_end()))
+        .collect()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ const INFO: &str = "demo-1.0+rocm7.14.dist-info";
 const SCRIPT: &str = "demo-1.0+rocm7.14.data/scripts/script";
 
 /// The name, the mode and the content of a member.
-type Entry = (String, u32, Vec<u8>);
+type ZipMember = (String, u32, Vec<u8>);
 
 /// An RPM and the folder for its wheel.
 struct Lab {
@@ -54,10 +54,10 @@ impl Lab {
     }
 
     /// Builds the wheel and changes its members.
-    fn changed(&self, change: impl FnOnce(&mut Vec<Entry>)) -> Proof {
+    fn changed(&self, change: impl FnOnce(&mut Vec<ZipMember>)) -> Proof {
         let path = self.with(build).unwrap().remove(0).path;
         let mut archive = zip::ZipArchive::new(fs_err::File::open(&path).unwrap()).unwrap();
-        let mut entries: Vec<Entry> = (0..archive.len())
+        let mut entries: Vec<ZipMember> = (0..archive.len())
             .map(|at| {
                 let mut member = archive.by_index(at).unwrap();
                 let mut bytes = Vec::new();
@@ -77,12 +77,12 @@ impl Lab {
     }
 }
 
-fn entry<'e>(entries: &'e mut [Entry], name: &str) -> &'e mut Entry {
+fn entry<'e>(entries: &'e mut [ZipMember], name: &str) -> &'e mut ZipMember {
     entries.iter_mut().find(|entry| entry.0 == name).unwrap()
 }
 
 #[test]
-fn a_wheel_is_what_was_read_of_its_rpm() {
+fn proves_unchanged_wheel() {
     let lab = Lab::new();
     let [wheel] = &lab.with(build).unwrap()[..] else { panic!("one wheel") };
     assert_eq!(read(&wheel.path).unwrap(), *wheel);
@@ -90,8 +90,9 @@ fn a_wheel_is_what_was_read_of_its_rpm() {
     assert_eq!((&proof.differences[..], proof.identical, proof.identical_bytes), (&[][..], 1, 6));
     let made: Vec<(&str, String)> =
         proof.made.iter().map(|made| (made.member.as_str(), made.changes.join(" "))).collect();
-    let of =
-        |name: &str| made.iter().find(|(member, _)| *member == name).map(|(_, changes)| changes.as_str());
+    let of = |name: &str| {
+        made.iter().find(|(member, _)| *member == name).map(|(_, changes)| changes.as_str())
+    };
     assert_eq!(of(SCRIPT), Some("-#!/usr/bin/python3 +#!python"));
     assert_eq!(of(&format!("{INFO}/METADATA")), Some("-Version: 1.0 +Version: 1.0+rocm7.14"));
     assert_eq!((of(&format!("{INFO}/WHEEL")), of(&format!("{INFO}/RECORD"))), (Some(""), Some("")));
@@ -99,19 +100,20 @@ fn a_wheel_is_what_was_read_of_its_rpm() {
 }
 
 #[test]
-fn whatever_differs_from_the_rpm_is_named() {
+fn reports_differences_from_the_rpm() {
     let lab = Lab::new();
     let (metadata, record) = (format!("{INFO}/METADATA"), format!("{INFO}/RECORD"));
     let of = |proof: Proof| {
         let all = proof.differences.into_iter();
-        all.map(|one| format!("{}: {}", one.member.unwrap_or_default(), one.what)).collect::<Vec<_>>()
+        all.map(|one| format!("{}: {}", one.member.unwrap_or_default(), one.what))
+            .collect::<Vec<_>>()
     };
     let unchanged = lab.changed(|_| ());
     assert_eq!(of(unchanged), [""; 0]);
     let found = of(lab.changed(|all| entry(all, "demo.py").2 = b"x = 2\n".to_vec()));
-    assert_eq!(found, ["demo.py: it is another file than the RPM's"]);
+    assert_eq!(found, ["demo.py: it differs from the RPM's file"]);
     let found = of(lab.changed(|all| entry(all, &metadata).2.push(b'\n')));
-    assert_eq!(found, [format!("{metadata}: it is not what rocmrpm makes of the RPMs")]);
+    assert_eq!(found, [format!("{metadata}: it differs from what rocmrpm makes from the RPMs")]);
     let found = of(lab.changed(|all| entry(all, "demo.py").1 = 0o755));
     assert_eq!(found, ["demo.py: it is executable"]);
     let found = of(lab.changed(|all| entry(all, SCRIPT).1 = 0o644));
@@ -119,52 +121,59 @@ fn whatever_differs_from_the_rpm_is_named() {
     let found = of(lab.changed(|all| all.retain(|entry| entry.0 != "demo.py")));
     assert_eq!(found, ["demo.py: it is missing"]);
     let found = of(lab.changed(|all| all.push(("more.py".into(), 0o644, Vec::new()))));
-    assert_eq!(found, ["more.py: the RPMs have nothing that becomes it"]);
+    assert_eq!(found, ["more.py: no file in the RPMs corresponds to it"]);
     let found = of(lab.changed(|all| all.retain(|entry| entry.0 != record)));
     assert_eq!(found, [format!("{record}: it is missing")]);
     let found = of(lab.changed(|all| {
         let text = String::from_utf8(entry(all, &record).2.clone()).unwrap();
-        let lines: String =
-            text.lines().filter(|line| !line.starts_with("demo.py")).map(|l| format!("{l}\n")).collect();
+        let lines: String = text
+            .lines()
+            .filter(|line| !line.starts_with("demo.py"))
+            .map(|l| format!("{l}\n"))
+            .collect();
         entry(all, &record).2 = lines.into_bytes();
     }));
-    assert_eq!(found, [format!("{record}: it has no line of `demo.py`")]);
+    assert_eq!(found, [format!("{record}: it has no line for `demo.py`")]);
 }
 
 #[test]
-fn wheels_that_no_installer_may_take_are_not_read() {
+fn rejects_invalid_wheels() {
     let lab = Lab::new();
-    let refused = |change: &dyn Fn(&mut Vec<Entry>)| {
+    let refused = |change: &dyn Fn(&mut Vec<ZipMember>)| {
         let wheel = lab.dir.path().join("wheels").join(lab.changed(|all| change(all)).wheel);
         read(&wheel).unwrap_err().to_string()
     };
     let wheel = format!("{INFO}/WHEEL");
     let added = |name: &str| {
         let name = name.to_owned();
-        move |all: &mut Vec<Entry>| all.push((name.clone(), 0o644, Vec::new()))
+        move |all: &mut Vec<ZipMember>| all.push((name.clone(), 0o644, Vec::new()))
     };
     assert!(refused(&added("more.py")).contains("`more.py` is not listed"));
-    assert!(refused(&added("../more.py")).contains("could lead out of the wheel"));
-    assert!(refused(&added("a//b.py")).contains("could lead out of the wheel"));
-    assert!(refused(&added("a\\b.py")).contains("could lead out of the wheel"));
+    assert!(refused(&added("../more.py")).contains("could point outside the wheel"));
+    assert!(refused(&added("a//b.py")).contains("could point outside the wheel"));
+    assert!(refused(&added("a\\b.py")).contains("could point outside the wheel"));
     assert!(refused(&added("demo.py/x")).contains("both as a file and as a folder"));
     assert!(refused(&added("other-1.dist-info/METADATA")).contains("several dist-info folders"));
-    let tag = |all: &mut Vec<Entry>| {
+    let tag = |all: &mut Vec<ZipMember>| {
         let text = String::from_utf8(entry(all, &wheel).2.clone()).unwrap();
         entry(all, &wheel).2 = text.replace("py3-none-any", "py2-none-any").into_bytes();
     };
-    assert!(refused(&tag).contains("its name says py3-none-any, its WHEEL says py2-none-any"));
-    let format = |all: &mut Vec<Entry>| {
+    assert!(
+        refused(&tag)
+            .contains("its file name has the tags py3-none-any, but its WHEEL has py2-none-any")
+    );
+    let format = |all: &mut Vec<ZipMember>| {
         let text = String::from_utf8(entry(all, &wheel).2.clone()).unwrap();
-        entry(all, &wheel).2 = text.replace("Wheel-Version: 1.0", "Wheel-Version: 2.0").into_bytes();
+        entry(all, &wheel).2 =
+            text.replace("Wheel-Version: 1.0", "Wheel-Version: 2.0").into_bytes();
     };
-    assert!(refused(&format).contains("the format has version `2.0`, not 1"));
-    let size = |all: &mut Vec<Entry>| entry(all, "demo.py").2.push(b'\n');
+    assert!(refused(&format).contains("the format version is `2.0`, expected 1"));
+    let size = |all: &mut Vec<ZipMember>| entry(all, "demo.py").2.push(b'\n');
     assert!(refused(&size).contains("`demo.py` is listed with"));
 }
 
 #[test]
-fn wheels_that_no_rpm_makes_and_missing_ones_are_named() {
+fn reports_stray_and_missing_wheels() {
     let lab = Lab::new();
     let whats = || {
         let proofs = lab.with(verify).unwrap();
@@ -173,7 +182,7 @@ fn wheels_that_no_rpm_makes_and_missing_ones_are_named() {
     };
     let out = lab.dir.path().join("wheels");
     fs_err::create_dir(&out).unwrap();
-    assert_eq!(whats(), ["demo-1.0+rocm7.14-py3-none-any.whl: the wheel is not there"]);
+    assert_eq!(whats(), ["demo-1.0+rocm7.14-py3-none-any.whl: the wheel is missing"]);
     lab.with(build).unwrap();
     fs_err::write(out.join("stray.whl"), "").unwrap();
     fs_err::write(out.join("notes.txt"), "").unwrap();

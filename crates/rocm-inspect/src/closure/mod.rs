@@ -93,7 +93,8 @@ impl<'a> Closure<'a> {
     pub(super) fn of_files(&self) -> impl Iterator<Item = (&Elf<'a>, &[Link<'a>])> {
         let mut start = 0;
         self.tree.elfs.iter().enumerate().map(move |(index, elf)| {
-            let end = start + self.links[start..].iter().take_while(|link| link.from == index).count();
+            let end =
+                start + self.links[start..].iter().take_while(|link| link.from == index).count();
             let links = &self.links[start..end];
             start = end;
             (elf, links)
@@ -139,8 +140,11 @@ impl Search<'_, '_> {
         let standard = DEFAULT_FOLDERS.iter().map(|folder| (*folder).to_owned());
         for path in own.take(MAX_FOLDERS).chain(standard).chain(self.system.rocm_folders()) {
             // A wheel environment does not have a fixed location in the file system.
-            let roots =
-                if elf.root == WHEELS && path.starts_with('/') { [RPMS; 2] } else { [elf.root, RPMS] };
+            let roots = if elf.root == WHEELS && path.starts_with('/') {
+                [RPMS; 2]
+            } else {
+                [elf.root, RPMS]
+            };
             let (roots, path) = match path.strip_prefix(INSIDE) {
                 Some(inside) => ([elf.root; 2], inside),
                 None => (roots, path.as_str()),
@@ -158,7 +162,8 @@ impl Search<'_, '_> {
         if library.contains('/') {
             return self.find_path(elf, library);
         }
-        let mut found = folders.iter().filter_map(|(root, folder)| self.tree.elf(*root, folder, library));
+        let mut found =
+            folders.iter().filter_map(|(root, folder)| self.tree.elf(*root, folder, library));
         if let Some(index) = found.find(suits) {
             return Answer::Found(index);
         }
@@ -175,12 +180,17 @@ impl Search<'_, '_> {
             let mut there =
                 self.system.rocm.keys().filter(|soname| libraries::rocm_stem(soname) == Some(stem));
             if let Some(there) = there.next() {
-                return Answer::Foreign(format!("another version of ROCm; {} has {there}", self.system.name));
+                return Answer::Foreign(format!(
+                    "another version of ROCm; {} has {there}",
+                    self.system.name
+                ));
             }
         }
         match libraries::host(library) {
             // An RPM's requirements cover this case.
-            Some(host) if elf.root != RPMS && !self.hosts.contains(host) => Answer::OtherWheel(host),
+            Some(host) if elf.root != RPMS && !self.hosts.contains(host) => {
+                Answer::OtherWheel(host)
+            }
             _ => Answer::Missing,
         }
     }
@@ -191,12 +201,13 @@ impl Search<'_, '_> {
             return Answer::Missing;
         };
         let root = if elf.root == WHEELS { RPMS } else { elf.root };
-        let found = self.tree.folder(root, folder).and_then(|folder| self.tree.elf(root, &folder, name));
+        let found =
+            self.tree.folder(root, folder).and_then(|folder| self.tree.elf(root, &folder, name));
         if let Some(index) = found.filter(|index| self.tree.elfs[*index].suits(elf)) {
             return Answer::Found(index);
         }
-        let known =
-            DEFAULT_FOLDERS.contains(&folder) || self.system.rocm_folders().iter().any(|f| f == folder);
+        let known = DEFAULT_FOLDERS.contains(&folder)
+            || self.system.rocm_folders().iter().any(|f| f == folder);
         match self.system.package(name).filter(|_| known) {
             Some(package) => Answer::Package(package.to_owned()),
             None => Answer::Missing,
@@ -206,7 +217,9 @@ impl Search<'_, '_> {
     fn link<'l>(&self, from: usize, library: &'l Soname, answer: Answer) -> Link<'l> {
         let path = |index: usize| Some(self.tree.elfs[index].file.path.clone());
         let (origin, to, by) = match answer {
-            Answer::Found(index) | Answer::Elsewhere(index) => (Origin::Own, Some(index), path(index)),
+            Answer::Found(index) | Answer::Elsewhere(index) => {
+                (Origin::Own, Some(index), path(index))
+            }
             Answer::Package(package) => (Origin::Provided, None, Some(package)),
             Answer::Foreign(whose) => (Origin::Foreign, None, Some(whose)),
             Answer::OtherWheel(host) => (Origin::Missing, None, Some(host.to_owned())),
@@ -295,8 +308,11 @@ mod tests {
     }
 
     fn system() -> System {
-        let mut system =
-            System { name: "fedora-43".into(), rocm_prefix: "/opt/rocm".into(), ..System::default() };
+        let mut system = System {
+            name: "fedora-43".into(),
+            rocm_prefix: "/opt/rocm".into(),
+            ..System::default()
+        };
         system.add("libc.so.6", "glibc");
         system.add("libamdhip64.so.7", "rocm-hip");
         system
@@ -304,13 +320,14 @@ mod tests {
 
     fn answers(subjects: &[Subject]) -> Vec<String> {
         let needs = resolve(subjects, &system());
-        let text =
-            |n: &Need| format!("{} {} {} {}", n.file, n.library, n.origin, n.by.as_deref().unwrap_or("-"));
+        let text = |n: &Need| {
+            format!("{} {} {} {}", n.file, n.library, n.origin, n.by.as_deref().unwrap_or("-"))
+        };
         needs.iter().map(text).collect()
     }
 
     #[test]
-    fn the_system_provides_others_are_foreign_or_missing() {
+    fn distinguishes_provided_foreign_and_missing_libraries() {
         let needed = [
             "libc.so.6",
             "libamdhip64.so.7",
@@ -333,8 +350,9 @@ mod tests {
     }
 
     #[test]
-    fn search_paths_lead_from_one_wheel_to_another() {
-        let torch = subject("torch-2.whl", vec![library("torch/lib/libc10.so", &["libc.so.6"], &[])]);
+    fn follows_search_paths_between_wheels() {
+        let torch =
+            subject("torch-2.whl", vec![library("torch/lib/libc10.so", &["libc.so.6"], &[])]);
         let origin = library("vllm/_C.so", &["libc10.so"], &["$ORIGIN/../torch/lib"]);
         let preloaded = library("vllm/_D.so", &["libc10.so"], &[]);
         assert_eq!(
@@ -347,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn libraries_of_torch_are_in_torchs_wheel() {
+    fn names_the_wheel_of_torch() {
         let extension = || subject("x-1.whl", vec![library("x/_C.so", &["libc10.so"], &[])]);
         assert_eq!(answers(&[extension()]), ["x/_C.so libc10.so missing torch"]);
         // If torch is in the set, or if an RPM needs the library, no other wheel is named.
@@ -358,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn rpms_and_wheels_do_not_serve_each_other_but_from_the_loaders_folders() {
+    fn shares_only_the_loaders_folders_between_rpms_and_wheels() {
         let rpm = subject(
             "a.rpm",
             vec![
@@ -366,15 +384,19 @@ mod tests {
                 library("/usr/lib64/a/libprivate.so", &[], &[]),
             ],
         );
-        let wheel = subject("w-1.whl", vec![library("w/_C.so", &["libpublic.so", "libprivate.so"], &[])]);
+        let wheel =
+            subject("w-1.whl", vec![library("w/_C.so", &["libpublic.so", "libprivate.so"], &[])]);
         assert_eq!(
             answers(&[rpm, wheel]),
-            ["w/_C.so libpublic.so self /usr/lib64/libpublic.so", "w/_C.so libprivate.so missing -"]
+            [
+                "w/_C.so libpublic.so self /usr/lib64/libpublic.so",
+                "w/_C.so libprivate.so missing -"
+            ]
         );
     }
 
     #[test]
-    fn a_program_has_only_what_it_or_its_libraries_load() {
+    fn finds_only_libraries_that_a_program_loads() {
         let mut program = library("/usr/bin/p", &["libprivate.so"], &[]);
         program.elf.as_mut().unwrap().interpreter = Some("/lib64/ld-linux-x86-64.so.2".into());
         let private = library("/usr/lib64/p/libprivate.so", &[], &[]);
@@ -387,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn lib_in_a_search_path_follows_from_the_class_of_the_file() {
+    fn expands_lib_by_the_class_of_the_file() {
         for (bits, folder) in [(64, "/opt/x/lib64"), (32, "/opt/x/lib")] {
             let mut file = library("/usr/lib64/x.so", &[], &[]);
             file.elf.as_mut().unwrap().bits = bits;
@@ -400,21 +422,22 @@ mod tests {
     }
 
     #[test]
-    fn rpath_counts_where_there_is_no_runpath() {
+    fn uses_rpath_without_runpath() {
         let private = library("/opt/a/libprivate.so", &[], &[]);
         let mut program = library("/usr/bin/p", &["libprivate.so"], &[]);
         let elf = program.elf.as_mut().unwrap();
         elf.interpreter = Some("/lib64/ld-linux-x86-64.so.2".into());
         elf.rpath = vec!["/opt/a".into()];
-        let answer =
-            |program: &FileFacts| answers(&[subject("p.rpm", vec![private.clone(), program.clone()])]);
+        let answer = |program: &FileFacts| {
+            answers(&[subject("p.rpm", vec![private.clone(), program.clone()])])
+        };
         assert_eq!(answer(&program), ["/usr/bin/p libprivate.so self /opt/a/libprivate.so"]);
         program.elf.as_mut().unwrap().runpath = vec!["/opt/b".into()];
         assert_eq!(answer(&program), ["/usr/bin/p libprivate.so missing -"]);
     }
 
     #[test]
-    fn other_machines_files_do_not_serve() {
+    fn ignores_files_for_other_machines() {
         let mut other = library("/usr/lib64/libx.so", &[], &[]);
         other.elf.as_mut().unwrap().bits = 32;
         let set = [subject("a.rpm", vec![library("/usr/lib64/liba.so", &["libx.so"], &[]), other])];
@@ -422,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn needed_paths_are_looked_at_alone() {
+    fn searches_needed_paths_directly() {
         let needed = [
             "/opt/rocm/lib/libamdhip64.so.7",
             "/opt/x/libc.so.6",
@@ -432,15 +455,19 @@ mod tests {
         ];
         let set = [subject(
             "a.rpm",
-            vec![library("/usr/lib64/liba.so", &needed, &[]), library("/usr/lib64/libb.so", &[], &[])],
+            vec![
+                library("/usr/lib64/liba.so", &needed, &[]),
+                library("/usr/lib64/libb.so", &[], &[]),
+            ],
         )];
         let origins: Vec<_> = resolve(&set, &system()).iter().map(|need| need.origin).collect();
-        let expected = [Origin::Provided, Origin::Missing, Origin::Own, Origin::Missing, Origin::Provided];
+        let expected =
+            [Origin::Provided, Origin::Missing, Origin::Own, Origin::Missing, Origin::Provided];
         assert_eq!(origins, expected);
     }
 
     #[test]
-    fn debugging_data_and_gpu_code_need_nothing() {
+    fn ignores_the_needs_of_debugging_data_and_gpu_code() {
         let mut gpu = library("/usr/lib64/a.co", &["libx.so"], &[]);
         gpu.elf.as_mut().unwrap().machine = "amdgpu".into();
         let mut debug = library("/usr/lib/debug/a.debug", &["libx.so"], &[]);
@@ -455,7 +482,8 @@ mod tests {
         let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
         let names: Vec<String> = (0..100).map(|n| format!("lib{n}.so")).collect();
         let needed: Vec<&str> = names.iter().map(String::as_str).collect();
-        let files = (0..1000).map(|n| library(&format!("/opt/lib{n}.so"), &needed, &paths)).collect();
+        let files =
+            (0..1000).map(|n| library(&format!("/opt/lib{n}.so"), &needed, &paths)).collect();
         assert_eq!(answers(&[subject("a.rpm", files)]).len(), 100_000);
     }
 }

@@ -49,7 +49,7 @@ impl Elf<'_> {
     }
 }
 
-enum Entry {
+enum InstalledEntry {
     Elf(usize),
     Link(String),
     Other,
@@ -59,7 +59,7 @@ enum Entry {
 pub(crate) struct Tree<'a> {
     /// The ELF files, in the order of subjects and files.
     pub(crate) elfs: Vec<Elf<'a>>,
-    entries: HashMap<(Root, String), Entry>,
+    entries: HashMap<(Root, String), InstalledEntry>,
     folders: HashSet<(Root, String)>,
     links: bool,
 }
@@ -75,11 +75,11 @@ impl<'a> Tree<'a> {
                 _ => index + 2,
             };
             for path in &subject.contents.paths {
-                tree.insert(root, installed(subject, path), Entry::Other);
+                tree.insert(root, installed(subject, path), InstalledEntry::Other);
             }
             for (path, target) in &subject.contents.links {
                 tree.links = true;
-                tree.insert(root, installed(subject, path), Entry::Link(target.clone()));
+                tree.insert(root, installed(subject, path), InstalledEntry::Link(target.clone()));
             }
             for file in &subject.files {
                 let place = installed(subject, &file.path);
@@ -90,17 +90,17 @@ impl<'a> Tree<'a> {
                 let packed = archives.iter().any(|archive| is_below(&file.path, archive));
                 let root = if packed { index + 2 } else { root };
                 let Some(facts) = facts else {
-                    tree.insert(root, place, Entry::Other);
+                    tree.insert(root, place, InstalledEntry::Other);
                     continue;
                 };
-                tree.insert(root, place.clone(), Entry::Elf(tree.elfs.len()));
+                tree.insert(root, place.clone(), InstalledEntry::Elf(tree.elfs.len()));
                 tree.elfs.push(Elf { subject, file, facts, root, place });
             }
         }
         tree
     }
 
-    fn insert(&mut self, root: Root, place: String, entry: Entry) {
+    fn insert(&mut self, root: Root, place: String, entry: InstalledEntry) {
         let mut folder = place.as_str();
         while let Some((parent, _)) = folder.rsplit_once('/') {
             // If a folder is known, so are its parents.
@@ -112,7 +112,10 @@ impl<'a> Tree<'a> {
         // The list of paths includes the ELF files, and the same path in two packages is one file:
         // the first known ELF file wins.
         let known = self.entries.get(&(root, place.clone()));
-        if !matches!((known, &entry), (Some(Entry::Elf(_)), _) | (Some(_), Entry::Other)) {
+        if !matches!(
+            (known, &entry),
+            (Some(InstalledEntry::Elf(_)), _) | (Some(_), InstalledEntry::Other)
+        ) {
             self.entries.insert((root, place), entry);
         }
     }
@@ -128,7 +131,7 @@ impl<'a> Tree<'a> {
     pub(crate) fn elf(&self, root: Root, folder: &str, name: &str) -> Option<usize> {
         let place = self.follow(root, format!("{folder}/{name}"), &mut 0)?;
         match self.entries.get(&(root, place)) {
-            Some(Entry::Elf(index)) => Some(*index),
+            Some(InstalledEntry::Elf(index)) => Some(*index),
             _ => None,
         }
     }
@@ -139,12 +142,13 @@ impl<'a> Tree<'a> {
             return Some(path);
         }
         let mut place = String::new();
-        let reversed =
-            |path: &str| path.rsplit('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        let reversed = |path: &str| {
+            path.rsplit('/').filter(|part| !part.is_empty()).map(str::to_owned).collect()
+        };
         let mut rest: Vec<String> = reversed(&path);
         while let Some(part) = rest.pop() {
             let next = format!("{place}/{part}");
-            let Some(Entry::Link(target)) = self.entries.get(&(root, next.clone())) else {
+            let Some(InstalledEntry::Link(target)) = self.entries.get(&(root, next.clone())) else {
                 place = next;
                 continue;
             };
@@ -226,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn links_of_files_and_folders_are_followed() {
+    fn follows_links_of_files_and_folders() {
         let mut rpm = subject("a.rpm", vec![elf("/opt/rocm-7/lib/liba.so.1.2")]);
         for (link, target) in [
             ("/opt/rocm", "rocm-7"),
@@ -251,19 +255,23 @@ mod tests {
     }
 
     #[test]
-    fn wheels_share_one_environment() {
+    fn installs_wheels_into_one_environment() {
         let wheels = [
             subject("a-1.whl", vec![elf("torch/lib/liba.so")]),
-            subject("b-1.whl", vec![elf("b-1.data/platlib/b/libb.so"), elf("b-1.data/data/lib/libc.so")]),
+            subject(
+                "b-1.whl",
+                vec![elf("b-1.data/platlib/b/libb.so"), elf("b-1.data/data/lib/libc.so")],
+            ),
         ];
         let tree = Tree::new(&wheels);
-        let folder = tree.folder(WHEELS, &format!("{}/../torch/lib", tree.elfs[1].folder())).unwrap();
+        let folder =
+            tree.folder(WHEELS, &format!("{}/../torch/lib", tree.elfs[1].folder())).unwrap();
         assert_eq!(tree.elf(WHEELS, &folder, "liba.so"), Some(0));
         assert_eq!(tree.elfs[2].place, "/lib/libc.so");
     }
 
     #[test]
-    fn the_loader_does_not_find_files_of_an_archive() {
+    fn ignores_files_inside_archives() {
         let mut folder =
             subject("folder", vec![elf("a.zip/liba.so"), elf("a.zip.d/libb.so"), elf("libc.so")]);
         folder.contents.archives.insert("a.zip".into());
@@ -281,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn rpms_have_one_folder_of_libraries() {
+    fn merges_the_library_folders_of_rpms() {
         let rpms = [subject("a.rpm", vec![elf("/lib64/liba.so")])];
         let tree = Tree::new(&rpms);
         assert_eq!(tree.elf(RPMS, &tree.folder(RPMS, "/usr/lib64").unwrap(), "liba.so"), Some(0));

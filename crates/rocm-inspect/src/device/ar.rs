@@ -47,14 +47,15 @@ impl Members<'_> {
     fn member(&mut self) -> Result<Option<Range<usize>>, Broken> {
         let at = self.at as u64;
         let header = self.file[self.at..].first_chunk::<HEADER>();
-        let header =
-            header.ok_or_else(|| Broken::new(at, "is an archive that ends within a member's header"))?;
+        let header = header
+            .ok_or_else(|| Broken::new(at, "is an archive that ends within a member's header"))?;
         if !header.ends_with(b"`\n") {
-            return Err(Broken::new(at, "is an archive without a member's header where one should be"));
+            return Err(Broken::new(at, "is an archive that lacks an expected member header"));
         }
         let start = self.at + HEADER;
         let size = number(&header[48..58]).filter(|size| *size <= self.file.len() - start);
-        let size = size.ok_or_else(|| Broken::new(at + 48, "is an archive that ends within a member"))?;
+        let size =
+            size.ok_or_else(|| Broken::new(at + 48, "is an archive that ends within a member"))?;
         // Members start at even offsets; the padding of the last one may be missing.
         self.at = start + size + size % 2;
         let name = header[..16].trim_ascii_end();
@@ -62,8 +63,9 @@ impl Members<'_> {
         // BSD stores a long name before the content and includes it in the size.
         if let Some(length) = name.strip_prefix(b"#1/").and_then(number) {
             let own = content.start.checked_add(length).filter(|own| *own <= content.end);
-            let own =
-                own.ok_or_else(|| Broken::new(at, "is an archive with a name longer than its member"))?;
+            let own = own.ok_or_else(|| {
+                Broken::new(at, "is an archive with a name longer than its member")
+            })?;
             let table = self.file[content.start..own].starts_with(b"__.SYMDEF");
             return Ok((!table).then_some(own..content.end));
         }
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_found_and_tables_left_out() {
+    fn yields_members_without_tables() {
         let file = mixed();
         let found: Vec<_> = contents(&file).into_iter().map(Result::unwrap).collect();
         assert_eq!(found, [&b"odd"[..], b"even", b"content", b"x"]);
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncation_at_every_byte_is_told_or_ends_between_members() {
+    fn reports_truncation_within_members() {
         let file = mixed();
         for length in 8..file.len() - 1 {
             let found = contents(&file[..length]);
@@ -118,13 +120,14 @@ mod tests {
             let between = file[..length].ends_with(b"\n") || file[length..].starts_with(b"\n");
             let header = file[length..].len() >= HEADER;
             let at_member = header
-                && (file[length + 58..].starts_with(b"`\n") || file[length + 59..].starts_with(b"`\n"));
+                && (file[length + 58..].starts_with(b"`\n")
+                    || file[length + 59..].starts_with(b"`\n"));
             assert!(errors == 1 || between || at_member, "{length}");
         }
     }
 
     #[test]
-    fn wrong_sizes_and_corruption_are_errors() {
+    fn rejects_wrong_sizes_and_corruption() {
         let file = mixed();
         for size in ["-1        ", "x         ", "9999999999", "18446744073709551615"] {
             let mut wrong = file.clone();

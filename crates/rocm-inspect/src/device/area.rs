@@ -31,7 +31,11 @@ impl<'a> Area<'a> {
             old => {
                 drop(old);
                 self.backed = 0;
-                if length <= SMALL { MmapMut::map_anon(length.max(1))? } else { file(self.folder, length)? }
+                if length <= SMALL {
+                    MmapMut::map_anon(length.max(1))?
+                } else {
+                    file(self.folder, length)?
+                }
             }
         };
         if length > self.backed.max(SMALL) {
@@ -58,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_grows_and_is_used_again() {
+    fn grows_and_reuses_space() {
         let dir = tempfile::tempdir().unwrap();
         let mut area = Area::new(dir.path());
         for length in [0, 1, 5000, SMALL, SMALL + 1, 3, SMALL + 9000, 2 * SMALL] {
@@ -67,12 +71,12 @@ mod tests {
             room.fill(7);
         }
         area.room(100).unwrap()[99] = 1;
-        assert_eq!(area.room(2 * SMALL).unwrap()[98..101], [7, 1, 7], "the same room");
+        assert_eq!(area.room(2 * SMALL).unwrap()[98..101], [7, 1, 7], "the same space");
         assert_eq!(dir.path().read_dir().unwrap().count(), 0, "no name");
     }
 
     #[test]
-    fn without_a_folder_there_is_little_room() {
+    fn offers_only_small_spaces_without_a_folder() {
         let mut area = Area::new(Path::new("/dev/null/none"));
         assert!(area.room(SMALL).is_ok());
         assert!(area.room(SMALL + 1).is_err());

@@ -15,7 +15,7 @@ pub(crate) const MAX_ID: u64 = 256;
 pub(crate) const MAX_TABLE: usize = 32 + (MAX_ENTRIES * (24 + MAX_ID)) as usize;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct BundleEntry {
     /// The ID: printable ASCII characters only.
     pub(crate) id: String,
     /// The offset of the code in the bundle.
@@ -28,7 +28,7 @@ pub(crate) struct Entry {
 /// overlap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Table {
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<BundleEntry>,
     /// The end of the last entry, as an offset in the bundle.
     pub(crate) end: u64,
 }
@@ -85,7 +85,7 @@ impl Table {
     pub(crate) fn inside(&self, length: u64) -> Result<(), Broken> {
         let mut content = self.entries.iter().filter(|entry| entry.size > 0);
         match content.find(|entry| entry.offset.saturating_add(entry.size) > length) {
-            Some(Entry { id, offset, size }) => {
+            Some(BundleEntry { id, offset, size }) => {
                 let what = format!("ends within entry `{id}` ({size} bytes at {offset})");
                 Err(Broken::new(length, what))
             }
@@ -97,11 +97,13 @@ impl Table {
     /// at least one is for AMD GPUs and has content. Arbitrary bytes can follow the magic if it is
     /// just a string constant.
     pub(crate) fn is_credible(&self) -> bool {
-        let kind = |entry: &Entry| {
+        let kind = |entry: &BundleEntry| {
             let kind = entry.id.split('-').next().unwrap_or_default();
             ["host", "hip", "hipv4", "openmp", "sycl"].contains(&kind)
         };
-        let amd = |entry: &Entry| entry.size > 0 && matches!(EntryId::parse(&entry.id), EntryId::Amd { .. });
+        let amd = |entry: &BundleEntry| {
+            entry.size > 0 && matches!(EntryId::parse(&entry.id), EntryId::Amd { .. })
+        };
         self.entries.iter().all(kind) && self.entries.iter().any(amd)
     }
 }
@@ -118,7 +120,8 @@ struct Input<'a> {
 
 impl<'a> Input<'a> {
     fn take(&mut self, count: usize) -> Result<&'a [u8], Stop> {
-        let taken = self.bytes.get(self.at..).and_then(|rest| rest.get(..count)).ok_or(Stop::More)?;
+        let taken =
+            self.bytes.get(self.at..).and_then(|rest| rest.get(..count)).ok_or(Stop::More)?;
         self.at += count;
         Ok(taken)
     }
@@ -131,7 +134,7 @@ impl<'a> Input<'a> {
     fn table(&mut self) -> Result<Table, Stop> {
         let broken = |at: usize, what: String| Err(Stop::Broken(Broken::new(at as u64, what)));
         if self.take(MAGIC.len())? != MAGIC {
-            return broken(0, "is no offload bundle: the magic is missing".into());
+            return broken(0, "is not an offload bundle: the magic is missing".into());
         }
         let count = self.u64()?;
         if !(1..=MAX_ENTRIES).contains(&count) {
@@ -148,16 +151,21 @@ impl<'a> Input<'a> {
             }
             let id = self.take(length as usize)?;
             if !id.iter().all(u8::is_ascii_graphic) {
-                return broken(start + 24, format!("{what} has an ID of other than printable characters"));
+                return broken(start + 24, format!("{what} has an ID with unprintable characters"));
             }
-            entries.push(Entry { id: String::from_utf8_lossy(id).into_owned(), offset, size });
+            entries.push(BundleEntry {
+                id: String::from_utf8_lossy(id).into_owned(),
+                offset,
+                size,
+            });
         }
         entries.sort_by_key(|entry| entry.offset);
         let mut end = self.at as u64;
-        for Entry { id, offset, size } in entries.iter().filter(|entry| entry.size > 0) {
+        for BundleEntry { id, offset, size } in entries.iter().filter(|entry| entry.size > 0) {
             if *offset < end {
-                let what =
-                    format!("has entry `{id}` ({size} bytes at {offset}) overlap what stands before it");
+                let what = format!(
+                    "has an entry `{id}` ({size} bytes at {offset}) that overlaps the data before it"
+                );
                 return Err(Stop::Broken(Broken::new(*offset, what)));
             }
             end = offset.saturating_add(*size);
@@ -171,10 +179,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn want_of_memory_is_told_from_damage() {
+    fn distinguishes_lack_of_memory_from_damage() {
         let zstds = std::io::Error::other("Allocation error : not enough memory");
         assert!(Broken::undecodable(0, &zstds).out_of_memory);
-        assert!(!Broken::undecodable(0, &std::io::Error::other("Data corruption detected")).out_of_memory);
+        assert!(
+            !Broken::undecodable(0, &std::io::Error::other("Data corruption detected"))
+                .out_of_memory
+        );
     }
     use crate::testing::{bundle, code_object, flip_bytes};
 
@@ -188,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_and_end_are_read() {
+    fn reads_entries_and_end() {
         let mut bytes = two();
         let end = bytes.len() as u64;
         bytes.extend([0; 100]);
@@ -206,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncation_at_every_byte_is_an_error() {
+    fn rejects_truncation_at_every_byte() {
         let bytes = two();
         for length in 0..bytes.len() {
             let broken = Table::whole(&bytes[..length]).unwrap_err();
@@ -215,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn huge_numbers_are_errors_with_their_place() {
+    fn rejects_huge_numbers_with_their_offset() {
         let patched = |at: usize, value: u64| {
             let mut bytes = two();
             bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
@@ -234,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn random_corruption_never_panics() {
+    fn survives_random_corruption() {
         flip_bytes(&two(), 3000, |bytes| drop(Table::whole(bytes)));
     }
 }

@@ -39,9 +39,12 @@ pub(crate) struct Header {
 impl Header {
     /// Reads the header at the start of `bytes`, which may extend beyond the bundle.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, Broken> {
-        let cut = || Broken::new(0, format!("is a compressed bundle cut short after {} bytes", bytes.len()));
+        let cut = || {
+            Broken::new(0, format!("is a compressed bundle cut short after {} bytes", bytes.len()))
+        };
         let u16_at = |at: usize| Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-        let u32_at = |at: usize| Some(u64::from(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?)));
+        let u32_at =
+            |at: usize| Some(u64::from(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?)));
         let u64_at = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let (version, method) = u16_at(4).zip(u16_at(6)).ok_or_else(cut)?;
         // The content hash is the last field of the header.
@@ -50,7 +53,9 @@ impl Header {
             2 => (u32_at(8).map(Some), u32_at(12), 12, 16),
             3 => (u64_at(8).map(Some), u64_at(16), 16, 24),
             _ => {
-                let what = format!("is a compressed bundle of version {version}; 1 to 3 are known");
+                let what = format!(
+                    "is a compressed bundle of unsupported version {version}; supported: 1 to 3"
+                );
                 return Err(Broken::new(4, what));
             }
         };
@@ -62,17 +67,23 @@ impl Header {
             0 => "zlib",
             1 => "zstd",
             other => {
-                let what = format!("is compressed by method {other}; 0 (zlib) and 1 (zstd) are known");
+                let what = format!(
+                    "has the unsupported compression method {other}; supported: 0 (zlib), 1 (zstd)"
+                );
                 return Err(Broken::new(6, what));
             }
         };
-        let fits = |total: u64| usize::try_from(total).ok().filter(|t| (length..=bytes.len()).contains(t));
+        let fits =
+            |total: u64| usize::try_from(total).ok().filter(|t| (length..=bytes.len()).contains(t));
         let end = match total.map(|total| fits(total).ok_or(total)) {
             None => None,
             Some(Ok(end)) => Some(end),
             Some(Err(total)) => {
                 let left = bytes.len();
-                return Err(Broken::new(8, format!("states {total} bytes in all, but {left} are there")));
+                return Err(Broken::new(
+                    8,
+                    format!("states {total} bytes in total, but has {left}"),
+                ));
             }
         };
         let compression = Compression { version, method };
@@ -84,7 +95,7 @@ impl Header {
         let (declared, allowed) = (self.declared, (*budget).min(MAX_DECOMPRESSED));
         if declared > allowed {
             let what = format!(
-                "states {declared} bytes when decompressed, more than the {allowed} that are allowed here"
+                "states {declared} bytes when decompressed, more than the {allowed} allowed here"
             );
             return Err(Broken::new(self.declared_at, what));
         }
@@ -106,7 +117,8 @@ impl Header {
             _ => {
                 // As in the stream, bytes after the frame do not matter.
                 let payload = self.payload(bytes);
-                let frame = payload.get(..zstd::zstd_safe::find_frame_compressed_size(payload).ok()?)?;
+                let frame =
+                    payload.get(..zstd::zstd_safe::find_frame_compressed_size(payload).ok()?)?;
                 zstd::bulk::Decompressor::new().ok()?.decompress_to_buffer(frame, space).ok()?
             }
         };
@@ -122,7 +134,7 @@ impl Header {
         loop {
             let (have, wanted) = (head.len(), (head.len() * 4).clamp(FIRST, MAX_TABLE));
             if *budget < wanted as u64 {
-                let what = "is not looked at, after so much was decompressed in this file before it";
+                let what = "was not read, because too much of this file was decompressed before it";
                 return Err(Broken::new(0, what));
             }
             head.resize(wanted, 0);
@@ -134,7 +146,10 @@ impl Header {
                 return Ok(table);
             }
             if have + count < wanted || wanted == MAX_TABLE {
-                return Err(inside(Broken::new((have + count) as u64, "ends within its table of entries")));
+                return Err(inside(Broken::new(
+                    (have + count) as u64,
+                    "ends within its table of entries",
+                )));
             }
         }
     }
@@ -170,7 +185,12 @@ impl<'a> Stream<'a> {
                 Err(error) => return Err(Broken::undecodable(header.length as u64, &error)),
             },
         };
-        Ok(Self { decoder, declared: header.declared, declared_at: header.declared_at, produced: 0 })
+        Ok(Self {
+            decoder,
+            declared: header.declared,
+            declared_at: header.declared_at,
+            produced: 0,
+        })
     }
 
     /// Fills `buffer` and returns the number of bytes; fewer than its length only at the end.
@@ -190,7 +210,8 @@ impl<'a> Stream<'a> {
             filled += count;
             self.produced += count as u64;
             if self.produced > self.declared {
-                let what = format!("yields more than the {} bytes declared", self.declared);
+                let what =
+                    format!("decompresses to more than the {} declared bytes", self.declared);
                 return Err(Broken::new(self.declared_at, what));
             }
         }
@@ -202,8 +223,10 @@ impl<'a> Stream<'a> {
         match self.produced == self.declared {
             true => Ok(()),
             false => {
-                let what =
-                    format!("states {} bytes when decompressed, but has {}", self.declared, self.produced);
+                let what = format!(
+                    "states {} bytes when decompressed, but has {}",
+                    self.declared, self.produced
+                );
                 Err(Broken::new(self.declared_at, what))
             }
         }
@@ -259,13 +282,13 @@ mod tests {
     }
 
     #[test]
-    fn damage_in_the_content_lies_at_the_bundles_start() {
+    fn reports_damage_in_the_content_at_the_bundles_start() {
         let Broken { at, what, .. } = inside(Broken::new(9, "the magic is wrong"));
         assert_eq!((at, what.as_str()), (0, "when decompressed, at byte 9, the magic is wrong"));
     }
 
     #[test]
-    fn every_version_and_method_is_read_up_to_its_end() {
+    fn reads_every_version_and_method_to_its_end() {
         for version in 1..=3 {
             for method in [Method::Zlib, Method::Zstd] {
                 let mut bytes = ccob(&plain(), version, method);
@@ -282,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncation_at_every_byte_is_an_error() {
+    fn rejects_truncation_at_every_byte() {
         for version in 1..=3 {
             for method in [Method::Zlib, Method::Zstd] {
                 let bytes = ccob(&plain(), version, method);
@@ -290,22 +313,29 @@ mod tests {
                     // Also with a header whose size matches the truncated length.
                     let mut fitting = bytes[..length].to_vec();
                     match version {
-                        2 if length >= 12 => fitting[8..12].copy_from_slice(&(length as u32).to_le_bytes()),
-                        3 if length >= 16 => fitting[8..16].copy_from_slice(&(length as u64).to_le_bytes()),
+                        2 if length >= 12 => {
+                            fitting[8..12].copy_from_slice(&(length as u32).to_le_bytes())
+                        }
+                        3 if length >= 16 => {
+                            fitting[8..16].copy_from_slice(&(length as u64).to_le_bytes())
+                        }
                         _ => {}
                     }
                     assert!(
                         read(&fitting, &mut { BUDGET }).is_err(),
                         "v{version} at {length}, size made to fit"
                     );
-                    assert!(read(&bytes[..length], &mut { BUDGET }).is_err(), "v{version} at {length}");
+                    assert!(
+                        read(&bytes[..length], &mut { BUDGET }).is_err(),
+                        "v{version} at {length}"
+                    );
                 }
             }
         }
     }
 
     #[test]
-    fn wrong_sizes_are_told() {
+    fn reports_wrong_sizes() {
         for method in [Method::Zlib, Method::Zstd] {
             for declared in [0, 100, plain().len() as u64 - 1, plain().len() as u64 + 1] {
                 let mut bytes = ccob(&plain(), 3, method);
@@ -321,12 +351,12 @@ mod tests {
         for total in [0, 31, u64::MAX] {
             let mut bytes = ccob(&plain(), 3, Method::Zstd);
             bytes[8..16].copy_from_slice(&total.to_le_bytes());
-            assert!(broken(&bytes).contains("bytes in all"));
+            assert!(broken(&bytes).contains("bytes in total"));
         }
     }
 
     #[test]
-    fn unknown_versions_and_methods_are_told() {
+    fn reports_unknown_versions_and_methods() {
         let mut bytes = ccob(&plain(), 3, Method::Zstd);
         bytes[6] = 7;
         assert!(broken(&bytes).contains("method 7"));
@@ -335,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_is_refused_by_what_it_declares_and_by_what_it_yields() {
+    fn rejects_bombs_by_declared_and_by_actual_size() {
         let bomb = bundle(&[("hip-amdgcn-amd-amdhsa--gfx1151", &vec![0; 256 << 20])]);
         let mut bytes = ccob(&bomb, 3, Method::Zstd);
         assert!(bytes.len() < 40_000);
@@ -351,14 +381,15 @@ mod tests {
     }
 
     #[test]
-    fn random_corruption_never_panics() {
+    fn survives_random_corruption() {
         for version in 1..=3 {
             for method in [Method::Zlib, Method::Zstd] {
                 flip_bytes(&ccob(&plain(), version, method), 500, |bytes| {
                     drop(table(bytes));
                     // Declared sizes of gigabytes only suit streams, whose output is not kept.
                     if Header::read(bytes).is_ok_and(|header| header.declared < 1 << 20) {
-                        let streamed = read(bytes, &mut { BUDGET }).ok().map(|(content, _)| content);
+                        let streamed =
+                            read(bytes, &mut { BUDGET }).ok().map(|(content, _)| content);
                         assert_eq!(at_once(bytes), streamed);
                     }
                 });

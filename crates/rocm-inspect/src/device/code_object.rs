@@ -2,8 +2,8 @@
 //! in `e_flags`, SPIR-V, and LLVM bitcode. It does not read the bundles around them.
 
 use goblin::elf::header::{EI_ABIVERSION, EI_CLASS, EI_DATA, ELFCLASS64, ELFDATA2LSB, ELFMAG};
-use goblin::elf::section_header::SHT_NOBITS;
 
+use super::elf_headers::{number, segments};
 use super::entry_id::known_target;
 use super::metadata;
 use crate::facts::KernelCode;
@@ -17,10 +17,6 @@ pub(crate) const HEAD: usize = 64;
 pub(crate) const EM_AMDGPU: u16 = 224;
 
 const ELFOSABI_AMDGPU_HSA: u8 = 64;
-
-/// The sizes of `Elf64_Phdr` and `Elf64_Shdr`.
-pub(crate) const PROGRAM: u64 = 56;
-pub(crate) const SECTION: u64 = 64;
 
 /// The format of a piece of GPU code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +50,8 @@ pub(crate) struct Kernels {
 
 impl Kernels {
     /// The kernels of zero code objects.
-    pub(crate) const ZERO: Self = Self { count: Some(0), code: Some(KernelCode { bytes: 0, empty: 0 }) };
+    pub(crate) const ZERO: Self =
+        Self { count: Some(0), code: Some(KernelCode { bytes: 0, empty: 0 }) };
 
     /// Returns the sum of both. A value that is unknown in one of them is unknown in the sum.
     pub(crate) fn plus(self, other: Self) -> Self {
@@ -78,7 +75,7 @@ pub(crate) fn examine(bytes: &[u8], size: u64, depth: Depth) -> Result<(Object, 
 }
 
 /// Identifies the code of `size` bytes that starts with `head`, which has [`HEAD`] bytes or all if
-/// there are fewer. The error says why a GPU cannot run it.
+/// there are fewer. The error explains why a GPU cannot run it.
 pub(crate) fn identify(head: &[u8], size: u64) -> Result<Object, String> {
     if head.starts_with(&[0x03, 0x02, 0x23, 0x07]) {
         return Ok(Object::Spirv);
@@ -95,11 +92,15 @@ pub(crate) fn identify(head: &[u8], size: u64) -> Result<Object, String> {
     let u16_at = |at: usize| u16::from_le_bytes([head[at], head[at + 1]]);
     let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| head[at + i]));
     if head[EI_CLASS] != ELFCLASS64 || head[EI_DATA] != ELFDATA2LSB || u16_at(18) != EM_AMDGPU {
-        return Err(format!("holds an ELF file for machine {}, not for AMD GPUs ({EM_AMDGPU})", u16_at(18)));
+        return Err(format!(
+            "holds an ELF file for machine {}, not for AMD GPUs ({EM_AMDGPU})",
+            u16_at(18)
+        ));
     }
-    for (what, offset, entry, count) in
-        [("program", u64_at(32), u16_at(54), u16_at(56)), ("section", u64_at(40), u16_at(58), u16_at(60))]
-    {
+    for (what, offset, entry, count) in [
+        ("program", u64_at(32), u16_at(54), u16_at(56)),
+        ("section", u64_at(40), u16_at(58), u16_at(60)),
+    ] {
         let end = offset.checked_add(u64::from(entry) * u64::from(count));
         if count > 0 && end.is_none_or(|end| end > size) {
             return Err(format!(
@@ -126,7 +127,9 @@ fn from_flags(flags: u32, abi: u8, hsa: bool) -> Object {
         _ => "",
     };
     let (sramecc, xnack) = match hsa && abi == 1 {
-        true => (if flags & 0x200 != 0 { "+" } else { "" }, if flags & 0x100 != 0 { "+" } else { "" }),
+        true => {
+            (if flags & 0x200 != 0 { "+" } else { "" }, if flags & 0x100 != 0 { "+" } else { "" })
+        }
         false => (sign(flags >> 10), sign(flags >> 8)),
     };
     let target = GpuTarget::from_mach(mach).map(|processor| {
@@ -148,107 +151,13 @@ fn from_flags(flags: u32, abi: u8, hsa: bool) -> Object {
     Object::Amdgpu { target, mach: Some(mach), version, lacks }
 }
 
-pub(crate) struct Segment {
-    /// `p_type`.
-    pub(crate) kind: u32,
-    /// `p_flags`.
-    pub(crate) flags: u32,
-    /// Its offset in the file.
-    pub(crate) offset: u64,
-    /// Its size in the file, in bytes.
-    pub(crate) size: u64,
-}
-
-fn number<const N: usize>(bytes: &[u8], at: u64) -> Option<u64> {
-    let at = usize::try_from(at).ok()?;
-    let bytes: &[u8; N] = bytes.get(at..)?.first_chunk()?;
-    Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
-}
-
-/// Yields the program headers of the 64-bit little-endian ELF file that starts with `bytes`, up to
-/// the end of `bytes`.
-pub(crate) fn segments(bytes: &[u8]) -> impl Iterator<Item = Segment> {
-    // With a smaller entry size, entries would be the same bytes over and over.
-    let size = || number::<2>(bytes, 54).filter(|size| *size >= PROGRAM);
-    let header = move |at: u64| Some((number::<8>(bytes, 32)?, size()?, at));
-    let count = number::<2>(bytes, 56).unwrap_or(0);
-    (0..count).map_while(move |index| {
-        let (start, size, index) = header(index)?;
-        let at = start.checked_add(size * index)?;
-        let (kind, offset) = (number::<4>(bytes, at)? as u32, number::<8>(bytes, at.checked_add(8)?)?);
-        let flags = number::<4>(bytes, at.checked_add(4)?)? as u32;
-        Some(Segment { kind, flags, offset, size: number::<8>(bytes, at.checked_add(32)?)? })
-    })
-}
-
-pub(crate) struct Section {
-    name: u64,
-    /// `sh_type`.
-    pub(crate) kind: u32,
-    /// Its offset in the file.
-    pub(crate) offset: u64,
-    /// Its size in bytes.
-    pub(crate) size: u64,
-    /// `sh_link`.
-    pub(crate) link: u32,
-}
-
-/// The sections of a 64-bit little-endian ELF file.
-pub(crate) struct Sections<'a> {
-    bytes: &'a [u8],
-}
-
-impl<'a> Sections<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes }
-    }
-
-    fn get(&self, index: u64) -> Option<Section> {
-        let (bytes, start) = (self.bytes, number::<8>(self.bytes, 40)?);
-        let size = number::<2>(bytes, 58).filter(|size| *size >= SECTION)?;
-        let at = start.checked_add(size * index)?;
-        let at = |inside: u64| at.checked_add(inside);
-        Some(Section {
-            name: number::<4>(bytes, at(0)?)?,
-            kind: number::<4>(bytes, at(4)?)? as u32,
-            offset: number::<8>(bytes, at(24)?)?,
-            size: number::<8>(bytes, at(32)?)?,
-            link: number::<4>(bytes, at(40)?)? as u32,
-        })
-    }
-
-    /// Yields all sections, up to the end of the bytes.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Section> {
-        let count = number::<2>(self.bytes, 60).unwrap_or(0);
-        (0..count).map_while(|index| self.get(index))
-    }
-
-    pub(crate) fn name(&self, section: &Section) -> Option<&'a [u8]> {
-        let names = self.content(number::<2>(self.bytes, 62)? as usize)?;
-        let rest = names.get(usize::try_from(section.name).ok()?..)?;
-        let rest = &rest[..rest.len().min(512)];
-        Some(&rest[..memchr::memchr(0, rest)?])
-    }
-
-    /// Returns the content of the section with this index.
-    pub(crate) fn content(&self, index: usize) -> Option<&'a [u8]> {
-        self.bytes_of(&self.get(index as u64)?)
-    }
-
-    /// Returns the content of a section; `None` if it has no bytes in the file.
-    pub(crate) fn bytes_of(&self, section: &Section) -> Option<&'a [u8]> {
-        let start = usize::try_from(section.offset).ok()?;
-        let end = start.checked_add(usize::try_from(section.size).ok()?)?;
-        if section.kind == SHT_NOBITS { None } else { self.bytes.get(start..end) }
-    }
-}
-
 /// Returns the end of the ELF file at the start of `bytes`: the end of its headers, its segments
 /// and, in a complete file, its section headers, which compilers write last. `None` if that is
 /// beyond `bytes`.
 pub(crate) fn extent(bytes: &[u8]) -> Option<usize> {
     let table = |offset: u64, size: u64, count: u64| -> Option<u64> {
-        number::<8>(bytes, offset)?.checked_add(number::<2>(bytes, size)? * number::<2>(bytes, count)?)
+        number::<8>(bytes, offset)?
+            .checked_add(number::<2>(bytes, size)? * number::<2>(bytes, count)?)
     };
     let end = (HEAD as u64).max(table(32, 54, 56)?).max(table(40, 58, 60)?);
     if end > bytes.len() as u64 {
@@ -266,16 +175,16 @@ pub(crate) fn contradiction(id_target: &str, object: &Object) -> Option<String> 
     if id_target.is_empty() {
         return None;
     }
-    let said = known_target(id_target);
-    match (said, target) {
+    let declared = known_target(id_target);
+    match (declared, target) {
         (None, None) => None,
         (_, None) => Some(format!("processor {mach:#04x}")),
         (None, Some(is)) => Some(is.to_string()),
-        (Some(said), Some(is)) => {
+        (Some(declared), Some(is)) => {
             // `contradicts` compares the features. A generic target must be named as such, so the
             // processors must be equal.
-            let same = said.processor() == is.processor() && !is.contradicts(&said);
-            let lacking = said.features().find_map(|feature| {
+            let same = declared.processor() == is.processor() && !is.contradicts(&declared);
+            let lacking = declared.features().find_map(|feature| {
                 let name = feature.trim_end_matches(['+', '-']);
                 lacks.contains(&name).then_some(name)
             });
@@ -307,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_every_version_are_read() {
+    fn reads_flags_of_every_version() {
         // The values are from LLVM's own tests.
         assert_eq!(target_of(&with_flags(0x54c, 2)), "gfx942");
         assert_eq!(target_of(&with_flags(0x63f, 3)), "gfx90a:xnack-");
@@ -331,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_gpu_code_says_what_it_is() {
+    fn rejects_other_code_with_its_kind() {
         let mut host = code_object("gfx1151", 256);
         host[18..20].copy_from_slice(&62u16.to_le_bytes());
         assert!(identify(&host, 256).unwrap_err().contains("machine 62"));
@@ -348,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_contradict_flags_only_where_they_differ() {
+    fn reports_contradictions_between_ids_and_flags() {
         let object = |flags| identify(&with_flags(flags, 4), 256).unwrap();
         for (id, flags) in [
             ("gfx1151", 0x4a),

@@ -92,9 +92,12 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_targets() {
+    fn derives_targets_from_names() {
         for (path, wanted) in [
-            ("usr/lib64/rocblas/library/TensileLibrary_Type_HH_Contraction_gfx1151.dat", "data-file gfx1151"),
+            (
+                "usr/lib64/rocblas/library/TensileLibrary_Type_HH_Contraction_gfx1151.dat",
+                "data-file gfx1151",
+            ),
             ("rocblas/library/TensileLibrary_lazy_gfx90a-xnack+.dat", "data-file gfx90a:xnack+"),
             ("hipblaslt/library/gfx1151/TensileLibrary_lazy.dat", "data-file gfx1151"),
             ("hipblaslt/library/gfx1151/hipblasltTransform.hsaco", ""),
@@ -119,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_tell_nothing() {
+    fn ignores_other_names() {
         for path in [
             "",
             "/",

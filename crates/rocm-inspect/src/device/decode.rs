@@ -14,7 +14,7 @@ use super::area::Area;
 use super::bundle::{Broken, MAX_TABLE, Table};
 use super::ccob::{self, Header, Stream};
 use super::code_object;
-use super::harvest::{Examined, Harvest, Place};
+use super::harvest::{CodeLocation, Examined, Harvest};
 use crate::facts::Storage;
 use crate::finding::Depth;
 use rocmrpm_base::parallel;
@@ -59,13 +59,13 @@ fn run_on(cores: usize, jobs: &[Job<'_>], folder: &Path) -> Vec<Harvest> {
     let largest = jobs.iter().map(Job::room).max().unwrap_or(0);
     let cores = cores.min(jobs.len()).min(ROOM / largest.max(1)).max(1);
     let groups = groups(jobs, cores);
-    let (next, alone) = (AtomicUsize::new(0), Mutex::new(()));
+    let (next, streaming) = (AtomicUsize::new(0), Mutex::new(()));
     let work = || {
         let mut area = Area::new(folder);
         let mut results = Vec::new();
         while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
             let group: Vec<_> = group.iter().map(|index| (*index, &jobs[*index])).collect();
-            results.extend(together(&group, &mut area, ROOM / cores, &alone));
+            results.extend(together(&group, &mut area, ROOM / cores, &streaming));
         }
         results
     };
@@ -115,7 +115,7 @@ fn together(
     group: &[(usize, &Job<'_>)],
     area: &mut Area<'_>,
     most: usize,
-    alone: &Mutex<()>,
+    streaming: &Mutex<()>,
 ) -> Vec<(usize, Harvest)> {
     let wanted = group.iter().fold(0, |sum: usize, (_, job)| sum.saturating_add(job.room()));
     let room = if wanted <= most { area.room(wanted).ok() } else { None };
@@ -128,7 +128,7 @@ fn together(
             None => {
                 // The stream's window is in memory: 128 MB for the largest that zstd's decoder
                 // accepts, so only one is decoded at a time.
-                let _one = alone.lock().unwrap_or_else(PoisonError::into_inner);
+                let _one = streaming.lock().unwrap_or_else(PoisonError::into_inner);
                 results.push((*index, one(job, Depth::Deep).0));
             }
         }
@@ -176,7 +176,11 @@ pub(super) fn one(job: &Job<'_>, depth: Depth) -> (Harvest, Option<usize>) {
 }
 
 /// Collects the contents of a bundle. `hash` is the hash of its content.
-fn harvest(job: &Job<'_>, read: Result<(Table, Vec<Examined>), Broken>, hash: Option<[u8; 16]>) -> Harvest {
+fn harvest(
+    job: &Job<'_>,
+    read: Result<(Table, Vec<Examined>), Broken>,
+    hash: Option<[u8; 16]>,
+) -> Harvest {
     let mut harvest = Harvest::default();
     let (table, examined) = match read {
         Ok(read) => read,
@@ -188,7 +192,7 @@ fn harvest(job: &Job<'_>, read: Result<(Table, Vec<Examined>), Broken>, hash: Op
     harvest.bundles = 1;
     // An entry of a compressed bundle does not have its own offset in the file.
     let compression = Some(job.header.compression);
-    let place = Place { storage: job.storage, compression, offset: job.start };
+    let place = CodeLocation { storage: job.storage, compression, offset: job.start };
     let mut examined = examined.into_iter();
     for entry in &table.entries {
         let examined = if entry.size > 0 { examined.next() } else { None };
@@ -240,7 +244,7 @@ impl Reader {
                 Ok(())
             }
             None if self.head.len() > MAX_TABLE => {
-                Err(Broken::new(self.head.len() as u64, "has a table of entries without end"))
+                Err(Broken::new(self.head.len() as u64, "has an endless table of entries"))
             }
             None => {
                 self.enough = self.head.len() * 2;
@@ -252,7 +256,9 @@ impl Reader {
     fn content(&mut self, bytes: &[u8], depth: Depth) {
         let end = self.at + bytes.len() as u64;
         let entries = self.table.as_ref().map_or(&[][..], |table| &table.entries);
-        while let Some(entry) = entries.get(self.done).filter(|entry| entry.size > 0 && entry.offset < end) {
+        while let Some(entry) =
+            entries.get(self.done).filter(|entry| entry.size > 0 && entry.offset < end)
+        {
             let wanted = entry.size.min(KEPT as u64) as usize;
             let from = (entry.offset + self.kept.len() as u64).saturating_sub(self.at) as usize;
             let rest = bytes.get(from..).unwrap_or_default();
@@ -331,25 +337,26 @@ mod tests {
     }
 
     #[test]
-    fn cores_and_room_make_no_difference() {
+    fn decodes_equally_on_any_cores_and_space() {
         let (bundles, dir) = (bundles(), tempfile::tempdir().unwrap());
         let wanted = decoded(&bundles, 1, dir.path());
         assert_eq!(wanted.matches("WrongHash").count(), 2, "{wanted}");
         assert_eq!(wanted.matches("Damage").count(), 3, "{wanted}");
         assert!(
-            wanted.starts_with("18 ") && wanted.contains("count: 9, bytes: 66401804, kernels: Some(101)"),
+            wanted.starts_with("18 ")
+                && wanted.contains("count: 9, bytes: 66401804, kernels: Some(101)"),
             "{wanted}"
         );
         for cores in [2, 3, 40] {
             assert_eq!(decoded(&bundles, cores, dir.path()), wanted);
         }
         for cores in [1, 2] {
-            assert_eq!(decoded(&bundles, cores, Path::new("/dev/null/none")), wanted, "no room");
+            assert_eq!(decoded(&bundles, cores, Path::new("/dev/null/none")), wanted, "no space");
         }
     }
 
     #[test]
-    fn groups_keep_within_their_room() {
+    fn keeps_groups_within_their_space() {
         let bytes = ccob(&bundle(&[]), 3, Method::Zstd);
         let jobs = |declared: &[u64]| -> Vec<Job<'_>> {
             let job = |declared: &u64| {

@@ -37,7 +37,9 @@ impl EntryId {
             (true, "", "") => Self::Amd { target: in_triple(arch) },
             (true, "", target) => Self::Amd { target: target.to_owned() },
             (true, target, "") if is_target(target) => Self::Amd { target: target.to_owned() },
-            (true, target, rest) if is_target(target) => Self::Amd { target: format!("{target}-{rest}") },
+            (true, target, rest) if is_target(target) => {
+                Self::Amd { target: format!("{target}-{rest}") }
+            }
             (true, _, target) => Self::Amd { target: target.to_owned() },
         }
     }
@@ -71,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_spelling_gives_the_target() {
+    fn parses_targets_in_every_spelling() {
         for (id, target) in [
             ("hipv4-amdgcn-amd-amdhsa--gfx1151", "gfx1151"),
             ("hip-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-", "gfx90a:sramecc+:xnack-"),
@@ -88,9 +90,11 @@ mod tests {
         ] {
             assert_eq!(EntryId::parse(id), EntryId::Amd { target: target.into() }, "{id}");
         }
-        for id in
-            ["host-x86_64-unknown-linux-gnu-", "host-x86_64-unknown-linux", "host-x86_64-unknown-linux--"]
-        {
+        for id in [
+            "host-x86_64-unknown-linux-gnu-",
+            "host-x86_64-unknown-linux",
+            "host-x86_64-unknown-linux--",
+        ] {
             assert_eq!(EntryId::parse(id), EntryId::Host);
         }
         for id in ["openmp-nvptx64-nvidia-cuda--sm_80", "", "hip", "----"] {
@@ -99,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn features_and_suffixes_come_off() {
+    fn strips_features_and_suffixes() {
         assert_eq!(processor("gfx908+sram-ecc"), "gfx908");
         assert_eq!(processor("gfx1250-strict"), "gfx1250");
         assert_eq!(processor("gfx11-generic"), "gfx11-generic");

@@ -19,7 +19,7 @@ pub(super) type Examined = Result<(Object, Kernels), String>;
 
 /// The location of a piece of code.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct CodeLocation {
     pub(super) storage: Storage,
     pub(super) compression: Option<Compression>,
     /// The offset in the file, in bytes.
@@ -57,62 +57,85 @@ pub(crate) struct Gathered {
 
 impl Harvest {
     /// Adds one entry of a bundle. `examined` is `None` if only the table was read.
-    pub(super) fn entry(&mut self, entry: &bundle::Entry, place: Place, examined: Option<Examined>) {
-        let EntryId::Amd { target: said } = EntryId::parse(&entry.id) else { return };
+    pub(super) fn entry(
+        &mut self,
+        entry: &bundle::BundleEntry,
+        place: CodeLocation,
+        examined: Option<Examined>,
+    ) {
+        let EntryId::Amd { target: declared } = EntryId::parse(&entry.id) else { return };
         let id = &entry.id;
         match examined {
-            _ if entry.size == 0 => self.damaged(place.offset, format!("has no code in its entry `{id}`")),
-            None => self.add(announced(&said), place, None, entry.size, Kernels::default()),
+            _ if entry.size == 0 => {
+                self.damaged(place.offset, format!("has no code in its entry `{id}`"))
+            }
+            None => self.add(announced(&declared), place, None, entry.size, Kernels::default()),
             Some(Ok((Object::Bitcode, _))) if place.storage != Storage::HipFatbin => {
-                self.bitcode(&said, place, entry.size);
+                self.bitcode(&declared, place, entry.size);
             }
             Some(Ok((Object::Bitcode, _))) => {
                 let what = "holds LLVM bitcode where a code object is expected";
                 self.damaged(place.offset, format!("{what}, in its entry `{id}`"));
             }
             Some(Ok((object, kernels))) => {
-                self.identified(id, &said, &object, place);
-                self.object(&said, &object, place, entry.size, kernels);
+                self.identified(id, &declared, &object, place);
+                self.object(&declared, &object, place, entry.size, kernels);
             }
             Some(Err(what)) => self.damaged(place.offset, format!("{what}, in its entry `{id}`")),
         }
     }
 
     /// Records a mismatch if an object's flags contradict the ID that it is stored under.
-    pub(super) fn identified(&mut self, id: &str, said: &str, object: &Object, place: Place) {
-        if let Some(flags) = code_object::contradiction(said, object) {
+    pub(super) fn identified(
+        &mut self,
+        id: &str,
+        declared: &str,
+        object: &Object,
+        place: CodeLocation,
+    ) {
+        if let Some(flags) = code_object::contradiction(declared, object) {
             self.mismatch(id.to_owned(), flags, place.offset);
         }
     }
 
-    /// Adds a code object that a text declares to be for `said`.
-    pub(super) fn object(&mut self, said: &str, object: &Object, place: Place, size: u64, kernels: Kernels) {
+    /// Adds a code object that a text declares to be for the target `declared`.
+    pub(super) fn object(
+        &mut self,
+        declared: &str,
+        object: &Object,
+        place: CodeLocation,
+        size: u64,
+        kernels: Kernels,
+    ) {
         let version = match object {
             Object::Amdgpu { version, .. } => *version,
             Object::Spirv => None,
-            Object::Bitcode => return self.bitcode(said, place, size),
+            Object::Bitcode => return self.bitcode(declared, place, size),
         };
-        self.add(target(said, object), place, version, size, kernels);
+        self.add(target(declared, object), place, version, size, kernels);
     }
 
     /// Adds bitcode, which the linker compiles for the declared target. Bitcode without a target is
     /// a library for compilers.
-    pub(super) fn bitcode(&mut self, said: &str, place: Place, size: u64) {
-        if !said.is_empty() {
-            let place = Place { storage: Storage::Bitcode, ..place };
-            self.add(announced(said), place, None, size, Kernels::default());
+    pub(super) fn bitcode(&mut self, declared: &str, place: CodeLocation, size: u64) {
+        if !declared.is_empty() {
+            let place = CodeLocation { storage: Storage::Bitcode, ..place };
+            self.add(announced(declared), place, None, size, Kernels::default());
         }
     }
 
     pub(super) fn add(
         &mut self,
         target: Target,
-        place: Place,
+        place: CodeLocation,
         version: Option<u8>,
         bytes: u64,
         kernels: Kernels,
     ) {
-        self.sum((target, place.storage, place.compression, version), Sum { count: 1, bytes, kernels });
+        self.sum(
+            (target, place.storage, place.compression, version),
+            Sum { count: 1, bytes, kernels },
+        );
     }
 
     fn sum(&mut self, key: Key, more: Sum) {
@@ -179,15 +202,17 @@ impl Harvest {
 
     /// Returns what was collected, sorted.
     pub(super) fn finish(self) -> Gathered {
-        let code = self.code.into_iter().map(|((target, storage, compression, version), sum)| DeviceCode {
-            target,
-            storage,
-            compression,
-            version,
-            count: sum.count,
-            bytes: sum.bytes,
-            kernels: sum.kernels.count,
-            kernel_code: sum.kernels.code,
+        let code = self.code.into_iter().map(|((target, storage, compression, version), sum)| {
+            DeviceCode {
+                target,
+                storage,
+                compression,
+                version,
+                count: sum.count,
+                bytes: sum.bytes,
+                kernels: sum.kernels.count,
+                kernel_code: sum.kernels.code,
+            }
         });
         let mismatches = self.mismatches.into_iter();
         let mismatches =
@@ -204,31 +229,35 @@ impl Harvest {
 }
 
 /// Returns the target that an ID declares.
-fn announced(said: &str) -> Target {
-    match known_target(said) {
-        _ if said == "amdgcnspirv" => Target::Spirv,
+fn announced(declared: &str) -> Target {
+    match known_target(declared) {
+        _ if declared == "amdgcnspirv" => Target::Spirv,
         Some(target) => Target::Gpu(target),
-        None => Target::Unknown(named(processor(said), "amdgpu")),
+        None => Target::Unknown(named(processor(declared), "amdgpu")),
     }
 }
 
 /// Returns an object's target. The flags decide; the ID's text helps only if the table does not
 /// contain what they state.
-fn target(said: &str, object: &Object) -> Target {
+fn target(declared: &str, object: &Object) -> Target {
     match object {
         Object::Spirv | Object::Bitcode => Target::Spirv,
         Object::Amdgpu { target: Some(target), .. } => Target::Gpu(target.clone()),
-        Object::Amdgpu { mach: None, .. } => match known_target(said) {
+        Object::Amdgpu { mach: None, .. } => match known_target(declared) {
             Some(target) => Target::Gpu(target),
-            None => Target::Unknown(named(said, "code object version 2")),
+            None => Target::Unknown(named(declared, "code object version 2")),
         },
         Object::Amdgpu { mach: Some(mach), .. } => {
-            Target::Unknown(named(processor(said), &format!("processor {mach:#04x}")))
+            Target::Unknown(named(processor(declared), &format!("processor {mach:#04x}")))
         }
     }
 }
 
-fn named(said: &str, otherwise: &str) -> String {
+fn named(declared: &str, otherwise: &str) -> String {
     // A known name would contradict the flags here, so it must not be used.
-    if said.is_empty() || known_target(said).is_some() { otherwise.to_owned() } else { said.to_owned() }
+    if declared.is_empty() || known_target(declared).is_some() {
+        otherwise.to_owned()
+    } else {
+        declared.to_owned()
+    }
 }

@@ -9,7 +9,7 @@ use goblin::elf::section_header::{SHT_DYNSYM, SHT_NOTE, SHT_SYMTAB};
 use rmp::Marker;
 use rmp::decode::{read_array_len, read_map_len, read_marker, read_str_len};
 
-use super::code_object::{Section, Sections, segments};
+use super::elf_headers::{Section, Sections, segments};
 use crate::facts::KernelCode;
 
 const NT_AMDGPU_METADATA: u32 = 32;
@@ -28,7 +28,8 @@ pub(crate) fn kernels(bytes: &[u8], size: u64) -> Option<u64> {
     let sections = Sections::new(if whole { bytes } else { &[] });
     let in_sections = sections.iter().filter(|s| s.kind == SHT_NOTE).map(|s| (s.offset, s.size));
     let mut places = places.chain(in_sections).take(MOST_PLACES);
-    let noted = places.find_map(|(at, length)| notes(bytes.get(usize::try_from(at).ok()?..)?, length, size));
+    let noted = places
+        .find_map(|(at, length)| notes(bytes.get(usize::try_from(at).ok()?..)?, length, size));
     if noted.is_some() || !whole {
         return noted;
     }
@@ -74,7 +75,10 @@ fn functions(table: &Section, sections: &Sections<'_>, count: u64) -> Option<Ker
         left = left.checked_sub(end)?;
         let name = &rest[..end];
         if symbol[4] & 0xf == STT_FUNC {
-            sizes.insert(name, symbol[16..].first_chunk().map_or(0, |size| u64::from_le_bytes(*size)));
+            sizes.insert(
+                name,
+                symbol[16..].first_chunk().map_or(0, |size| u64::from_le_bytes(*size)),
+            );
         } else if let Some(kernel) = name.strip_suffix(b".kd") {
             kernels.insert(kernel);
         }
@@ -151,7 +155,9 @@ fn skip(bytes: &mut &[u8]) -> Option<()> {
             Marker::Array32 => (0, number(4)?),
             Marker::Map16 => (0, 2 * number(2)?),
             Marker::Map32 => (0, 2 * number(4)?),
-            Marker::FixPos(_) | Marker::FixNeg(_) | Marker::Null | Marker::True | Marker::False => (0, 0),
+            Marker::FixPos(_) | Marker::FixNeg(_) | Marker::Null | Marker::True | Marker::False => {
+                (0, 0)
+            }
             // Extensions do not occur in this metadata.
             _ => return None,
         };
@@ -186,7 +192,7 @@ mod tests {
     use crate::testing::{code_object, flip_bytes, kernels_object};
 
     #[test]
-    fn kernels_are_counted_in_the_note() {
+    fn counts_kernels_in_the_note() {
         for count in [0, 1, 15, 16, 70_000] {
             let object = kernels_object("gfx1151", count);
             assert_eq!(kernels(&object, object.len() as u64), Some(u64::from(count)));
@@ -197,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_notes_of_all_objects_are_summed_up() {
+    fn sums_the_notes_of_all_objects() {
         let one = kernels_object("gfx1151", 3);
         let note = |count| kernels_object("gfx1151", count)[120..].to_vec();
         let other = [[4u32, 4, 3].map(u32::to_le_bytes).concat(), b"GNU\0ids!".to_vec()].concat();
@@ -219,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_before_the_kernels_are_passed_over() {
+    fn skips_keys_before_the_kernels() {
         let mut bytes = b"\x83\xa1a\x93\xc0\xcd\x01\x02\xa2bc\xa1b\x81\xa1x\xd9\x03abc".to_vec();
         bytes.extend(b"\xaeamdhsa.kernels\xdc\x01\x00");
         assert_eq!(in_metadata(&bytes), Some(256));
@@ -270,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_note_defined_descriptors_are_counted() {
+    fn counts_defined_descriptors_without_a_note() {
         // Name, section and the lowest byte of the value of each symbol.
         let symbols = [
             ("a.kd", 1u16, 0u8),
@@ -292,7 +298,9 @@ mod tests {
         let mut object = code_object("gfx1151", 64);
         object.extend([&table[..], &names].concat());
         let start = object.len() as u64;
-        for (kind, at, size) in [(SHT_SYMTAB, 64, table.len()), (SHT_STRTAB, 64 + table.len(), names.len())] {
+        for (kind, at, size) in
+            [(SHT_SYMTAB, 64, table.len()), (SHT_STRTAB, 64 + table.len(), names.len())]
+        {
             object.extend([0, kind, 0, 0, 0, 0].map(u32::to_le_bytes).concat());
             object.extend([at as u64, size as u64, 1, 0, 0].map(u64::to_le_bytes).concat());
         }
@@ -304,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_beyond_the_note_is_no_count() {
+    fn ignores_a_count_beyond_the_note() {
         let mut object = kernels_object("gfx1151", 70_000);
         let at = object.windows(4).position(|w| w == 70_000u32.to_be_bytes()).unwrap();
         object[at] = 0xff;
@@ -312,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_that_are_pointed_at_very_often_are_not_read_as_often() {
+    fn reads_repeated_notes_a_limited_number_of_times() {
         // An unterminated array in the first key, so that no note has a result.
         let metadata = [&b"\x81\xa1a\xdd\xff\xff\xff\xff"[..], &[0xc0; 1 << 20]].concat();
         let count = 60_000;
@@ -327,14 +335,14 @@ mod tests {
         object.extend([7, metadata.len() as u32, 32].map(u32::to_le_bytes).concat());
         object.extend(b"AMDGPU\0\0");
         object.extend(metadata);
-        let begun = std::time::Instant::now();
+        let start = std::time::Instant::now();
         assert_eq!(kernels(&object, object.len() as u64), None);
         // 60 GB would take minutes.
-        assert!(begun.elapsed().as_secs() < 30);
+        assert!(start.elapsed().as_secs() < 30);
     }
 
     #[test]
-    fn headers_without_size_are_none() {
+    fn ignores_headers_without_size() {
         let object = kernels_object("gfx1151", 3);
         for size in [0, 1, 55] {
             let mut object = object.clone();
@@ -349,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn truncations_and_corruption_never_panic() {
+    fn survives_truncation_and_corruption() {
         let object = kernels_object("gfx1151", 3);
         for length in 0..object.len() {
             kernels(&object[..length], object.len() as u64);

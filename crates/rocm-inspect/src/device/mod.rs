@@ -9,6 +9,7 @@ pub(super) mod ccob;
 pub(super) mod code_object;
 pub(super) mod data_files;
 mod decode;
+pub(super) mod elf_headers;
 pub(super) mod entry_id;
 mod harvest;
 mod metadata;
@@ -19,7 +20,7 @@ use std::ops::Range;
 
 use decode::Job;
 pub(super) use harvest::Gathered;
-use harvest::{Harvest, MAX_DAMAGE, Place};
+use harvest::{CodeLocation, Harvest, MAX_DAMAGE};
 
 use self::bundle::{Broken, Table};
 use self::ccob::Header;
@@ -49,7 +50,8 @@ pub(super) struct Device<'a> {
 impl<'a> Device<'a> {
     /// Starts with a file whose GPU code has not been read.
     pub(super) fn new(file: &'a [u8], depth: Depth) -> Self {
-        let budget = (file.len() as u64).saturating_mul(BUDGET_RATIO).clamp(LEAST_BUDGET, MOST_BUDGET);
+        let budget =
+            (file.len() as u64).saturating_mul(BUDGET_RATIO).clamp(LEAST_BUDGET, MOST_BUDGET);
         Self { file, depth, budget, jobs: Vec::new(), harvest: Harvest::default() }
     }
 
@@ -61,7 +63,7 @@ impl<'a> Device<'a> {
         while let Some(gap) = section[at..].iter().position(|byte| *byte != 0) {
             at += gap;
             if self.harvest.damage.len() >= MAX_DAMAGE {
-                let what = "is not looked at, after so much damage before it";
+                let what = "was not read, because of too much damage before it";
                 self.harvest.damaged(range.start + at, what.into());
                 return;
             }
@@ -122,12 +124,13 @@ impl<'a> Device<'a> {
         }
     }
 
-    /// Reads one code object, which some text may declare to be for `said`.
-    pub(super) fn code_object(&mut self, range: Range<usize>, storage: Storage, said: &str) {
+    /// Reads one code object, which some text may declare to be for the target `declared`.
+    pub(super) fn code_object(&mut self, range: Range<usize>, storage: Storage, declared: &str) {
         let Some(bytes) = self.file.get(range.clone()) else { return };
-        let (size, place) = (bytes.len() as u64, Place { storage, compression: None, offset: range.start });
+        let (size, place) =
+            (bytes.len() as u64, CodeLocation { storage, compression: None, offset: range.start });
         match code_object::examine(bytes, size, self.depth) {
-            Ok((object, kernels)) => self.harvest.object(said, &object, place, size, kernels),
+            Ok((object, kernels)) => self.harvest.object(declared, &object, place, size, kernels),
             Err(what) => self.harvest.damaged(range.start, what),
         }
     }
@@ -135,21 +138,21 @@ impl<'a> Device<'a> {
     /// Reads one code object that is stored under an ID.
     pub(super) fn identified(&mut self, id: &str, range: Range<usize>, storage: Storage) {
         let Some(bytes) = self.file.get(range.clone()) else { return };
-        let entry = bundle::Entry { id: id.to_owned(), offset: 0, size: bytes.len() as u64 };
+        let entry = bundle::BundleEntry { id: id.to_owned(), offset: 0, size: bytes.len() as u64 };
         let examined = code_object::examine(bytes, entry.size, self.depth);
-        let place = Place { storage, compression: None, offset: range.start };
+        let place = CodeLocation { storage, compression: None, offset: range.start };
         self.harvest.entry(&entry, place, Some(examined));
     }
 
     /// Records that the file's code is in archives that are not read.
     pub(super) fn elsewhere(&mut self, storage: Storage) {
-        let place = Place { storage, compression: None, offset: 0 };
+        let place = CodeLocation { storage, compression: None, offset: 0 };
         self.harvest.add(Target::Unread, place, None, 0, Kernels::default());
     }
 
     /// Records what the file's name shows.
     pub(super) fn named(&mut self, target: Target, storage: Storage, size: u64) {
-        let place = Place { storage, compression: None, offset: 0 };
+        let place = CodeLocation { storage, compression: None, offset: 0 };
         self.harvest.add(target, place, None, size, Kernels::default());
     }
 
@@ -186,7 +189,9 @@ impl<'a> Device<'a> {
                     self.code_object(start..start + end, storage, "");
                     Some(start + end)
                 }
-                None => self.broken(start, Broken::new(0, "holds an ELF file whose end cannot be told")),
+                None => {
+                    self.broken(start, Broken::new(0, "holds an ELF file whose end is unknown"))
+                }
             }
         } else {
             self.broken(start, Broken::new(0, "holds neither a bundle nor zeros"))
@@ -200,7 +205,7 @@ impl<'a> Device<'a> {
             // Entries without content may state any offset.
             let inside = if entry.size > 0 { entry.offset as usize } else { 0 };
             let code = bytes.get(inside..inside + entry.size as usize).unwrap_or_default();
-            let place = Place { storage, compression: None, offset: start + inside };
+            let place = CodeLocation { storage, compression: None, offset: start + inside };
             let examined = code_object::examine(code, entry.size, self.depth);
             self.harvest.entry(entry, place, Some(examined));
         }
@@ -215,7 +220,7 @@ impl<'a> Device<'a> {
         storage: Storage,
     ) -> Option<usize> {
         let end = header.end.map(|end| start + end);
-        let place = Place { storage, compression: Some(header.compression), offset: start };
+        let place = CodeLocation { storage, compression: Some(header.compression), offset: start };
         if end.is_some() && self.depth == Depth::Quick {
             match header.table(bytes, &mut self.budget) {
                 Ok(table) => {
@@ -245,7 +250,7 @@ impl<'a> Device<'a> {
         let bytes = &self.file[start..limit];
         if bytes.starts_with(bundle::MAGIC) {
             let table = Table::whole(bytes).ok().filter(Table::is_credible)?;
-            let code = |entry: &bundle::Entry| -> Option<Object> {
+            let code = |entry: &bundle::BundleEntry| -> Option<Object> {
                 let start = entry.offset as usize;
                 let head = bytes.get(start..start + entry.size.min(HEAD as u64) as usize)?;
                 code_object::identify(head, entry.size).ok()
@@ -266,13 +271,19 @@ impl<'a> Device<'a> {
         }
     }
 
-    fn image(&mut self, start: usize, image: &offload_binary::Image, bytes: &[u8], storage: Storage) {
+    fn image(
+        &mut self,
+        start: usize,
+        image: &offload_binary::Image,
+        bytes: &[u8],
+        storage: Storage,
+    ) {
         use offload_binary::Kind;
         if !image.is_amd() {
             return;
         }
         let size = bytes.len() as u64;
-        let place = Place { storage, compression: None, offset: start + image.offset() };
+        let place = CodeLocation { storage, compression: None, offset: start + image.offset() };
         match image.kind {
             Kind::Object | Kind::Spirv => match code_object::examine(bytes, size, self.depth) {
                 Ok((object, kernels)) => {
@@ -280,9 +291,9 @@ impl<'a> Device<'a> {
                     self.harvest.identified(&id, &image.arch, &object, place);
                     self.harvest.object(&image.arch, &object, place, size, kernels);
                 }
-                Err(what) => {
-                    self.harvest.damaged(place.offset, format!("{what}, in its image for `{}`", image.arch))
-                }
+                Err(what) => self
+                    .harvest
+                    .damaged(place.offset, format!("{what}, in its image for `{}`", image.arch)),
             },
             // The linker puts the objects of all targets into one bundle.
             Kind::Fatbinary => match Table::whole(bytes) {
@@ -336,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_and_compressed_bundles_stand_back_to_back() {
+    fn reads_adjacent_plain_and_compressed_bundles() {
         let pieces = [
             one("gfx1151", 5000),
             ccob(&one("gfx1151", 6000), 1, Method::Zstd),
@@ -362,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn the_walk_goes_on_behind_damage() {
+    fn continues_after_damage() {
         let mut broken = one("gfx1151", 5000);
         broken[24..32].copy_from_slice(&u64::MAX.to_le_bytes());
         let mut corrupt = ccob(&one("gfx1030", 6000), 3, Method::Zstd);
@@ -376,14 +387,14 @@ mod tests {
     }
 
     #[test]
-    fn damage_without_end_ends_the_walk() {
+    fn stops_after_too_much_damage() {
         let pieces = vec![bundle::MAGIC.to_vec(); 10_000];
         let (code, damage, _) = walked(&aligned(&pieces));
         assert!(code.is_empty() && damage.len() == MAX_DAMAGE + 1);
     }
 
     #[test]
-    fn a_truncation_at_every_byte_is_told_or_without_consequence() {
+    fn reports_truncation_that_loses_code() {
         let bytes = aligned(&[one("gfx1151", 600), ccob(&one("gfx1100", 600), 3, Method::Zstd)]);
         let whole = walked(&bytes);
         for length in 1..bytes.len() {
@@ -398,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_entries_are_told_with_their_place() {
+    fn reports_odd_entries_with_their_offset() {
         let object = code_object("gfx1100", 300);
         let mut unknown = code_object("gfx1100", 300);
         unknown[48] = 0x60;
@@ -419,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_entry_may_claim_any_offset() {
+    fn accepts_any_offset_of_an_empty_entry() {
         let id = "hipv4-amdgcn-amd-amdhsa--gfx1151";
         let mut bytes = bundle(&[(id, &[]), (id, &code_object("gfx1151", 300))]);
         bytes[32..40].copy_from_slice(&u64::MAX.to_le_bytes());
@@ -428,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn bombs_use_up_one_budget_for_the_whole_file() {
+    fn limits_decompression_per_file() {
         let bomb = bundle(&[("hip-amdgcn-amd-amdhsa--gfx1151", &vec![0; 40 << 20])]);
         let bomb = ccob(&bomb, 3, Method::Zstd);
         let (_, damage, _) = walked(&aligned(&[bomb.clone(), bomb.clone(), bomb]));
@@ -437,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn bare_files_are_read() {
+    fn reads_bare_files() {
         for (bytes, storage) in [
             (code_object("gfx1151", 300), Storage::CodeObject),
             (one("gfx1151", 300), Storage::Bundle),
@@ -452,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn random_corruption_never_panics() {
+    fn survives_random_corruption() {
         let bytes = aligned(&[
             one("gfx1151", 600),
             ccob(&one("gfx1100", 600), 1, Method::Zstd),

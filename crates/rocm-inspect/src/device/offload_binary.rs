@@ -79,18 +79,21 @@ impl OffloadBinary {
 pub(crate) fn read(bytes: &[u8], budget: &mut u64) -> Result<OffloadBinary, Broken> {
     let fail = |at, what: &str| Err(Broken::new(at, what));
     if !bytes.starts_with(MAGIC) {
-        return fail(0, "is no offload binary: the magic is missing");
+        return fail(0, "is not an offload binary: the magic is missing");
     }
     let fields = (u32_at(bytes, 4), u64_at(bytes, 8), u64_at(bytes, 16), u64_at(bytes, 24));
     let (Some(version), Some(size), Some(entries), Some(count)) = fields else {
-        return fail(0, "is an offload binary cut short in its header");
+        return fail(0, "is an offload binary truncated in its header");
     };
     if !(1..=3).contains(&version) {
-        return Err(Broken::new(4, format!("is an offload binary of version {version}; 1 to 3 are known")));
+        return Err(Broken::new(
+            4,
+            format!("is an offload binary of unsupported version {version}; supported: 1 to 3"),
+        ));
     }
     let end = usize::try_from(size).ok().filter(|end| (HEADER..=bytes.len()).contains(end));
     let Some(end) = end else {
-        let what = format!("states {size} bytes in all, but {} are there", bytes.len());
+        let what = format!("states {size} bytes in total, but has {}", bytes.len());
         return Err(Broken::new(8, what));
     };
     let own = &bytes[..end];
@@ -105,7 +108,10 @@ pub(crate) fn read(bytes: &[u8], budget: &mut u64) -> Result<OffloadBinary, Brok
     // Version 1 states the entry's size where later versions state the number of entries.
     let count = if version == 1 { 1 } else { count };
     if !(1..=MAX_ENTRIES).contains(&count) {
-        return Err(Broken::new(24, format!("states {count} images; 1 to {MAX_ENTRIES} are possible")));
+        return Err(Broken::new(
+            24,
+            format!("states {count} images; 1 to {MAX_ENTRIES} are possible"),
+        ));
     }
     let content = inflated.as_deref().unwrap_or(own);
     let mut images = Vec::new();
@@ -114,7 +120,7 @@ pub(crate) fn read(bytes: &[u8], budget: &mut u64) -> Result<OffloadBinary, Brok
         match image(content, at, version, inflated.is_some()) {
             Some(image) => images.push(image),
             None => {
-                let what = format!("has its image {index} outside of its {} bytes", content.len());
+                let what = format!("has image {index} outside of its {} bytes", content.len());
                 return Err(Broken::new(at.min(end as u64), what));
             }
         }
@@ -125,10 +131,13 @@ pub(crate) fn read(bytes: &[u8], budget: &mut u64) -> Result<OffloadBinary, Brok
 /// Checks that images do not overlap: otherwise a small file could cause as much work as a large
 /// one.
 fn apart(images: &[Image]) -> Result<(), Broken> {
-    let mut ranges: Vec<_> = images.iter().map(|i| &i.range).filter(|range| !range.is_empty()).collect();
+    let mut ranges: Vec<_> =
+        images.iter().map(|i| &i.range).filter(|range| !range.is_empty()).collect();
     ranges.sort_by_key(|range| range.start);
     match ranges.windows(2).find(|pair| pair[0].end > pair[1].start) {
-        Some(pair) => Err(Broken::new(pair[1].start as u64, "has images that overlap in an offload binary")),
+        Some(pair) => {
+            Err(Broken::new(pair[1].start as u64, "has images that overlap in an offload binary"))
+        }
         None => Ok(()),
     }
 }
@@ -183,7 +192,8 @@ fn inflate(own: &[u8], header: u64, size: u64, budget: &mut u64) -> Result<Vec<u
     let allowed = (*budget).min(MAX_INFLATED);
     let start = usize::try_from(header).ok().filter(|start| *start <= own.len());
     let Some(start) = start.filter(|start| (*start as u64..=allowed).contains(&size)) else {
-        let what = format!("states {size} bytes when decompressed; up to {allowed} are allowed here");
+        let what =
+            format!("states {size} bytes when decompressed, more than the {allowed} allowed here");
         return Err(Broken::new(32, what));
     };
     let (head, payload) = own.split_at(start);
@@ -199,7 +209,7 @@ fn inflate(own: &[u8], header: u64, size: u64, budget: &mut u64) -> Result<Vec<u
     match read {
         Ok(count) if count as u64 == wanted => Ok(content),
         Ok(_) => {
-            Err(Broken::new(32, format!("has other than the {size} bytes that it states when decompressed")))
+            Err(Broken::new(32, format!("does not decompress to the {size} bytes that it states")))
         }
         Err(error) => Err(Broken::new(header, format!("cannot be decompressed: {error}"))),
     }
@@ -220,13 +230,16 @@ mod tests {
     }
 
     #[test]
-    fn images_of_both_versions_are_read() {
+    fn reads_images_of_both_versions() {
         let mut bytes = two();
         let end = bytes.len();
         bytes.extend([1; 50]);
         let binary = parse(&bytes).unwrap();
-        let seen: Vec<_> =
-            binary.images.iter().map(|i| (i.kind, &*i.arch, binary.bytes(i, &bytes).len())).collect();
+        let seen: Vec<_> = binary
+            .images
+            .iter()
+            .map(|i| (i.kind, &*i.arch, binary.bytes(i, &bytes).len()))
+            .collect();
         assert_eq!(seen, [(Kind::Object, "gfx1100", 300), (Kind::Object, "gfx1151", 500)]);
         assert_eq!((binary.end, binary.images[0].is_amd()), (end, true));
         let one = offload_binary(&[("gfx1151", 2, b"BC")], 1);
@@ -236,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn images_of_other_vendors_are_not_amds() {
+    fn distinguishes_images_of_other_vendors() {
         for (triple, amd) in [
             ("amdgcn-amd-amdhsa", true),
             ("amdgpu-amd-amdhsa", true),
@@ -247,13 +260,19 @@ mod tests {
             ("", false),
         ] {
             let triple = triple.to_owned();
-            let image = Image { kind: Kind::Object, triple, arch: "x".into(), range: 0..0, inflated: false };
+            let image = Image {
+                kind: Kind::Object,
+                triple,
+                arch: "x".into(),
+                range: 0..0,
+                inflated: false,
+            };
             assert_eq!(image.is_amd(), amd, "{}", image.triple);
         }
     }
 
     #[test]
-    fn images_that_share_bytes_are_refused() {
+    fn rejects_images_that_share_bytes() {
         let mut bytes = two();
         // Replaces the second image's offset and size with those of the first.
         let (first, second) = (32 + 24, 32 + 40 + 24);
@@ -265,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn compressed_ones_are_read_and_bounded() {
+    fn reads_and_limits_compressed_binaries() {
         let plain = two();
         let plain = offload_binary_v3(&plain);
         let mut bytes = plain[..40].to_vec();
@@ -307,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncation_at_every_byte_is_an_error() {
+    fn rejects_truncation_at_every_byte() {
         let bytes = two();
         for length in 0..bytes.len() {
             let broken = parse(&bytes[..length]).unwrap_err();
@@ -322,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn huge_numbers_and_corruption_are_errors() {
+    fn rejects_huge_numbers_and_corruption() {
         for at in [8, 16, 24, 32 + 24, 32 + 32] {
             let mut bytes = two();
             bytes[at..at + 8].fill(0xff);

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn every_magic_is_found_wherever_it_stands() {
+    fn finds_every_magic_at_any_offset() {
         for at in [0, 1, BLOCK - 23, BLOCK - 3, BLOCK - 1, BLOCK, 2 * BLOCK + 7] {
             for magic in [&bundle::MAGIC[..], ccob::MAGIC, ELF] {
                 let mut bytes = vec![0; 3 * BLOCK];
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_believed_is_passed_over() {
+    fn continues_after_accepted_ranges() {
         let mut bytes = vec![0; 3 * BLOCK];
         for at in [10, 50, 100, BLOCK + 5, 2 * BLOCK] {
             bytes[at..at + 4].copy_from_slice(ccob::MAGIC);

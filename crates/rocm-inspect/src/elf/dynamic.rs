@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use goblin::elf::dynamic::{
-    DF_1_NOW, DF_BIND_NOW, DF_TEXTREL, DT_BIND_NOW, DT_FLAGS, DT_FLAGS_1, DT_GNU_HASH, DT_HASH, DT_JMPREL,
-    DT_NEEDED, DT_NULL, DT_REL, DT_RELA, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_STRSZ, DT_STRTAB, DT_SYMTAB,
-    DT_TEXTREL, DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM, DT_VERSYM,
+    DF_1_NOW, DF_BIND_NOW, DF_TEXTREL, DT_BIND_NOW, DT_FLAGS, DT_FLAGS_1, DT_GNU_HASH, DT_HASH,
+    DT_JMPREL, DT_NEEDED, DT_NULL, DT_REL, DT_RELA, DT_RPATH, DT_RUNPATH, DT_SONAME, DT_STRSZ,
+    DT_STRTAB, DT_SYMTAB, DT_TEXTREL, DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM,
+    DT_VERSYM,
 };
 use goblin::elf::program_header::{PT_DYNAMIC, PT_GNU_RELRO};
 
@@ -67,8 +68,17 @@ impl Dynamic<'_> {
 
     /// Yields the addresses of all tables.
     pub(super) fn tables(&self) -> impl Iterator<Item = u64> {
-        const TABLES: [u64; 9] =
-            [DT_STRTAB, DT_HASH, DT_GNU_HASH, DT_VERSYM, DT_VERNEED, DT_VERDEF, DT_REL, DT_RELA, DT_JMPREL];
+        const TABLES: [u64; 9] = [
+            DT_STRTAB,
+            DT_HASH,
+            DT_GNU_HASH,
+            DT_VERSYM,
+            DT_VERNEED,
+            DT_VERDEF,
+            DT_REL,
+            DT_RELA,
+            DT_JMPREL,
+        ];
         TABLES.iter().filter_map(|tag| self.value(*tag))
     }
 }
@@ -86,7 +96,8 @@ pub(super) fn read<'a>(
     // The loader uses the address.
     let size = usize::try_from(program.p_filesz).unwrap_or(usize::MAX);
     let place = raw.loaded(program.p_vaddr).or_else(|| {
-        let start = usize::try_from(program.p_offset).ok().filter(|start| *start < raw.file.len())?;
+        let start =
+            usize::try_from(program.p_offset).ok().filter(|start| *start < raw.file.len())?;
         Some(start..raw.file.len())
     });
     let Some(place) = place else {
@@ -94,7 +105,9 @@ pub(super) fn read<'a>(
         return None;
     };
     if place.len() < size {
-        damage(format!("has a dynamic section of {size} bytes that reaches beyond the file or its segment"));
+        damage(format!(
+            "has a dynamic section of {size} bytes that reaches beyond the file or its segment"
+        ));
     }
     let bytes = &raw.file[place.start..place.end.min(place.start.saturating_add(size))];
 
@@ -102,7 +115,10 @@ pub(super) fn read<'a>(
     let mut names = Vec::new();
     let mut count = 0;
     for entry in bytes.chunks_exact(2 * raw.word_size()).take(MAX_ENTRIES) {
-        let (Some(tag), Some(value)) = (raw.word(entry, 0), raw.word(entry, raw.word_size())) else { break };
+        let (Some(tag), Some(value)) = (raw.word(entry, 0), raw.word(entry, raw.word_size()))
+        else {
+            break;
+        };
         match tag {
             DT_NULL => break,
             DT_NEEDED | DT_SONAME | DT_RPATH | DT_RUNPATH => {
@@ -139,10 +155,14 @@ pub(super) fn read<'a>(
     Some(dynamic)
 }
 
-fn linkage(dynamic: &Dynamic<'_>, names: &[(u64, u64)], facts: &mut ElfFacts) -> Result<(), String> {
+fn linkage(
+    dynamic: &Dynamic<'_>,
+    names: &[(u64, u64)],
+    facts: &mut ElfFacts,
+) -> Result<(), String> {
     for &(tag, at) in names {
         let text = usize::try_from(at).ok().and_then(|at| string(dynamic.strings, at, MAX_STRING));
-        let text = text.ok_or_else(|| format!("has a dynamic string at {at:#x} that does not end"))?;
+        let text = text.ok_or_else(|| format!("has an unterminated dynamic string at {at:#x}"))?;
         let text = String::from_utf8_lossy(text);
         // glibc ignores a path that is completely empty, as `chrpath -r ''` leaves it, and searches
         // the current folder for an empty entry of any other path.
@@ -165,7 +185,9 @@ fn linkage(dynamic: &Dynamic<'_>, names: &[(u64, u64)], facts: &mut ElfFacts) ->
 fn flags(dynamic: &Dynamic<'_>, facts: &mut ElfFacts) {
     let has = |tag, flag| dynamic.value(tag).is_some_and(|value| value & flag != 0);
     facts.text_relocations = dynamic.value(DT_TEXTREL).is_some() || has(DT_FLAGS, DF_TEXTREL);
-    let now = dynamic.value(DT_BIND_NOW).is_some() || has(DT_FLAGS, DF_BIND_NOW) || has(DT_FLAGS_1, DF_1_NOW);
+    let now = dynamic.value(DT_BIND_NOW).is_some()
+        || has(DT_FLAGS, DF_BIND_NOW)
+        || has(DT_FLAGS_1, DF_1_NOW);
     facts.bind_now = now;
     if now && facts.relro == Relro::Partial {
         facts.relro = Relro::Full;

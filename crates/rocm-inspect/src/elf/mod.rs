@@ -71,8 +71,9 @@ pub(super) fn linkage(file: &[u8]) -> Option<(ElfFacts, bool)> {
 const SHORTEST_HEADER: usize = 52;
 
 fn tables(file: &[u8], depth: Depth) -> Result<Tables<'_>, Damage> {
-    let fail =
-        |what: &str, error: goblin::error::Error| damage(0, format!("has an unreadable {what}: {error}"));
+    let fail = |what: &str, error: goblin::error::Error| {
+        damage(0, format!("has an unreadable {what}: {error}"))
+    };
     if file.len() < SHORTEST_HEADER {
         return Err(damage(0, format!("has an ELF header that ends after {} bytes", file.len())));
     }
@@ -90,7 +91,8 @@ fn tables(file: &[u8], depth: Depth) -> Result<Tables<'_>, Damage> {
     };
     let sections = Sections::read(&raw, &header, ctx, &mut damages);
 
-    let debug = [b".text".as_slice(), b".dynamic"].iter().any(|name| sections.named(name).any(is_empty));
+    let debug =
+        [b".text".as_slice(), b".dynamic"].iter().any(|name| sections.named(name).any(is_empty));
     let content = |name: &[u8]| sections.named(name).any(|s| !is_empty(s) && s.sh_size > 0);
     let mut facts = ElfFacts {
         bits: if raw.wide { 64 } else { 32 },
@@ -134,14 +136,19 @@ fn damage(offset: u64, what: impl Into<String>) -> Damage {
     Damage { elf: true, offset, what: what.into() }
 }
 
-fn programs(file: &[u8], header: &Header, ctx: Ctx, damages: &mut Vec<Damage>) -> Vec<ProgramHeader> {
+fn programs(
+    file: &[u8],
+    header: &Header,
+    ctx: Ctx,
+    damages: &mut Vec<Damage>,
+) -> Vec<ProgramHeader> {
     let count = header.e_phnum;
     let mut fail = |what| {
         damages.push(damage(header.e_phoff, what));
         Vec::new()
     };
     if count > MAX_PROGRAMS {
-        return fail(format!("has {count} program headers, more than any program"));
+        return fail(format!("has {count} program headers; at most {MAX_PROGRAMS} are supported"));
     }
     match usize::try_from(header.e_phoff) {
         Ok(at) if count > 0 => ProgramHeader::parse(file, at, count.into(), ctx)
@@ -177,7 +184,7 @@ impl<'a> Sections<'a> {
                 Err(error) => fail(format!("has unreadable section headers: {error}")),
             }
             if count > MAX_SECTIONS && !headers.is_empty() {
-                fail(format!("has {count} sections, of which {MAX_SECTIONS} are looked at"));
+                fail(format!("has {count} sections, of which only {MAX_SECTIONS} are read"));
             }
         }
         let names = names(raw, header, &headers);
@@ -204,7 +211,9 @@ fn names<'a>(raw: &Raw<'a>, header: &Header, sections: &[SectionHeader]) -> &'a 
         index => index as usize,
     };
     let table = sections.get(index).filter(|table| !is_empty(table));
-    table.and_then(|table| raw.range(table.sh_offset, table.sh_size)).map_or(&[], |range| &raw.file[range])
+    table
+        .and_then(|table| raw.range(table.sh_offset, table.sh_size))
+        .map_or(&[], |range| &raw.file[range])
 }
 
 fn interpreter(raw: &Raw<'_>) -> Option<String> {
@@ -282,11 +291,11 @@ mod tests {
             .soname("libk.so.0")
             .rpath("/opt/a:")
             .runpath("$ORIGIN/../lib:/usr/lib64")
-            .fatbin(b"not looked at here")
+            .fatbin(b"not inspected here")
     }
 
     #[test]
-    fn linkage_is_read() {
+    fn reads_linkage() {
         let bytes = host().build();
         let host = read(&bytes).ok().unwrap();
         let facts = host.facts;
@@ -295,28 +304,32 @@ mod tests {
         assert_eq!(facts.soname, Some(Soname::new("libk.so.0")));
         assert_eq!(
             (facts.rpath, facts.runpath),
-            (vec!["/opt/a".into(), "".into()], vec!["$ORIGIN/../lib".to_string(), "/usr/lib64".into()])
+            (
+                vec!["/opt/a".into(), "".into()],
+                vec!["$ORIGIN/../lib".to_string(), "/usr/lib64".into()]
+            )
         );
         assert_eq!(host.damage, []);
-        assert_eq!(&bytes[host.places.fatbins[0].clone()], b"not looked at here");
+        assert_eq!(&bytes[host.places.fatbins[0].clone()], b"not inspected here");
     }
 
     #[test]
-    fn a_search_path_that_is_empty_as_a_whole_is_none() {
-        let read =
-            |rpath: &str| read(&HostElf::new().rpath(rpath).runpath(rpath).build()).ok().unwrap().facts;
+    fn ignores_an_empty_search_path() {
+        let read = |rpath: &str| {
+            read(&HostElf::new().rpath(rpath).runpath(rpath).build()).ok().unwrap().facts
+        };
         assert_eq!((read("").rpath, read("").runpath), (Vec::new(), Vec::new()));
         assert_eq!(read(":").rpath, ["", ""]);
     }
 
     #[test]
-    fn a_header_that_is_cut_off_is_named_as_such() {
+    fn reports_a_truncated_header() {
         let damage = read(b"\x7fELF\x02\x01\x01").err().unwrap();
         assert_eq!(damage.what, "has an ELF header that ends after 7 bytes");
     }
 
     #[test]
-    fn a_truncation_at_every_byte_is_told() {
+    fn reports_truncation_at_every_byte() {
         let bytes = host().build();
         for length in 4..bytes.len() {
             match read(&bytes[..length]) {
@@ -327,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_read_with_and_without_section_headers() {
+    fn reads_tables_with_and_without_section_headers() {
         let mut bytes = host().tables().build();
         for sections in [true, false] {
             for depth in [Depth::Quick, Depth::Deep] {
@@ -336,13 +349,19 @@ mod tests {
                 assert_eq!(facts.header_faults, []);
                 assert_eq!((facts.defined_symbols, facts.undefined_symbols), (1, 1));
                 assert_eq!(facts.symbols.undefined, ["leaves".into()]);
-                let defined: &[Box<str>] = if depth == Depth::Deep { &["gives".into()] } else { &[] };
+                let defined: &[Box<str>] =
+                    if depth == Depth::Deep { &["gives".into()] } else { &[] };
                 assert_eq!(facts.symbols.defined, defined);
                 assert_eq!(facts.versions_needed["libc.so.6"], ["GLIBC_2.4"]);
                 assert_eq!(facts.versions_provided, ["V_1"]);
                 let section = if sections { ".rodata" } else { "segment" };
-                let [mention] = &facts.mentioned_paths[..] else { panic!("{:?}", facts.mentioned_paths) };
-                assert_eq!((mention.path.as_str(), mention.section.as_str()), ("/opt/rocm/lib", section));
+                let [mention] = &facts.mentioned_paths[..] else {
+                    panic!("{:?}", facts.mentioned_paths)
+                };
+                assert_eq!(
+                    (mention.path.as_str(), mention.section.as_str()),
+                    ("/opt/rocm/lib", section)
+                );
                 assert!(bytes[mention.offset as usize..].starts_with(b"/opt/rocm/lib\0"));
                 assert!(facts.mentioned_libraries.contains(&"libopened.so.3".to_owned()));
                 assert!(!facts.mentioned_libraries.contains(&"libc.so.6".to_owned()));
@@ -350,7 +369,7 @@ mod tests {
                 let named = places.fatbins.len();
                 assert_eq!(named, usize::from(sections));
                 let inside = |range: &std::ops::Range<usize>| {
-                    bytes[range.clone()].windows(18).any(|w| w == b"not looked at here")
+                    bytes[range.clone()].windows(18).any(|w| w == b"not inspected here")
                 };
                 assert_eq!(places.others.iter().any(inside), !sections);
             }
@@ -360,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn executable_segments_are_searched_only_in_a_deep_inspection() {
+    fn searches_executable_segments_only_in_deep_inspections() {
         let mut bytes = host().tables().build();
         bytes[64 + 4] = 5;
         let mentions = |depth| super::read(&bytes, depth).ok().unwrap().facts.mentioned_paths.len();
@@ -368,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_tables_never_panic() {
+    fn survives_damaged_tables() {
         let bytes = host().tables().build();
         for length in 4..bytes.len() {
             match read(&bytes[..length]) {
@@ -387,21 +406,27 @@ mod tests {
     }
 
     #[test]
-    fn machines_have_the_names_that_rpm_gives_them() {
+    fn names_machines_as_rpm_does() {
         let mut bytes = host().build();
-        for (number, name) in
-            [(62u16, "x86_64"), (183, "aarch64"), (21, "ppc64le"), (243, "riscv64"), (9999, "machine 9999")]
-        {
+        for (number, name) in [
+            (62u16, "x86_64"),
+            (183, "aarch64"),
+            (21, "ppc64le"),
+            (243, "riscv64"),
+            (9999, "machine 9999"),
+        ] {
             bytes[18..20].copy_from_slice(&number.to_le_bytes());
             assert_eq!(read(&bytes).ok().unwrap().facts.machine, name);
         }
     }
 
     #[test]
-    fn empty_sections_hold_no_code_and_debugging_data_no_linkage() {
+    fn ignores_empty_sections_and_linkage_of_debugging_data() {
         let moved = read(&host().empty(".hip_fatbin").kpack().build()).ok().unwrap();
         assert!(
-            moved.places.fatbins.is_empty() && moved.places.kpack_reference.is_some() && !moved.facts.debug
+            moved.places.fatbins.is_empty()
+                && moved.places.kpack_reference.is_some()
+                && !moved.facts.debug
         );
         assert_eq!(moved.facts.needed.len(), 2);
         let debug = read(&host().empty(".dynamic").empty(".hip_fatbin").build()).ok().unwrap();
@@ -410,14 +435,14 @@ mod tests {
     }
 
     #[test]
-    fn a_section_beyond_the_file_is_told() {
+    fn reports_a_section_beyond_the_file() {
         let host = read(&host().fatbin_size(1 << 60).build()).ok().unwrap();
         assert!(host.places.fatbins.is_empty());
         assert!(host.damage[0].what.contains(".hip_fatbin"), "{:?}", host.damage);
     }
 
     #[test]
-    fn names_without_number_are_told() {
+    fn reports_too_many_names() {
         let colons = ":".repeat(5000);
         let host = read(&HostElf::new().rpath(&colons).runpath(&colons).build()).ok().unwrap();
         assert!(host.damage[0].what.contains("RPATH"), "{:?}", host.damage);
@@ -426,11 +451,11 @@ mod tests {
         let host = read(&many.build()).ok().unwrap();
         assert_eq!((host.facts.needed.len(), host.damage.len()), (MAX_STRINGS, 1));
         let long = read(&HostElf::new().needed(&"x".repeat(MAX_STRING)).build()).ok().unwrap();
-        assert!(long.damage[0].what.contains("does not end"), "{:?}", long.damage);
+        assert!(long.damage[0].what.contains("unterminated"), "{:?}", long.damage);
     }
 
     #[test]
-    fn random_corruption_never_panics() {
+    fn survives_random_corruption() {
         let bytes = host().build();
         flip_bytes(&bytes, 4000, |bytes| drop(read(bytes)));
         // Most of the decisive fields are in the headers.

@@ -127,7 +127,13 @@ mod tests {
         Raw { file: &[], wide: true, little, machine: 62, programs: Vec::new() }
     }
 
-    fn note(order: fn(u32) -> [u8; 4], owner: &[u8], kind: u32, content: &[u8], align: usize) -> Vec<u8> {
+    fn note(
+        order: fn(u32) -> [u8; 4],
+        owner: &[u8],
+        kind: u32,
+        content: &[u8],
+        align: usize,
+    ) -> Vec<u8> {
         let mut bytes = [owner.len() as u32, content.len() as u32, kind].map(order).concat();
         bytes.extend(owner);
         bytes.resize(bytes.len().next_multiple_of(align), 0);
@@ -143,16 +149,21 @@ mod tests {
     }
 
     #[test]
-    fn notes_of_either_order_and_alignment_are_walked() {
+    fn reads_notes_of_either_byte_order_and_alignment() {
         for align in [4, 8] {
-            for (little, order) in [(true, u32::to_le_bytes as fn(u32) -> _), (false, u32::to_be_bytes)] {
+            for (little, order) in
+                [(true, u32::to_le_bytes as fn(u32) -> _), (false, u32::to_be_bytes)]
+            {
                 let first = note(order, b"GNU\0", 5, b"12345", align);
                 let notes = [first, note(order, b"FDO\0", DLOPEN, b"x", align)].concat();
                 let found = count(&raw(little), &notes, align as u64);
                 assert_eq!(found[0], (b"GNU\0".to_vec(), 5, b"12345".to_vec()));
                 assert_eq!(found[1], (b"FDO\0".to_vec(), DLOPEN, b"x".to_vec()));
                 for length in 0..notes.len() {
-                    assert!(count(&raw(little), &notes[..length], align as u64).len() <= 2, "{length}");
+                    assert!(
+                        count(&raw(little), &notes[..length], align as u64).len() <= 2,
+                        "{length}"
+                    );
                 }
             }
         }
@@ -161,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_instruction_set_that_is_needed_is_read() {
+    fn reads_the_required_instruction_set() {
         let property = |kind: u32, data: &[u8]| {
             let mut bytes = [kind.to_le_bytes(), (data.len() as u32).to_le_bytes()].concat();
             bytes.extend(data);
@@ -179,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn dlopen_notes_name_libraries() {
+    fn reads_libraries_from_dlopen_notes() {
         let json = br#"[{"feature":"gpu","priority":"suggested","soname":["libfoo.so.2","libfoo.so.1"]},{"soname":["libbar.so"]},{}]"#;
         assert_eq!(dlopen(json), ["libfoo.so.2", "libfoo.so.1", "libbar.so"]);
         assert_eq!(dlopen(&[json.as_slice(), b"\0\0"].concat()).len(), 3);

@@ -60,7 +60,9 @@ pub(super) fn read(raw: &Raw<'_>, sections: &Sections<'_>, damages: &mut Vec<Dam
         }
         false => {
             let data = sections.all.iter().filter(|(name, s)| {
-                s.sh_type == SHT_PROGBITS && s.sh_flags & u64::from(SHF_EXECINSTR) == 0 && !is_table(name)
+                s.sh_type == SHT_PROGBITS
+                    && s.sh_flags & u64::from(SHF_EXECINSTR) == 0
+                    && !is_table(name)
             });
             data.filter_map(|(_, s)| raw.range(s.sh_offset, s.sh_size)).collect()
         }
@@ -86,7 +88,8 @@ fn named(
     damages: &mut Vec<Damage>,
 ) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
-    let mut found: Vec<_> = sections.named(name).filter(|s| !is_empty(s) && s.sh_size > 0).collect();
+    let mut found: Vec<_> =
+        sections.named(name).filter(|s| !is_empty(s) && s.sh_size > 0).collect();
     found.sort_by_key(|section| (section.sh_offset, section.sh_size));
     for section in found {
         let range = raw.range(section.sh_offset, section.sh_size);
@@ -94,8 +97,9 @@ fn named(
             Some(range) => ranges.push(range),
             None => {
                 let (name, size) = (String::from_utf8_lossy(name), section.sh_size);
-                let what =
-                    format!("has a section {name} of {size} bytes that overlaps another or the file's end");
+                let what = format!(
+                    "has a section {name} of {size} bytes that overlaps another or the file's end"
+                );
                 damages.push(super::damage(section.sh_offset, what));
                 break;
             }
@@ -142,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_cut_apart() {
+    fn removes_overlaps_from_ranges() {
         assert_eq!(apart(vec![5..9, 0..6, 2..3, 9..9, 20..21]), [0..6, 6..9, 20..21]);
         type Ranges<'a> = &'a [Range<usize>];
         let cases: [(Ranges<'_>, Ranges<'_>, Ranges<'_>); 6] = [

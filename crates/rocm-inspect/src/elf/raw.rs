@@ -35,7 +35,8 @@ impl<'a> Raw<'a> {
             Some((usize::try_from(p.p_offset.checked_add(inside)?).ok()?, p))
         })?;
         // patchelf moves parts to the front of a program and splits them into separate segments.
-        while let Some(next) = self.loads().find(|next| next.p_filesz > 0 && continues(last, next)) {
+        while let Some(next) = self.loads().find(|next| next.p_filesz > 0 && continues(last, next))
+        {
             last = next;
         }
         let end = last.p_offset.saturating_add(last.p_filesz).min(self.file.len() as u64) as usize;
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn segments_that_continue_each_other_are_one() {
+    fn joins_adjacent_segments() {
         let load = |p_offset, p_vaddr, p_filesz| ProgramHeader {
             p_type: PT_LOAD,
             p_offset,

@@ -8,7 +8,8 @@
 use goblin::elf::dynamic::{DT_STRTAB, DT_SYMTAB};
 use goblin::elf::header::Header;
 use goblin::elf::program_header::{
-    PF_W, PT_DYNAMIC, PT_GNU_RELRO, PT_GNU_STACK, PT_INTERP, PT_LOAD, PT_PHDR, PT_TLS, ProgramHeader,
+    PF_W, PT_DYNAMIC, PT_GNU_RELRO, PT_GNU_STACK, PT_INTERP, PT_LOAD, PT_PHDR, PT_TLS,
+    ProgramHeader,
 };
 use goblin::elf::section_header::SHT_DYNAMIC;
 
@@ -76,13 +77,16 @@ impl Check<'_> {
             self.alignment(at, load);
             if raw.range(load.p_offset, load.p_filesz).is_none() {
                 let (offset, size) = (load.p_offset, load.p_filesz);
-                let what = format!("a PT_LOAD of {size:#x} bytes at {offset:#x} ends beyond the file's end");
+                let what = format!(
+                    "a PT_LOAD of {size:#x} bytes at {offset:#x} ends beyond the file's end"
+                );
                 self.add(at, true, what);
             }
             if load.p_filesz > load.p_memsz {
                 let (file, memory) = (load.p_filesz, load.p_memsz);
-                let what =
-                    format!("a PT_LOAD has more bytes in the file ({file:#x}) than loaded ({memory:#x})");
+                let what = format!(
+                    "a PT_LOAD has more bytes in the file ({file:#x}) than loaded ({memory:#x})"
+                );
                 self.add(at, false, what);
             }
             if let Some(last) = last {
@@ -100,7 +104,11 @@ impl Check<'_> {
         let (address, offset) = (load.p_vaddr, load.p_offset);
         let power = align.is_power_of_two();
         if align > 1 && !power {
-            self.add(at, false, format!("a PT_LOAD has the alignment {align:#x}, which is no power of two"));
+            self.add(
+                at,
+                false,
+                format!("a PT_LOAD has the alignment {align:#x}, which is not a power of two"),
+            );
         }
         if !apart.is_multiple_of(PAGE) {
             let what = format!(
@@ -109,12 +117,12 @@ impl Check<'_> {
             self.add(at, true, what);
         } else if power && !apart.is_multiple_of(align) {
             let what = format!(
-                "a PT_LOAD at {offset:#x} for the address {address:#x}, which differ modulo its alignment {align:#x} (glibc before 2.35 refuses that)"
+                "a PT_LOAD at {offset:#x} for the address {address:#x}, which differ modulo its alignment {align:#x} (rejected by glibc before 2.35)"
             );
             self.add(at, true, what);
         } else if align % PAGE != 0 {
             let what = format!(
-                "a PT_LOAD has the alignment {align:#x}, less than a page (glibc before 2.35 refuses that)"
+                "a PT_LOAD has the alignment {align:#x}, less than a page (rejected by glibc before 2.35)"
             );
             self.add(at, true, what);
         }
@@ -126,10 +134,11 @@ impl Check<'_> {
         let (before, address) = (last.p_vaddr, load.p_vaddr);
         let end = before.saturating_add(last.p_memsz.max(last.p_filesz));
         if address < before {
-            let what = format!("the PT_LOAD for {address:#x} stands behind the one for {before:#x}");
+            let what = format!("the PT_LOAD for {address:#x} comes after the one for {before:#x}");
             self.add(at, true, what);
         } else if address < end {
-            let what = format!("the PT_LOAD for {address:#x} overlaps the one before it, up to {end:#x}");
+            let what =
+                format!("the PT_LOAD for {address:#x} overlaps the one before it, up to {end:#x}");
             self.add(at, true, what);
         } else {
             // On a shared page, the later segment's file content replaces the earlier one's.
@@ -137,7 +146,7 @@ impl Check<'_> {
             let same = before.wrapping_sub(last.p_offset) == address.wrapping_sub(load.p_offset);
             if common && (!same || last.p_memsz > last.p_filesz) {
                 let what = format!(
-                    "the PT_LOAD for {address:#x} shares a page with the one before it, up to {end:#x}, whose content it replaces"
+                    "the PT_LOAD for {address:#x} shares a page with the one before it, up to {end:#x}, and replaces its content"
                 );
                 self.add(at, true, what);
             }
@@ -157,12 +166,14 @@ impl Check<'_> {
             _ => "a segment",
         };
         if size > 0 && self.raw.range(program.p_offset, size).is_none() {
-            let what =
-                format!("{name} of {size:#x} bytes at {:#x} ends beyond the file's end", program.p_offset);
+            let what = format!(
+                "{name} of {size:#x} bytes at {:#x} ends beyond the file's end",
+                program.p_offset
+            );
             self.add(at, program.p_type == PT_INTERP, what);
             return;
         }
-        let missing = format!("{name} for {address:#x} to {end:#x} lies in no PT_LOAD");
+        let missing = format!("{name} for {address:#x} to {end:#x} is in no PT_LOAD");
         match program.p_type {
             // It has no content in the file, so only its size counts.
             PT_TLS if size == 0 => {}
@@ -170,12 +181,13 @@ impl Check<'_> {
             PT_DYNAMIC if size == 0 => {}
             PT_DYNAMIC | PT_TLS => match self.raw.loaded(address) {
                 Some(place) if !self.covered(address, address.saturating_add(size)) => {
-                    let what = format!("{name} goes on behind the end of its PT_LOAD, {:#x}", place.end);
+                    let what =
+                        format!("{name} extends beyond the end of its PT_LOAD at {:#x}", place.end);
                     self.add(at, true, what);
                 }
                 Some(place) if place.start as u64 != program.p_offset => {
                     let what = format!(
-                        "{name} is said to be at {:#x} in the file, and is loaded from {:#x}",
+                        "{name} states the file offset {:#x}, but is loaded from {:#x}",
                         program.p_offset, place.start
                     );
                     self.add(at, false, what);
@@ -189,7 +201,8 @@ impl Check<'_> {
                 let pages = |p: &ProgramHeader| {
                     (p.p_vaddr / PAGE, p.p_vaddr.saturating_add(p.p_memsz).div_ceil(PAGE))
                 };
-                let within = self.raw.loads().map(pages).any(|(from, to)| from <= first && last <= to);
+                let within =
+                    self.raw.loads().map(pages).any(|(from, to)| from <= first && last <= to);
                 let start = self.raw.loads().map(|p| pages(p).0).min().unwrap_or(0);
                 let stop = self.raw.loads().map(|p| pages(p).1).max().unwrap_or(0);
                 if !within {
@@ -208,7 +221,9 @@ impl Check<'_> {
         let Some(mut last) = self.raw.loads().find(|p| p.p_vaddr <= from && from < end(p)) else {
             return false;
         };
-        while let Some(next) = self.raw.loads().find(|next| next.p_filesz > 0 && continues(last, next)) {
+        while let Some(next) =
+            self.raw.loads().find(|next| next.p_filesz > 0 && continues(last, next))
+        {
             if to <= end(last) {
                 break;
             }
@@ -232,7 +247,7 @@ impl Check<'_> {
         let bytes = |offset| self.raw.range(offset, size).map(|range| &self.raw.file[range]);
         if bytes(offset) != bytes(self.header.e_phoff) {
             let what =
-                format!("PT_PHDR for {address:#x} has other content than the program headers at e_phoff");
+                format!("PT_PHDR for {address:#x} differs from the program headers at e_phoff");
             self.add(at, true, what);
         } else if !self
             .raw
@@ -260,7 +275,7 @@ impl Check<'_> {
             && (section.sh_offset, section.sh_addr) != (program.p_offset, program.p_vaddr)
         {
             let what = format!(
-                "PT_DYNAMIC is at {:#x} for {:#x}, and the section .dynamic at {:#x} for {:#x}",
+                "PT_DYNAMIC is at {:#x} for {:#x}, but the section .dynamic is at {:#x} for {:#x}",
                 program.p_offset, program.p_vaddr, section.sh_offset, section.sh_addr
             );
             self.add(at, false, what);
@@ -269,7 +284,11 @@ impl Check<'_> {
             if let Some(address) = dynamic.value(tag)
                 && self.raw.loaded(address).is_none()
             {
-                self.add(at, true, format!("{name} leads to {address:#x}, which no PT_LOAD holds"));
+                self.add(
+                    at,
+                    true,
+                    format!("{name} points to {address:#x}, which is in no PT_LOAD"),
+                );
             }
         }
     }
@@ -320,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn legal_layouts_have_no_faults() {
+    fn accepts_legal_layouts() {
         let whole = || load(0, 0, 4 * PAGE);
         let cases = [
             vec![whole()],
@@ -341,11 +360,11 @@ mod tests {
     }
 
     #[test]
-    fn each_contradiction_is_told() {
+    fn reports_each_contradiction() {
         let whole = || load(0, 0, 4 * PAGE);
         only(vec![], true, "no segment is loaded");
         only(vec![ProgramHeader { p_flags: 6, ..whole() }], false, "writable");
-        only(vec![ProgramHeader { p_align: 3 * PAGE, ..whole() }], false, "no power of two");
+        only(vec![ProgramHeader { p_align: 3 * PAGE, ..whole() }], false, "not a power of two");
         only(vec![ProgramHeader { p_align: 16, ..whole() }], true, "less than a page");
         only(vec![load(0, 8, PAGE)], true, "modulo the page size");
         only(
@@ -356,26 +375,28 @@ mod tests {
         only(vec![load(0, 0, 4 * PAGE + 1)], true, "beyond the file's end");
         only(vec![load(0, 0, u64::MAX)], true, "beyond the file's end");
         only(vec![ProgramHeader { p_memsz: 5, ..whole() }], false, "more bytes in the file");
-        only(vec![load(PAGE, PAGE, 9), load(0, 0, 9)], true, "stands behind");
+        only(vec![load(PAGE, PAGE, 9), load(0, 0, 9)], true, "comes after");
         only(vec![load(0, 0, PAGE + 1), load(PAGE, PAGE, 9)], true, "overlaps");
         only(vec![load(0, 0, 100), load(PAGE + 100, 100, 9)], true, "shares a page");
         only(vec![whole(), program(PT_PHDR, 64, 1 << 30, 112)], true, "PT_PHDR for 0x40000000");
-        only(vec![load(PAGE, 0, PAGE), program(PT_PHDR, 64, 64, 112)], true, "other content");
+        only(vec![load(PAGE, 0, PAGE), program(PT_PHDR, 64, 64, 112)], true, "differs from");
         only(vec![load(0, 0, 64), program(PT_PHDR, 64, 64, 112)], false, "rest of a page");
         only(vec![whole(), program(PT_DYNAMIC, 0, 5 * PAGE, 16)], true, "PT_DYNAMIC");
         only(vec![whole(), program(PT_DYNAMIC, 128, 256, 16)], false, "is loaded from 0x100");
         only(vec![whole(), program(PT_TLS, 0, 5 * PAGE, 16)], true, "PT_TLS");
         only(vec![whole(), program(PT_GNU_RELRO, 0, 5 * PAGE, PAGE)], true, "PT_GNU_RELRO");
-        let gap = vec![load(0, 0, 9), load(PAGE, 9 * PAGE, 9), program(PT_GNU_RELRO, 0, 5 * PAGE, PAGE)];
+        let gap =
+            vec![load(0, 0, 9), load(PAGE, 9 * PAGE, 9), program(PT_GNU_RELRO, 0, 5 * PAGE, PAGE)];
         only(gap, false, "PT_GNU_RELRO");
         only(vec![whole(), program(4, 5 * PAGE, 0, 9)], false, "a segment of 0x9 bytes");
         only(vec![whole(), program(PT_INTERP, 5 * PAGE, 0, 9)], true, "PT_INTERP");
     }
 
     #[test]
-    fn tables_that_lead_nowhere_are_told() {
+    fn reports_tables_outside_of_the_file() {
         let read = |file: &[u8]| {
-            let faults = super::super::read(file, Default::default()).ok().unwrap().facts.header_faults;
+            let faults =
+                super::super::read(file, Default::default()).ok().unwrap().facts.header_faults;
             faults.into_iter().map(|f| (f.fatal, f.what)).collect::<Vec<_>>()
         };
         let mut file = HostElf::new().needed("libc.so.6").build();
@@ -397,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn many_faults_are_cut_off() {
+    fn limits_the_number_of_faults() {
         assert_eq!(check((0..4000).map(|i| load(1, i * PAGE, 1)).collect()).len(), MAX_FAULTS);
     }
 }

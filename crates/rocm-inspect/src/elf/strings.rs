@@ -69,7 +69,9 @@ pub(super) fn read(
             .iter()
             .filter(|(name, s)| {
                 let flags = u64::from(SHF_ALLOC | SHF_WRITE | SHF_EXECINSTR);
-                s.sh_type == SHT_PROGBITS && s.sh_flags & flags == u64::from(SHF_ALLOC) && !is_table(name)
+                s.sh_type == SHT_PROGBITS
+                    && s.sh_flags & flags == u64::from(SHF_ALLOC)
+                    && !is_table(name)
             })
             .filter_map(|(name, s)| Some((raw.range(s.sh_offset, s.sh_size)?, *name)))
             .collect();
@@ -183,25 +185,31 @@ fn path(bytes: &[u8], at: usize, least: usize) -> Option<Range<usize>> {
     let before = &bytes[least.min(at)..at];
     let start = match rest.get(1)? {
         b'o' if rest.starts_with(ROCM) => at,
-        b'b' | b'h' | b'r' | b't' | b'p' if BUILDS.iter().any(|p| rest.starts_with(p)) && begins(before) => {
+        b'b' | b'h' | b'r' | b't' | b'p'
+            if BUILDS.iter().any(|p| rest.starts_with(p)) && begins(before) =>
+        {
             at
         }
         // The build folder of rpmbuild: the path starts somewhere before it.
         _ if before.ends_with(b"/BUILD") => {
             let from = at.saturating_sub(MAX_PATH).max(least);
-            bytes[from..at].iter().rposition(|byte| !is_path(*byte)).map_or(from, |before| from + before + 1)
+            bytes[from..at]
+                .iter()
+                .rposition(|byte| !is_path(*byte))
+                .map_or(from, |before| from + before + 1)
         }
         _ => return None,
     };
     let limit = bytes.len().min(start + MAX_PATH).max(at + 1);
-    let end = bytes[at..limit].iter().position(|byte| !is_path(*byte)).map_or(limit, |end| at + end);
+    let end =
+        bytes[at..limit].iter().position(|byte| !is_path(*byte)).map_or(limit, |end| at + end);
     Some(start..end)
 }
 
 /// Returns whether a path can start after these bytes, instead of being part of another one.
 fn begins(before: &[u8]) -> bool {
-    let goes_on = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-+~}/".contains(byte);
-    !before.last().is_some_and(goes_on) || before.ends_with(b"-I") || before.ends_with(b"-L")
+    let continues = |byte: &u8| byte.is_ascii_alphanumeric() || b"_.-+~}/".contains(byte);
+    !before.last().is_some_and(continues) || before.ends_with(b"-I") || before.ends_with(b"-L")
 }
 
 fn is_path(byte: u8) -> bool {
@@ -227,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_libraries_are_whole_strings() {
+    fn finds_library_names_only_in_whole_strings() {
         let (libraries, _) = search(
             b"libamdhip64.so\0librocblas.so.5\0x libno.so\0/usr/lib/libno.so\0libno.so.x\0libno.so is\0lib.so\0libno.so.1.\0foo.so\0libstdc++.so.6.0.30\0libends.so",
         );
@@ -235,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_builds_and_of_rocm_are_found() {
+    fn finds_build_folders_and_rocm_paths() {
         let (_, mentions) = search(
             b"-L/opt/rocm-7.1/lib:/opt/rocm\0/usr/home/x\0 /home/me/a.cc:3\0/builddir/build/BUILD/k-1/k.c\0/x/rpmbuild/BUILD/k.c\0-I/tmp/x y\0/tmpfs/\0${D}/tmp/\0/opt/rock\0/project/build/a",
         );
@@ -256,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_across_blocks_is_found_once() {
+    fn finds_strings_across_blocks_once() {
         for shift in 0..24 {
             let mut bytes = vec![0; BLOCK - shift];
             bytes.extend(b"libedge.so.1\0/opt/rocm/lib/x\0");
@@ -268,12 +276,13 @@ mod tests {
     }
 
     #[test]
-    fn results_and_lengths_are_bounded() {
+    fn limits_results_and_lengths() {
         let many: Vec<u8> =
             (0..5000).flat_map(|i| format!("lib{i}.so\0/opt/rocm/{i}\0").into_bytes()).collect();
         let (libraries, mentions) = search(&many);
         assert_eq!((libraries.len(), mentions.len()), (MAX_LIBRARIES, MAX_MENTIONS));
-        let builds: Vec<u8> = (0..5000).flat_map(|i| format!("/builddir/{i}\0").into_bytes()).collect();
+        let builds: Vec<u8> =
+            (0..5000).flat_map(|i| format!("/builddir/{i}\0").into_bytes()).collect();
         let (_, mentions) = search(&[&builds, b"/opt/rocm\0".as_slice()].concat());
         assert_eq!(mentions.len(), MAX_BUILDS + 1);
         let long = [b"/opt/rocm".as_slice(), &[b'/'; 100_000]].concat();

@@ -31,12 +31,15 @@ pub(super) fn read(
     facts: &mut ElfFacts,
     damages: &mut Vec<Damage>,
 ) {
-    let Some(place) = dynamic.value(DT_SYMTAB).and_then(|address| raw.loaded(address)) else { return };
+    let Some(place) = dynamic.value(DT_SYMTAB).and_then(|address| raw.loaded(address)) else {
+        return;
+    };
     let size = if raw.wide { 24 } else { 16 };
     let Some(count) = count(raw, dynamic, sections, place.start, size) else { return };
     let available = (place.len() / size) as u64;
     if count > available {
-        let what = format!("has {count} dynamic symbols, of which its segment holds {available}");
+        let what =
+            format!("has {count} dynamic symbols, but its segment contains only {available}");
         damages.push(super::damage(place.start as u64, what));
     }
     let mut defined = Names::new(if depth == Depth::Deep { MAX_DEFINED } else { 0 });
@@ -45,7 +48,9 @@ pub(super) fn read(
     let entries = raw.file[place].chunks_exact(size).take(count.min(available) as usize).skip(1);
     let (info_at, index_at) = if raw.wide { (4, 6) } else { (12, 14) };
     for entry in entries {
-        let (Some(name), Some(index)) = (raw.u32(entry, 0), raw.u16(entry, index_at)) else { return };
+        let (Some(name), Some(index)) = (raw.u32(entry, 0), raw.u16(entry, index_at)) else {
+            return;
+        };
         match (entry[info_at] >> 4, index) {
             (STB_GLOBAL | STB_GNU_UNIQUE, 0) => {
                 facts.undefined_symbols += 1;
@@ -108,7 +113,8 @@ fn count(
     start: usize,
     size: usize,
 ) -> Option<u64> {
-    let section = sections.all.iter().find(|(_, s)| s.sh_type == SHT_DYNSYM && s.sh_offset == start as u64);
+    let section =
+        sections.all.iter().find(|(_, s)| s.sh_type == SHT_DYNSYM && s.sh_offset == start as u64);
     if let Some((_, section)) = section {
         return Some(section.sh_size / size as u64);
     }

@@ -20,7 +20,12 @@ const MAX_NAME: usize = 1024;
 const BASE: u16 = 1;
 
 /// Reads both tables into `facts`.
-pub(super) fn read(raw: &Raw<'_>, dynamic: &Dynamic<'_>, facts: &mut ElfFacts, damages: &mut Vec<Damage>) {
+pub(super) fn read(
+    raw: &Raw<'_>,
+    dynamic: &Dynamic<'_>,
+    facts: &mut ElfFacts,
+    damages: &mut Vec<Damage>,
+) {
     let mut walk = Walk { raw, strings: dynamic.strings, steps: 0, names: 0 };
     let mut needed = BTreeMap::<String, BTreeSet<String>>::new();
     let mut provided = BTreeSet::new();
@@ -29,7 +34,7 @@ pub(super) fn read(raw: &Raw<'_>, dynamic: &Dynamic<'_>, facts: &mut ElfFacts, d
     facts.versions_needed = needed.into_iter().map(|(k, v)| (k, v.into_iter().collect())).collect();
     facts.versions_provided = provided.into_iter().collect();
     if read_needed.and(read_provided).is_none() {
-        damages.push(super::damage(dynamic.offset, "has a table of symbol versions that cannot be read"));
+        damages.push(super::damage(dynamic.offset, "has an unreadable table of symbol versions"));
     }
 }
 
@@ -50,7 +55,8 @@ impl Walk<'_> {
     fn name(&mut self, at: u32) -> Option<String> {
         self.names += 1;
         (self.names <= MAX_NAMES).then_some(())?;
-        string(self.strings, at as usize, MAX_NAME).map(|name| String::from_utf8_lossy(name).into_owned())
+        string(self.strings, at as usize, MAX_NAME)
+            .map(|name| String::from_utf8_lossy(name).into_owned())
     }
 
     /// `Elfxx_Verneed`: version, count of 2 bytes; file, first entry, next of 4.
@@ -102,7 +108,8 @@ impl Walk<'_> {
         for _ in 0..dynamic.value(DT_VERDEFNUM).unwrap_or(u64::MAX) {
             self.step()?;
             let flags = raw.u16(table, at.checked_add(2)?)?;
-            let (first, next) = (raw.u32(table, at.checked_add(12)?)?, raw.u32(table, at.checked_add(16)?)?);
+            let (first, next) =
+                (raw.u32(table, at.checked_add(12)?)?, raw.u32(table, at.checked_add(16)?)?);
             if flags & BASE == 0 {
                 provided.insert(self.name(raw.u32(table, at.checked_add(first as usize)?)?)?);
             }

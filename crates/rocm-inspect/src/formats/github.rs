@@ -20,7 +20,10 @@ pub fn to_github(report: &Report) -> String {
     for waived in &report.waived {
         let Finding { id, .. } = &waived.finding;
         let place = place(report, &waived.finding);
-        text.push_str(&plain(&format!("waived {id} in {place}: {} ({})", waived.reason, waived.place)));
+        text.push_str(&plain(&format!(
+            "waived {id} in {place}: {} ({})",
+            waived.reason, waived.place
+        )));
     }
     let verdicts = verdict_line(report);
     if !verdicts.is_empty() {
@@ -57,7 +60,8 @@ fn command(report: &Report, finding: &Finding) -> String {
 fn annotated(report: &Report, finding: &Finding) -> Option<String> {
     let path = finding.subject.as_deref()?;
     let subject = report.subjects.iter().find(|subject| subject.path == path);
-    let file = finding.file.as_deref().filter(|_| subject.is_some_and(|s| s.kind == SubjectKind::Folder));
+    let file =
+        finding.file.as_deref().filter(|_| subject.is_some_and(|s| s.kind == SubjectKind::Folder));
     Some(match file {
         Some(file) => format!("{}/{file}", path.trim_end_matches('/')),
         None => path.to_owned(),
@@ -91,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ends_a_property_or_a_message_is_escaped() {
+    fn escapes_the_ends_of_properties_and_messages() {
         assert_eq!(property("a:b,c%\u{1b}"), "a%3Ab%2Cc%25\\u{1b}");
         assert_eq!(data("50%\r\n::error::x"), "50%25%0D%0A::error::x");
         assert_eq!(data("x ##[error]y"), "x # #[error]y");

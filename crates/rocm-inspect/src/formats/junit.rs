@@ -49,9 +49,17 @@ type Places<'a, T> = BTreeMap<(Option<String>, Option<String>), Vec<&'a T>>;
 
 /// Returns the cases of a subject: the subject itself, its files, and other files that findings
 /// name.
-fn cases(subject: &Subject, findings: &Places<'_, Finding>, waived: &Places<'_, Waived>) -> Vec<Case> {
+fn cases(
+    subject: &Subject,
+    findings: &Places<'_, Finding>,
+    waived: &Places<'_, Waived>,
+) -> Vec<Case> {
     let here = |place: &(Option<String>, Option<String>)| place.0.as_ref() == Some(&subject.path);
-    let named = findings.keys().chain(waived.keys()).filter(|place| here(place)).map(|place| place.1.clone());
+    let named = findings
+        .keys()
+        .chain(waived.keys())
+        .filter(|place| here(place))
+        .map(|place| place.1.clone());
     let files = subject.files.iter().map(|file| Some(file.path.clone()));
     let places: BTreeSet<Option<String>> = files.chain(named).chain([None]).collect();
     let cases = places.into_iter().map(|file| {
@@ -108,7 +116,8 @@ impl Case {
 
     fn waived(&mut self, waived: &Waived) {
         let Waived { finding, reason, place } = waived;
-        self.output.push(format!("waived in {place}: {reason}; [{}] found {}", finding.id, finding.found));
+        self.output
+            .push(format!("waived in {place}: {reason}; [{}] found {}", finding.id, finding.found));
     }
 }
 
@@ -123,7 +132,10 @@ impl From<Case> for TestCase {
                     n => format!("found {found}, and {} more", n - 1),
                 };
                 let mut failure = TestCaseStatus::non_success(NonSuccessKind::Failure);
-                failure.set_message(text(&message)).set_type(id).set_description(lines(&case.errors));
+                failure
+                    .set_message(text(&message))
+                    .set_type(id)
+                    .set_description(lines(&case.errors));
                 failure
             }
         };

@@ -1,5 +1,5 @@
 //! Formats reports as text, HTML, JUnit XML, and GitHub workflow commands; `serde` serializes a
-//! [`Report`] as JSON. This file has what the formats share: sums for each target, groups of
+//! [`Report`] as JSON. This file contains the parts that they share: sums for each target, groups of
 //! findings, and verdicts.
 
 mod github;
@@ -17,7 +17,8 @@ pub use junit::to_junit;
 pub use text::{TextOptions, to_text};
 
 use crate::{
-    Compression, DeviceCode, FileFacts, Finding, Need, Report, Severity, Storage, Subject, Target, Waived,
+    Compression, DeviceCode, FileFacts, Finding, Need, Report, Severity, Storage, Subject, Target,
+    Waived,
 };
 use rocmrpm_base::gpu::GpuTarget;
 use rocmrpm_base::style::count;
@@ -63,8 +64,10 @@ impl<'a> TargetSum<'a> {
 
     /// Describes where the code is stored and how it is compressed.
     fn place(&self) -> String {
-        let mut words: Vec<String> = self.storages.iter().map(|s| storage_words(*s).to_owned()).collect();
-        let methods: BTreeSet<&str> = self.compressions.iter().flatten().map(|c| c.method).collect();
+        let mut words: Vec<String> =
+            self.storages.iter().map(|s| storage_words(*s).to_owned()).collect();
+        let methods: BTreeSet<&str> =
+            self.compressions.iter().flatten().map(|c| c.method).collect();
         if !methods.is_empty() {
             let partly = if self.compressions.contains(&None) { "partly " } else { "" };
             words.push(format!("{partly}compressed with {}", list(methods)));
@@ -94,7 +97,7 @@ fn storage_words(storage: Storage) -> &'static str {
         Storage::OtherSection => "bundles in other sections",
         Storage::OffloadBinary => ".llvm.offloading",
         Storage::StaticArchive => "static archives",
-        Storage::Bitcode => "bitcode, compiled when it is linked",
+        Storage::Bitcode => "bitcode, compiled at link time",
         Storage::Bundle => "bundle files",
         Storage::CodeObject => "code object files",
         Storage::Kpack => "kpack archives",
@@ -140,13 +143,15 @@ fn is_wanted(target: &Target, wanted: &[GpuTarget]) -> bool {
 
 /// Returns each target that is missing in some of a file's bundles, and in how many.
 fn partial(file: &FileFacts) -> Vec<(&Target, u64)> {
-    let bundled = [Storage::HipFatbin, Storage::OtherSection, Storage::StaticArchive, Storage::Bundle];
+    let bundled =
+        [Storage::HipFatbin, Storage::OtherSection, Storage::StaticArchive, Storage::Bundle];
     let mut counts: BTreeMap<&Target, u64> = BTreeMap::new();
     for code in file.device.iter().filter(|code| bundled.contains(&code.storage)) {
         let count = counts.entry(&code.target).or_default();
         *count = count.saturating_add(code.count);
     }
-    let mut partial: Vec<_> = counts.into_iter().filter(|(_, count)| *count < file.bundles).collect();
+    let mut partial: Vec<_> =
+        counts.into_iter().filter(|(_, count)| *count < file.bundles).collect();
     partial.sort_by_cached_key(|(target, _)| order(target));
     partial
 }
@@ -204,17 +209,24 @@ fn tally(report: &Report) -> String {
 
 /// `gfx1151: served exactly; gfx1100: not served`.
 fn verdict_line(report: &Report) -> String {
-    let verdicts: Vec<String> = report.verdicts().iter().map(|v| format!("{}: {v}", v.target)).collect();
+    let verdicts: Vec<String> =
+        report.verdicts().iter().map(|v| format!("{}: {v}", v.target)).collect();
     verdicts.join("; ")
 }
 
 /// Returns the location of a finding, with the subject's name if there are several.
 fn place(report: &Report, finding: &Finding) -> String {
     let name = |path: &str| {
-        report.subjects.iter().find(|s| s.path == path).map_or_else(|| path.to_owned(), |s| s.name.clone())
+        report
+            .subjects
+            .iter()
+            .find(|s| s.path == path)
+            .map_or_else(|| path.to_owned(), |s| s.name.clone())
     };
     match (&finding.subject, &finding.file) {
-        (Some(subject), Some(file)) if report.subjects.len() > 1 => format!("{}: {file}", name(subject)),
+        (Some(subject), Some(file)) if report.subjects.len() > 1 => {
+            format!("{}: {file}", name(subject))
+        }
         (_, Some(file)) => file.clone(),
         (Some(subject), None) => name(subject),
         (None, None) => "the whole set".to_owned(),
@@ -285,7 +297,10 @@ fn list(items: impl IntoIterator<Item: ToString>) -> String {
 
 /// Returns the total size of the subjects, if all of them have a size.
 fn total_size(subjects: &[Subject]) -> Option<u64> {
-    subjects.iter().map(|s| s.size).try_fold(0u64, |sum, size| size.map(|size| sum.saturating_add(size)))
+    subjects
+        .iter()
+        .map(|s| s.size)
+        .try_fold(0u64, |sum, size| size.map(|size| sum.saturating_add(size)))
 }
 
 #[cfg(test)]

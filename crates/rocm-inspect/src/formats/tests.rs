@@ -27,15 +27,20 @@ fn python(program: &str, input: &str) -> String {
 }
 
 #[test]
-fn the_text_reads_like_this() {
+fn formats_the_sample_as_text() {
     let text = written(&sample(), false);
-    snapbox::assert_data_eq!(text, snapbox::file!["../../../../tests/golden/inspection/sample.txt"].raw());
+    snapbox::assert_data_eq!(
+        text,
+        snapbox::file!["../../../../tests/golden/inspection/sample.txt"].raw()
+    );
 }
 
 #[test]
-fn the_verbose_text_hides_nothing() {
+fn shows_everything_in_verbose_text() {
     let (short, text) = (written(&sample(), false), written(&sample(), true));
-    for part in ["Kernels_39_gfx1151.kdb", "Kernels_37_gfx1100.co", "8f2c1de07a4e5b6690aa", "partial RELRO"] {
+    for part in
+        ["Kernels_39_gfx1151.kdb", "Kernels_37_gfx1100.co", "8f2c1de07a4e5b6690aa", "partial RELRO"]
+    {
         assert!(text.contains(part), "{part}");
         assert!(!short.contains(part), "{part}");
     }
@@ -43,7 +48,7 @@ fn the_verbose_text_hides_nothing() {
 }
 
 #[test]
-fn a_terminal_is_given_no_control_character_of_strangers() {
+fn escapes_control_characters_for_terminals() {
     let report = sample();
     for text in [written(&report, true), to_github(&report), to_junit(&report)] {
         assert!(!text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'));
@@ -51,7 +56,7 @@ fn a_terminal_is_given_no_control_character_of_strangers() {
 }
 
 #[test]
-fn lines_of_text_fit_a_wide_terminal() {
+fn wraps_text_at_the_width_of_a_terminal() {
     let text = written(&sample(), true);
     // A line without spaces cannot be wrapped.
     for line in text.lines().filter(|line| !line.contains("<script>")) {
@@ -60,29 +65,35 @@ fn lines_of_text_fit_a_wide_terminal() {
 }
 
 #[test]
-fn workflow_commands_read_like_this() {
+fn formats_the_sample_as_workflow_commands() {
     let text = to_github(&sample());
-    snapbox::assert_data_eq!(text, snapbox::file!["../../../../tests/golden/inspection/sample.github"].raw());
+    snapbox::assert_data_eq!(
+        text,
+        snapbox::file!["../../../../tests/golden/inspection/sample.github"].raw()
+    );
 }
 
 #[test]
-fn each_finding_is_one_workflow_command_and_nothing_else_is() {
+fn writes_one_workflow_command_per_finding() {
     let report = sample();
     let text = to_github(&report);
     let commands: Vec<&str> = text.lines().filter(|line| line.starts_with("::")).collect();
-    assert_eq!(commands.len(), report.findings.len() + 2, "and the group's two");
+    assert_eq!(commands.len(), report.findings.len() + 2, "and the two of the group");
     assert!(!text.contains("##["));
 }
 
 #[test]
-fn junit_reads_like_this() {
+fn formats_the_sample_as_junit() {
     let text = to_junit(&sample());
-    snapbox::assert_data_eq!(text, snapbox::file!["../../../../tests/golden/inspection/sample.xml"].raw());
+    snapbox::assert_data_eq!(
+        text,
+        snapbox::file!["../../../../tests/golden/inspection/sample.xml"].raw()
+    );
 }
 
 /// Checks the elements, their order and attributes against Jenkins' `junit-10.xsd`, and the counts.
 #[test]
-fn junit_is_what_readers_of_junit_expect() {
+fn writes_junit_that_matches_the_schema() {
     let program = r#"
 import sys, xml.etree.ElementTree as tree
 root = tree.fromstring(sys.stdin.buffer.read())
@@ -119,7 +130,7 @@ print(*counts(root))
 }
 
 #[test]
-fn a_report_without_findings_is_good_in_every_format() {
+fn reports_success_without_findings_in_every_format() {
     let mut report = sample();
     report.findings.clear();
     report.waived.clear();
@@ -129,13 +140,13 @@ fn a_report_without_findings_is_good_in_every_format() {
     assert!(text.ends_with("\nno findings | gfx1151: served exactly\n"), "{text}");
     assert!(!to_junit(&report).contains("<failure"));
     assert!(!to_github(&report).contains("::error"));
-    assert!(to_html(&report).contains("Nothing speaks against using this"));
+    assert!(to_html(&report).contains("No problems found"));
 }
 
 /// Checks that all tags are closed, and that the page loads and runs nothing: it only has known
 /// attributes.
 #[test]
-fn the_page_is_whole_and_loads_nothing() {
+fn writes_a_complete_page_that_loads_nothing() {
     let program = r#"
 import sys, html.parser
 ALLOWED = set("""class style lang charset name content http-equiv scope role aria-labelledby aria-hidden id
@@ -171,45 +182,53 @@ print(*sorted(page.seen & {"svg", "title", "table", "details", "article", "h1", 
 }
 
 #[test]
-fn the_page_shows_what_was_asked_for_and_is_not_there() {
+fn shows_requested_targets_that_are_missing() {
     let mut report = sample();
-    assert!(!to_html(&report).contains("asked for, missing"), "SPIR-V serves everything");
+    assert!(!to_html(&report).contains("requested, missing"), "SPIR-V serves everything");
     for file in report.subjects.iter_mut().flat_map(|s| &mut s.files) {
         file.device.retain(|code| matches!(code.target, Target::Gpu(_)));
     }
     let page = to_html(&report);
-    assert_eq!(page.matches("asked for, missing").count(), 1, "gfx1201 alone");
+    assert_eq!(page.matches("requested, missing").count(), 1, "only gfx1201");
 }
 
 #[test]
-fn the_page_has_every_finding_library_and_reason() {
+fn lists_all_findings_libraries_and_reasons_in_the_page() {
     let report = sample();
     let page = to_html(&report);
     for need in &report.needs {
         assert!(page.contains(&need.library), "{}", need.library);
     }
-    for id in report.findings.iter().map(|f| f.id).chain(report.waived.iter().map(|w| w.finding.id)) {
+    for id in report.findings.iter().map(|f| f.id).chain(report.waived.iter().map(|w| w.finding.id))
+    {
         assert!(page.contains(&format!("<code>{id}</code>")), "{id}");
     }
     assert!(page.contains("the vendor&#39;s loader wants it &lt;so&gt;"));
 }
 
 #[test]
-fn large_graphs_are_cut_and_say_so() {
+fn truncates_large_graphs_with_a_note() {
     let mut report = sample();
     let need = report.needs[0].clone();
     let name = |kind: &str, n: usize| format!("{kind}{n}/lib{kind}{n}.so");
-    report.needs =
-        (0..3000).map(|n| Need { file: name("f", n % 300), library: name("l", n), ..need.clone() }).collect();
+    report.needs = (0..3000)
+        .map(|n| Need { file: name("f", n % 300), library: name("l", n), ..need.clone() })
+        .collect();
     for (n, need) in report.needs.iter_mut().enumerate() {
         need.by = Some(format!("package{n}"));
     }
     let page = to_html(&report);
-    let graph = page.split("aria-labelledby=\"graph-title\"").nth(1).unwrap().split("</svg>").next().unwrap();
+    let graph = page
+        .split("aria-labelledby=\"graph-title\"")
+        .nth(1)
+        .unwrap()
+        .split("</svg>")
+        .next()
+        .unwrap();
     assert!(graph.len() < 60_000, "{} bytes", graph.len());
     assert!(graph.contains("and 280 more, see the table"));
     assert!(graph.contains("and 2,988 more, see the table"));
-    assert!(page.contains("and 1000 more"), "the table has an end, too");
+    assert!(page.contains("and 1000 more"), "the table is truncated, too");
 }
 
 /// Removes the code for an unknown GPU, so that all remaining GPU code serves its target.
@@ -220,7 +239,7 @@ fn serve_all(report: &mut Report) {
 }
 
 #[test]
-fn the_headline_of_every_format_says_what_is_not_served() {
+fn shows_incomplete_targets_in_every_headline() {
     let report = sample();
     let partly = "gfx1151: served in 1 of 2 files";
     let text = written(&report, false).split_whitespace().collect::<Vec<_>>().join(" ");
@@ -233,7 +252,7 @@ fn the_headline_of_every_format_says_what_is_not_served() {
 }
 
 #[test]
-fn verdicts_tell_exact_from_generic_and_none() {
+fn distinguishes_exact_generic_and_missing_targets() {
     let mut report = sample();
     let whole = report.clone();
     serve_all(&mut report);
@@ -248,7 +267,7 @@ fn verdicts_tell_exact_from_generic_and_none() {
     };
     report = whole;
     drop_code(&mut report, |target| matches!(target, Target::Unread | Target::Unknown(_)));
-    assert!(verdict_line(&report).starts_with("gfx1151: not known, some of the set was not read;"));
+    assert!(verdict_line(&report).starts_with("gfx1151: unknown, part of the set was not read;"));
     drop_code(&mut report, |target| matches!(target, Target::Unknown(_)));
     assert!(verdict_line(&report).starts_with("gfx1151: not served;"));
     drop_code(&mut report, |_| false);
@@ -256,7 +275,7 @@ fn verdicts_tell_exact_from_generic_and_none() {
 }
 
 #[test]
-fn numbers_and_targets_are_in_the_order_of_people() {
+fn formats_numbers_and_sorts_targets_naturally() {
     assert_eq!([0, 999, 1000, 1_234_567].map(number), ["0", "999", "1,000", "1,234,567"]);
     let gpu = |name: &str| Target::Gpu(GpuTarget::parse(name).unwrap());
     let mut targets =

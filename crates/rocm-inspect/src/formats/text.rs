@@ -4,10 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Group, TargetSum, folder, groups, is_data, is_wanted, needs_by_file, number, order, partial, place,
-    severity_word, sums, tally, verdict_line,
+    Group, TargetSum, folder, groups, is_data, is_wanted, needs_by_file, number, order, partial,
+    place, severity_word, sums, tally, verdict_line,
 };
-use crate::{FileFacts, Finding, Need, Origin, Relro, Report, Severity, Storage, Subject, Target, rule};
+use crate::{
+    FileFacts, Finding, Need, Origin, Relro, Report, Severity, Storage, Subject, Target, rule,
+};
 use rocmrpm_base::style::{Style, count, human_size, uncolored};
 use rocmrpm_base::table::Table;
 use rocmrpm_base::text::visible;
@@ -61,7 +63,7 @@ fn colored(report: &Report, options: TextOptions<'_>) -> String {
         text.push_str(&format!("{head} {}\n", visible(&place(report, &waived.finding))));
         text.push_str(&row("found", 2, words(found)));
         text.push_str(&row("reason", 2, words(&waived.reason)));
-        text.push_str(&row("stands in", 2, words(&waived.place)));
+        text.push_str(&row("waived in", 2, words(&waived.place)));
         text.push('\n');
     }
     text.push_str(&last_line(report));
@@ -112,7 +114,10 @@ fn subject_text(
         text.push_str(&file_text(file, needs.map_or(&[], Vec::as_slice), verbose));
     }
     if hidden > 0 {
-        text.push_str(&format!("\n  ... and {} (--verbose shows all)\n", count(hidden, "more file")));
+        text.push_str(&format!(
+            "\n  ... and {} (--verbose shows all)\n",
+            count(hidden, "more file")
+        ));
     }
     for (folder, files) in folded {
         text.push_str(&folder_text(report, folder, &files));
@@ -180,7 +185,11 @@ fn target_table(report: &Report, sums: &[TargetSum<'_>]) -> String {
     let names: Vec<String> = header
         .iter()
         .enumerate()
-        .map(|(at, name)| if right(at, header.len()) { pad(name, widths[at]) } else { (*name).to_owned() })
+        .map(
+            |(at, name)| {
+                if right(at, header.len()) { pad(name, widths[at]) } else { (*name).to_owned() }
+            },
+        )
         .collect();
     let mut table = Table::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
     // The last column is wrapped; the table is indented.
@@ -196,8 +205,11 @@ fn target_table(report: &Report, sums: &[TargetSum<'_>]) -> String {
         let mut lines = place.lines();
         let cells = row.into_iter().enumerate().map(|(at, cell)| {
             let cell = if right(at, header.len()) { pad(&cell, widths[at]) } else { cell };
-            let cell =
-                if at + 1 == header.len() { lines.next().unwrap_or_default().to_owned() } else { cell };
+            let cell = if at + 1 == header.len() {
+                lines.next().unwrap_or_default().to_owned()
+            } else {
+                cell
+            };
             (bold.filter(|_| at == 0), cell)
         });
         table.styled_row(cells.collect());
@@ -234,7 +246,8 @@ fn fold(files: &[FileFacts], verbose: bool) -> (Folded<'_>, Vec<&FileFacts>) {
         }
         folded.retain(|_, files| files.len() > MANY_DATA);
     }
-    let shown = files.iter().filter(|f| !(is_data(f) && folded.contains_key(folder(&f.path)))).collect();
+    let shown =
+        files.iter().filter(|f| !(is_data(f) && folded.contains_key(folder(&f.path)))).collect();
     (folded, shown)
 }
 
@@ -251,8 +264,11 @@ fn folder_text(report: &Report, folder: &str, files: &[&FileFacts]) -> String {
         }
     }
     let mut targets: Vec<_> = by_target.into_iter().collect();
-    targets.sort_by_cached_key(|(target, _)| (!is_wanted(target, &report.gpu_targets), order(target)));
-    let sums = targets.iter().map(|(target, files)| format!("{target} in {},", number(files.len() as u64)));
+    targets
+        .sort_by_cached_key(|(target, _)| (!is_wanted(target, &report.gpu_targets), order(target)));
+    let sums = targets
+        .iter()
+        .map(|(target, files)| format!("{target} in {},", number(files.len() as u64)));
     let mut items: Vec<String> = sums.collect();
     if let Some(last) = items.last_mut() {
         last.pop();
@@ -267,7 +283,8 @@ fn file_text(file: &FileFacts, needs: &[&Need], verbose: bool) -> String {
     let targets = |serving: bool| -> Vec<String> {
         let code = file.device.iter().filter(|code| (code.storage != Storage::Embedded) == serving);
         // Code that was moved elsewhere is shown below.
-        let code = code.filter(|code| code.target != Target::Unread || file.kpack_reference.is_none());
+        let code =
+            code.filter(|code| code.target != Target::Unread || file.kpack_reference.is_none());
         let mut targets: Vec<&Target> = code.map(|code| &code.target).collect();
         targets.sort_by_cached_key(|target| order(target));
         targets.dedup();
@@ -279,8 +296,9 @@ fn file_text(file: &FileFacts, needs: &[&Need], verbose: bool) -> String {
     }
     text.push_str(&row("GPU code", 6, code));
     let partial = partial(file).into_iter();
-    let partial =
-        partial.map(|(target, n)| format!("{target} in {} of {} bundles", number(n), number(file.bundles)));
+    let partial = partial.map(|(target, n)| {
+        format!("{target} in {} of {} bundles", number(n), number(file.bundles))
+    });
     text.push_str(&row("partly", 6, commas(partial.collect())));
     let mut embedded = targets(false);
     if !embedded.is_empty() {
@@ -296,7 +314,11 @@ fn file_text(file: &FileFacts, needs: &[&Need], verbose: bool) -> String {
     if let Some(archive) = &file.kpack {
         let entries = if archive.entries == 1 { "entry" } else { "entries" };
         let about = format!("{} {entries} of {},", number(archive.entries), archive.group);
-        text.push_str(&row("kpack", 6, vec![about, format!("compression {}", archive.compression)]));
+        text.push_str(&row(
+            "kpack",
+            6,
+            vec![about, format!("compression {}", archive.compression)],
+        ));
     }
     text.push_str(&needs_text(file, needs));
     let Some(elf) = &file.elf else { return text };
@@ -341,8 +363,8 @@ fn needs_text(file: &FileFacts, needs: &[&Need]) -> String {
         let mut items = Vec::new();
         for (by, mut libraries) in by {
             // A file of the set that has the library's name does not need to be named again.
-            let told = by.is_none_or(|by| libraries.iter().all(|l| by == l));
-            if let (false, Some(by), Some(last)) = (told, by, libraries.last_mut()) {
+            let is_named = by.is_none_or(|by| libraries.iter().all(|l| by == l));
+            if let (false, Some(by), Some(last)) = (is_named, by, libraries.last_mut()) {
                 last.push_str(&format!(" ({by}),"));
             } else if let Some(last) = libraries.last_mut() {
                 last.push(',');
@@ -381,14 +403,16 @@ fn group_text(report: &Report, group: &Group<'_>, options: TextOptions<'_>) -> S
     let mut alike: Vec<Vec<&Finding>> = Vec::new();
     let mut known: BTreeMap<[&str; 3], usize> = BTreeMap::new();
     for finding in all {
-        let at = *known.entry([&finding.found, &finding.expected, &finding.help]).or_insert(alike.len());
+        let at =
+            *known.entry([&finding.found, &finding.expected, &finding.help]).or_insert(alike.len());
         match alike.get_mut(at) {
             Some(findings) => findings.push(finding),
             None => alike.push(vec![finding]),
         }
     }
     let places = if alike.len() > 1 { MAX_ALIKE } else { MAX_PLACES };
-    let (groups, places) = if options.verbose { (usize::MAX, usize::MAX) } else { (MAX_PLACES, places) };
+    let (groups, places) =
+        if options.verbose { (usize::MAX, usize::MAX) } else { (MAX_PLACES, places) };
     let mut before = None;
     let mut shown = 0;
     for findings in alike.iter().take(groups) {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::ops::Range;
 
-use super::table::{Contents, Entry, HEADER, open, target};
+use super::table::{Contents, HEADER, KpackEntry, open, target};
 use crate::bundle::Broken;
 use crate::code_object::{self, Kernels, Object};
 use crate::facts::{Damage, DeviceCode, FileFacts, Mismatch, Storage, Target};
@@ -42,7 +42,10 @@ pub(crate) fn facts(path: String, size: u64, bytes: &[u8], depth: Depth) -> File
         "none" => found.blobs(area, &contents, depth),
         "zstd-per-kernel" => found.frames(area, &contents, depth),
         other => {
-            let what = format!("is compressed by `{}`; none and zstd-per-kernel are known", visible(other));
+            let what = format!(
+                "has the unknown compression `{}`; supported: none, zstd-per-kernel",
+                visible(other)
+            );
             found.damaged(start as u64, what);
         }
     }
@@ -57,7 +60,8 @@ pub(crate) fn facts(path: String, size: u64, bytes: &[u8], depth: Depth) -> File
         kernel_code: sum.kernels.code,
     });
     let mismatches = found.mismatches.into_iter();
-    let mismatches = mismatches.map(|((id, flags), (count, offset))| Mismatch { id, flags, count, offset });
+    let mismatches =
+        mismatches.map(|((id, flags), (count, offset))| Mismatch { id, flags, count, offset });
     FileFacts {
         device: device.collect(),
         damage: found.damage,
@@ -89,18 +93,22 @@ impl Found {
     fn blobs(&mut self, area: &[u8], contents: &Contents, depth: Depth) {
         let mut before: BTreeMap<usize, Range<usize>> = BTreeMap::new();
         for entries in contents.entries.chunk_by(|a, b| a.ordinal == b.ordinal) {
-            let Entry { at, ordinal, .. } = entries[0];
+            let KpackEntry { at, ordinal, .. } = entries[0];
             let Some((offset, size)) =
                 usize::try_from(ordinal).ok().and_then(|o| contents.blobs.get(o)).copied()
             else {
                 let count = contents.blobs.len();
-                self.damaged(at, format!("refers to blob {ordinal} of a kpack archive that has {count}"));
+                self.damaged(
+                    at,
+                    format!("refers to blob {ordinal} of a kpack archive with {count} blobs"),
+                );
                 continue;
             };
             let Some(range) = inside(area, offset, size) else {
                 let end = area.len();
-                let what =
-                    format!("refers to {size} bytes at {offset} of a kpack archive with code up to {end}");
+                let what = format!(
+                    "refers to {size} bytes at {offset} of a kpack archive whose code ends at {end}"
+                );
                 self.damaged(at, what);
                 continue;
             };
@@ -108,7 +116,10 @@ impl Found {
             // work.
             let neighbour = before.range(..range.end).next_back().map(|(_, range)| range);
             if neighbour.is_some_and(|other| other.end > range.start) {
-                self.damaged(at, format!("refers to {size} bytes at {offset}, which another entry has, too"));
+                self.damaged(
+                    at,
+                    format!("refers to {size} bytes at {offset}, which another entry also uses"),
+                );
                 continue;
             }
             before.insert(range.start, range.clone());
@@ -128,23 +139,26 @@ impl Found {
     /// frame its size as `u32` and the zstd frame.
     fn frames(&mut self, area: &[u8], contents: &Contents, depth: Depth) {
         let (offset, size) = (contents.zstd_offset, contents.zstd_size);
-        let word =
-            |at: usize, end: usize| area[..end].get(at..)?.first_chunk().map(|b| u32::from_le_bytes(*b));
-        let frames =
-            inside(area, offset, size).and_then(|range| Some((word(range.start, range.end)?, range)));
+        let word = |at: usize, end: usize| {
+            area[..end].get(at..)?.first_chunk().map(|b| u32::from_le_bytes(*b))
+        };
+        let frames = inside(area, offset, size)
+            .and_then(|range| Some((word(range.start, range.end)?, range)));
         let Some((count, range)) = frames else {
             let end = area.len();
-            let what = format!("states {size} bytes of compressed kernels at {offset}, beyond byte {end}");
+            let what =
+                format!("states {size} bytes of compressed kernels at {offset}, beyond byte {end}");
             return self.damaged(area.len() as u64, what);
         };
-        let mut budget = (area.len() as u64).saturating_mul(BUDGET_RATIO).clamp(LEAST_BUDGET, MOST_BUDGET);
+        let mut budget =
+            (area.len() as u64).saturating_mul(BUDGET_RATIO).clamp(LEAST_BUDGET, MOST_BUDGET);
         let (mut next, mut at) = (0, range.start + 4);
         for entries in contents.entries.chunk_by(|a, b| a.ordinal == b.ordinal) {
-            let Entry { at: place, ordinal, size, .. } = entries[0];
+            let KpackEntry { at: place, ordinal, size, .. } = entries[0];
             if ordinal >= u64::from(count) {
                 self.damaged(
                     place,
-                    format!("refers to kernel {ordinal} of a kpack archive that has {count}"),
+                    format!("refers to kernel {ordinal} of a kpack archive with {count} kernels"),
                 );
                 continue;
             }
@@ -154,7 +168,8 @@ impl Found {
             }
             let frame = loop {
                 let Some(length) = word(at, range.end) else { break None };
-                let Some(frame) = area[..range.end].get(at + 4..).and_then(|b| b.get(..length as usize))
+                let Some(frame) =
+                    area[..range.end].get(at + 4..).and_then(|b| b.get(..length as usize))
                 else {
                     break None;
                 };
@@ -174,21 +189,21 @@ impl Found {
             match decode(frame, size, &mut budget) {
                 Ok((code, size)) => self.entries(entries, at as u64, size, Some(&code)),
                 Err(broken) if broken.out_of_memory => self.out_of_memory = true,
-                Err(Broken { what, .. }) => {
-                    self.damaged(at as u64, format!("{what}, in kernel {ordinal} of a kpack archive"))
-                }
+                Err(Broken { what, .. }) => self
+                    .damaged(at as u64, format!("{what}, in kernel {ordinal} of a kpack archive")),
             }
         }
     }
 
     /// Records the entries of one piece of code. `code` has its bytes, or as many as are kept;
     /// `None` if they are not examined.
-    fn entries(&mut self, entries: &[Entry], place: u64, size: u64, code: Option<&[u8]>) {
+    fn entries(&mut self, entries: &[KpackEntry], place: u64, size: u64, code: Option<&[u8]>) {
         // Any number of entries may refer to the same code.
         let examined = code.map(|code| code_object::examine(code, size, Depth::Deep));
         for entry in entries {
             if let Some(stated) = entry.size.filter(|stated| *stated != size) {
-                let what = format!("states {stated} bytes for code of {size} bytes, in a kpack archive");
+                let what =
+                    format!("states {stated} bytes for code of {size} bytes, in a kpack archive");
                 self.damaged(entry.at, what);
             }
             let (mut version, mut kernels) = (None, Kernels::default());
@@ -226,7 +241,8 @@ impl Found {
 
 /// Returns the range of `size` bytes at `offset`, if it is between the header and the table.
 fn inside(area: &[u8], offset: u64, size: u64) -> Option<Range<usize>> {
-    let (start, end) = (usize::try_from(offset).ok()?, usize::try_from(offset.checked_add(size)?).ok()?);
+    let (start, end) =
+        (usize::try_from(offset).ok()?, usize::try_from(offset.checked_add(size)?).ok()?);
     (start >= HEADER && size > 0 && end <= area.len()).then_some(start..end)
 }
 
@@ -236,7 +252,7 @@ fn decode(frame: &[u8], stated: Option<u64>, budget: &mut u64) -> Result<(Vec<u8
     let allowed = stated.unwrap_or(u64::MAX).min(*budget);
     if let Some(stated) = stated.filter(|stated| stated > budget) {
         let what =
-            format!("states {stated} bytes when decompressed, more than the {budget} that are allowed");
+            format!("states {stated} bytes when decompressed, more than the {budget} allowed");
         return Err(Broken::new(0, what));
     }
     let fail = |error: io::Error| Broken::undecodable(0, &error);
@@ -248,7 +264,7 @@ fn decode(frame: &[u8], stated: Option<u64>, budget: &mut u64) -> Result<(Vec<u8
     let size = code.len() as u64 + io::copy(&mut decoder, &mut io::sink()).map_err(fail)?;
     *budget -= size.min(*budget);
     match size > allowed {
-        true => Err(Broken::new(0, format!("has more than the {allowed} bytes that are stated or allowed"))),
+        true => Err(Broken::new(0, format!("has more than the {allowed} bytes stated or allowed"))),
         false => Ok((code, size)),
     }
 }
@@ -262,11 +278,10 @@ mod tests {
         let (one, two) = (code_object("gfx1151", 3000), code_object("gfx1100", 5000));
         let kpack = Kpack::new("blas_lib", &["gfx1100", "gfx1151"]);
         let kpack = if compressed { kpack.compressed() } else { kpack };
-        kpack.kernel("lib/libk.so#0", "gfx1151", &one).kernel("lib/libk.so#0", "gfx1100", &two).kernel(
-            "lib/libk.so#1",
-            "gfx1151",
-            &one,
-        )
+        kpack
+            .kernel("lib/libk.so#0", "gfx1151", &one)
+            .kernel("lib/libk.so#0", "gfx1100", &two)
+            .kernel("lib/libk.so#1", "gfx1151", &one)
     }
 
     fn read(bytes: &[u8], depth: Depth) -> FileFacts {
@@ -278,17 +293,21 @@ mod tests {
     }
 
     #[test]
-    fn both_schemes_are_read_at_both_depths() {
+    fn reads_both_schemes_at_both_depths() {
         for compressed in [false, true] {
             let bytes = sample(compressed).build();
             for (depth, version) in [(Depth::Quick, None), (Depth::Deep, Some(6))] {
                 let found = read(&bytes, depth);
                 assert_eq!((&found.damage, &found.mismatches), (&vec![], &vec![]), "{compressed}");
-                let wanted = [("gfx1100".into(), version, 1, 5000), ("gfx1151".into(), version, 2, 6000)];
+                let wanted =
+                    [("gfx1100".into(), version, 1, 5000), ("gfx1151".into(), version, 2, 6000)];
                 assert_eq!(device(&found), wanted);
                 let archive = found.kpack.unwrap();
                 assert_eq!((archive.group.as_str(), archive.entries), ("blas_lib", 3));
-                assert_eq!(archive.compression, if compressed { "zstd-per-kernel" } else { "none" });
+                assert_eq!(
+                    archive.compression,
+                    if compressed { "zstd-per-kernel" } else { "none" }
+                );
                 assert_eq!(archive.targets.len(), 2);
                 assert_eq!(archive.table["lib/libk.so#0"].len(), 2);
                 assert_eq!(archive.table["lib/libk.so#1"].len(), 1);
@@ -297,30 +316,38 @@ mod tests {
     }
 
     #[test]
-    fn the_second_writers_archives_are_read_too() {
+    fn reads_archives_of_the_second_writer() {
         // Code from byte 16 on, names without a number, no group, different keys.
-        let bytes = Kpack::new("", &["gfx950"]).kernel("gemm", "gfx950", &code_object("gfx950", 300)).plain();
+        let bytes = Kpack::new("", &["gfx950"])
+            .kernel("gemm", "gfx950", &code_object("gfx950", 300))
+            .plain();
         let found = read(&bytes, Depth::Deep);
-        assert_eq!((found.damage.len(), device(&found)), (0, vec![("gfx950".into(), Some(6), 1, 300)]));
+        assert_eq!(
+            (found.damage.len(), device(&found)),
+            (0, vec![("gfx950".into(), Some(6), 1, 300)])
+        );
         assert!(found.kpack.unwrap().table.contains_key("gemm"));
     }
 
     #[test]
-    fn code_for_another_target_is_a_mismatch_at_full_depth() {
+    fn reports_code_for_another_target_in_deep_inspections() {
         for kpack in [Kpack::new("g", &["gfx1151"]), Kpack::new("g", &["gfx1151"]).compressed()] {
             let bytes = kpack.kernel("k#0", "gfx1151", &code_object("gfx1100", 300)).build();
             assert_eq!(read(&bytes, Depth::Quick).mismatches, []);
             let found = read(&bytes, Depth::Deep);
-            let [Mismatch { id, flags, count: 1, offset }] = &found.mismatches[..] else { panic!() };
+            let [Mismatch { id, flags, count: 1, offset }] = &found.mismatches[..] else {
+                panic!()
+            };
             assert_eq!((id.as_str(), flags.as_str()), ("gfx1151", "gfx1100"));
             assert!(*offset >= 64 && *offset < bytes.len() as u64);
         }
-        let text = Kpack::new("g", &["gfx1151"]).kernel("k#0", "gfx1151", b"no code at all").build();
+        let text =
+            Kpack::new("g", &["gfx1151"]).kernel("k#0", "gfx1151", b"no code at all").build();
         assert!(read(&text, Depth::Deep).damage[0].what.contains("neither an ELF file"));
     }
 
     #[test]
-    fn kernels_are_counted_at_full_depth() {
+    fn counts_kernels_in_deep_inspections() {
         let (one, two) = (kernels_object("gfx1151", 3), kernels_object("gfx1151", 70));
         let mute = code_object("gfx1100", 300);
         let kpack = || Kpack::new("g", &["gfx1100", "gfx1151"]).kernel("k#0", "gfx1151", &one);
@@ -329,20 +356,23 @@ mod tests {
             read(bytes, depth).device.iter().map(|d| (d.target.to_string(), d.kernels)).collect()
         };
         for bytes in [kpack().build(), kpack().compressed().build(), kpack().plain()] {
-            let (mute, told) = ("gfx1100".to_owned(), "gfx1151".to_owned());
-            assert_eq!(kernels(&bytes, Depth::Quick), [(mute.clone(), None), (told.clone(), None)]);
-            assert_eq!(kernels(&bytes, Depth::Deep), [(mute, None), (told, Some(73))]);
+            let (uncounted, counted) = ("gfx1100".to_owned(), "gfx1151".to_owned());
+            assert_eq!(
+                kernels(&bytes, Depth::Quick),
+                [(uncounted.clone(), None), (counted.clone(), None)]
+            );
+            assert_eq!(kernels(&bytes, Depth::Deep), [(uncounted, None), (counted, Some(73))]);
         }
     }
 
     #[test]
-    fn an_archive_without_entries_is_read() {
+    fn reads_an_archive_without_entries() {
         let found = read(&Kpack::new("g", &[]).build(), Depth::Deep);
         assert_eq!((found.damage.len(), found.kpack.unwrap().entries), (0, 0));
     }
 
     #[test]
-    fn a_truncation_at_every_byte_is_told() {
+    fn reports_truncation_at_every_byte() {
         for compressed in [false, true] {
             let bytes = sample(compressed).build();
             for length in 4..bytes.len() {
@@ -354,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_lead_out_of_the_file_are_told_with_their_place() {
+    fn reports_offsets_outside_of_the_file() {
         let whole = sample(false).build();
         for offset in [0, 15, whole.len() as u64, u64::MAX] {
             let mut bytes = whole.clone();
@@ -364,7 +394,9 @@ mod tests {
         let mut version = whole.clone();
         version[4] = 2;
         assert!(read(&version, Depth::Quick).damage[0].what.contains("version 2"));
-        for (depth, compressed) in [(Depth::Quick, false), (Depth::Quick, true), (Depth::Deep, true)] {
+        for (depth, compressed) in
+            [(Depth::Quick, false), (Depth::Quick, true), (Depth::Deep, true)]
+        {
             let kpack = Kpack::new("g", &["gfx1151"]);
             let kpack = if compressed { kpack.compressed() } else { kpack };
             let kpack = kpack.kernel("k#0", "gfx1151", &code_object("gfx1151", 300));
@@ -372,17 +404,21 @@ mod tests {
                 for value in [7, 1 << 40, u64::MAX] {
                     let bytes = change(kpack.clone(), value).build();
                     let damage = read(&bytes, depth).damage;
-                    let told = damage.len() == 1 && damage[0].offset <= bytes.len() as u64;
+                    let reported = damage.len() == 1 && damage[0].offset <= bytes.len() as u64;
                     // The stated size of compressed code is trusted until it is decoded.
-                    let unseen = bytes == kpack.clone().stated(value).build() && depth == Depth::Quick;
-                    assert!(told || (unseen && compressed), "{value} {compressed} {depth:?}: {damage:?}");
+                    let unseen =
+                        bytes == kpack.clone().stated(value).build() && depth == Depth::Quick;
+                    assert!(
+                        reported || (unseen && compressed),
+                        "{value} {compressed} {depth:?}: {damage:?}"
+                    );
                 }
             }
         }
     }
 
     #[test]
-    fn code_that_entries_share_is_not_read_twice() {
+    fn rejects_code_shared_between_entries() {
         let code = code_object("gfx1151", 300);
         let mut kpack = Kpack::new("g", &["gfx1151"]);
         for index in 0..100 {
@@ -393,25 +429,34 @@ mod tests {
     }
 
     #[test]
-    fn bombs_are_refused() {
+    fn rejects_decompression_bombs() {
         let zeros = vec![0; 80 << 20];
-        let bytes = Kpack::new("g", &["gfx1151"]).compressed().kernel("k#0", "gfx1151", &zeros).build();
+        let bytes =
+            Kpack::new("g", &["gfx1151"]).compressed().kernel("k#0", "gfx1151", &zeros).build();
         assert!(bytes.len() < 100_000);
         let found = read(&bytes, Depth::Deep);
         assert!(found.damage[0].what.contains("allowed"), "{:?}", found.damage);
         let found = read(&sample(true).stated(100).build(), Depth::Deep);
-        assert!(found.damage.iter().any(|d| d.what.contains("more than the 100")), "{:?}", found.damage);
+        assert!(
+            found.damage.iter().any(|d| d.what.contains("more than the 100")),
+            "{:?}",
+            found.damage
+        );
     }
 
     #[test]
-    fn random_corruption_never_panics() {
+    fn survives_random_corruption() {
         for compressed in [false, true] {
             let bytes = sample(compressed).build();
             flip_bytes(&bytes, 1000, |bytes| drop(read(bytes, Depth::Deep)));
             // Most of the decisive fields are in the header and the table.
             let table = u64::from_le_bytes(bytes[8..16].try_into().unwrap()) as usize;
-            flip_bytes(&bytes[..16], 500, |head| drop(read(&[head, &bytes[16..]].concat(), Depth::Deep)));
-            flip_bytes(&bytes[table..], 5000, |t| drop(read(&[&bytes[..table], t].concat(), Depth::Deep)));
+            flip_bytes(&bytes[..16], 500, |head| {
+                drop(read(&[head, &bytes[16..]].concat(), Depth::Deep))
+            });
+            flip_bytes(&bytes[table..], 5000, |t| {
+                drop(read(&[&bytes[..table], t].concat(), Depth::Deep))
+            });
         }
     }
 }

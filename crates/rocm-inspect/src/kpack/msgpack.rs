@@ -56,7 +56,7 @@ impl<'a> Reader<'a> {
         // Every iteration reads at least one byte, so a huge count is harmless.
         let mut pending = 1_u64;
         while pending > 0 {
-            let inside = self.value("a value", "whole value", skip_one)?;
+            let inside = self.value("a value", "complete value", skip_one)?;
             pending = (pending - 1).saturating_add(inside);
         }
         Ok(())
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_every_kind_are_passed_over() {
+    fn skips_values_of_every_kind() {
         // Source of the bytes: the MessagePack specification's table of formats.
         let values: [&[u8]; 14] = [
             b"\x05",
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn huge_and_deep_values_end_with_their_bytes() {
+    fn rejects_huge_and_deep_values() {
         assert!(Reader::new(b"\xdf\xff\xff\xff\xff\x01").skip().is_err());
         assert!(Reader::new(b"\xc6\xff\xff\xff\xff\x01").skip().is_err());
         let deep = vec![0x91; 1 << 20];

@@ -50,7 +50,10 @@ fn parse(bytes: &[u8]) -> Result<KpackReference, Broken> {
             "kpack_search_paths" => {
                 for index in 0..reader.array("`kpack_search_paths`")? {
                     if index as usize >= MAX_PATHS {
-                        return Err(Broken::new(reader.at(), format!("has more than {MAX_PATHS} paths")));
+                        return Err(Broken::new(
+                            reader.at(),
+                            format!("has more than {MAX_PATHS} paths"),
+                        ));
                     }
                     search_paths.push(reader.text("a search path")?.to_owned());
                 }
@@ -94,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn name_and_paths_are_read() {
+    fn reads_name_and_paths() {
         let bytes = kpack_reference("lib/librocfft.so.0.1", &PATHS);
         let found = at(&bytes, 100).unwrap();
         assert_eq!((found.kernel_name.as_str(), found.pieces), ("lib/librocfft.so.0.1", 1));
@@ -107,12 +110,13 @@ mod tests {
     }
 
     #[test]
-    fn wrappers_count_the_pieces() {
+    fn counts_pieces_by_wrappers() {
         let wrapper = |magic: &[u8], index: u32| {
             [magic, &[1, 0, 0, 0], &[0; 8], &index.to_le_bytes(), &[0; 4]].concat()
         };
         let file =
-            [wrapper(b"HIPK", 0), wrapper(b"FPIH", 9), wrapper(b"HIPK", 1), wrapper(b"HIPK", 1)].concat();
+            [wrapper(b"HIPK", 0), wrapper(b"FPIH", 9), wrapper(b"HIPK", 1), wrapper(b"HIPK", 1)]
+                .concat();
         assert_eq!(pieces(&file, &[0..48, 48..96]), 3);
         assert_eq!(pieces(&file, &[0..24, 24..48]), 1);
         assert_eq!(pieces(&file, &[0..20, 90..200]), 0);
@@ -120,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncation_at_every_byte_is_told_with_its_place() {
+    fn reports_truncation_at_every_byte() {
         let bytes = kpack_reference("lib/librocfft.so.0.1", &PATHS);
         for length in 0..bytes.len() {
             let damage = at(&bytes[..length], 1000).unwrap_err();
@@ -130,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_loader_refuses_is_damage() {
+    fn reports_references_that_the_loader_rejects() {
         for bytes in [
             b"".to_vec(),
             b"\x80".to_vec(),
@@ -146,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn random_corruption_never_panics() {
+    fn survives_random_corruption() {
         flip_bytes(&kpack_reference("lib/k.so", &PATHS), 5000, |bytes| drop(at(bytes, 7)));
     }
 }

@@ -18,7 +18,7 @@ const MAX_ENTRIES: usize = 1 << 17;
 const MAX_ARCH: usize = 256;
 
 /// One piece of code for one target, as the table states it.
-pub(super) struct Entry {
+pub(super) struct KpackEntry {
     /// The offset of its entry in the file.
     pub(super) at: u64,
     pub(super) arch: String,
@@ -32,7 +32,7 @@ pub(super) struct Entry {
 #[derive(Default)]
 pub(super) struct Contents {
     pub(super) archive: KpackArchive,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<KpackEntry>,
     /// The offset and size of each piece of code, by ordinal, for the scheme `none`.
     pub(super) blobs: Vec<(u64, u64)>,
     pub(super) zstd_offset: u64,
@@ -42,11 +42,17 @@ pub(super) struct Contents {
 /// Reads the header and the table, and returns the table's offset with the contents.
 pub(super) fn open(bytes: &[u8]) -> Result<(usize, Contents), Broken> {
     let Some(header) = bytes.first_chunk::<HEADER>() else {
-        return Err(Broken::new(0, format!("is a kpack archive cut short after {} bytes", bytes.len())));
+        return Err(Broken::new(
+            0,
+            format!("is a kpack archive cut short after {} bytes", bytes.len()),
+        ));
     };
     let version = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
     if version != VERSION {
-        return Err(Broken::new(4, format!("is a kpack archive of version {version}; {VERSION} is known")));
+        return Err(Broken::new(
+            4,
+            format!("is a kpack archive of unsupported version {version}; supported: {VERSION}"),
+        ));
     }
     let stated = u64::from_le_bytes(std::array::from_fn(|index| header[8 + index]));
     let start = usize::try_from(stated).ok().filter(|start| (HEADER..bytes.len()).contains(start));
@@ -83,7 +89,8 @@ impl Table<'_> {
                     }
                 }
                 "compression_scheme" => {
-                    contents.archive.compression = self.reader.text("`compression_scheme`")?.to_owned();
+                    contents.archive.compression =
+                        self.reader.text("`compression_scheme`")?.to_owned();
                 }
                 "blobs" => self.blobs(&mut contents)?,
                 "zstd_offset" => contents.zstd_offset = self.reader.number("`zstd_offset`")?,
@@ -99,7 +106,7 @@ impl Table<'_> {
             return Err(Broken::new(0, "has no `toc`"));
         }
         if self.reader.left() > 0 {
-            let what = format!("has {} bytes behind its end", self.reader.left());
+            let what = format!("has {} bytes after its end", self.reader.left());
             return Err(Broken::new(self.reader.at(), what));
         }
         contents.archive.targets.sort();
@@ -111,16 +118,21 @@ impl Table<'_> {
     fn limit(&self, count: usize) -> Result<(), Broken> {
         match count < MAX_ENTRIES {
             true => Ok(()),
-            false => Err(Broken::new(self.reader.at(), format!("has more than {MAX_ENTRIES} entries"))),
+            false => {
+                Err(Broken::new(self.reader.at(), format!("has more than {MAX_ENTRIES} entries")))
+            }
         }
     }
 
     fn arch(&mut self) -> Result<String, Broken> {
         let at = self.reader.at();
         let arch = self.reader.text("a target")?;
-        match arch.len() <= MAX_ARCH && !arch.is_empty() && arch.bytes().all(|b| b.is_ascii_graphic()) {
+        match arch.len() <= MAX_ARCH
+            && !arch.is_empty()
+            && arch.bytes().all(|b| b.is_ascii_graphic())
+        {
             true => Ok(arch.to_owned()),
-            false => Err(Broken::new(at, "has a target of other than printable characters")),
+            false => Err(Broken::new(at, "has a target with unprintable characters")),
         }
     }
 
@@ -162,7 +174,7 @@ impl Table<'_> {
                 let Some(ordinal) = ordinal else {
                     return Err(Broken::new(self.reader.at(), "has an entry without `ordinal`"));
                 };
-                contents.entries.push(Entry { at, arch, ordinal, size, hsaco });
+                contents.entries.push(KpackEntry { at, arch, ordinal, size, hsaco });
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Rules about the libraries of the whole set: missing ones, duplicates, and incompatible ones.
+//! Rules about the libraries of the whole set: duplicates, copies, and incompatible ones.
 //! `symbols` has the rules about symbols.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,34 +16,34 @@ use crate::system::{DEFAULT_FOLDERS, System};
 pub(super) const MIXED: Rule = Rule {
     id: RuleId("rocm-majors-mixed"),
     severity: Severity::Error,
-    what: "libraries of two releases of ROCm are needed or contained in the set: two major versions of one library, \
-           or libraries that no release has together",
-    why: "both are loaded into one process, where they share symbols and devices but not their state: crashes and \
-          wrong results, far from the cause",
-    incident: "ROCm/legacy-rocm-build issue 5339 (libhipblas.so.2 beside libhipblas.so.3); Looong01/pyg-rocm-build \
-               issue 18: extensions with parts of two ROCm versions do not load",
-    help: "build all parts against one version of ROCm, and leave out files that were built elsewhere",
+    what: "the set contains or needs libraries from two ROCm releases: two major versions of one library, or \
+           libraries that no release contains together",
+    why: "one process loads both; they share symbols and devices but not their state, which causes crashes and \
+          wrong results far from the cause",
+    incident: "ROCm/legacy-rocm-build issue 5339 (libhipblas.so.2 next to libhipblas.so.3); Looong01/pyg-rocm-build \
+               issue 18: extensions built from parts of two ROCm versions do not load",
+    help: "build all parts against one version of ROCm, and remove files that were built against another",
 };
 
 pub(super) const TWICE: Rule = Rule {
     id: RuleId("soname-twice"),
     severity: Severity::Error,
-    what: "two different files of the set have one SONAME, and both can be loaded",
-    why: "the loader takes whichever it meets first; opened by path, both are loaded, each with a state of its own \
-          and with the same symbols, and one frees what the other owns",
-    incident: "ROCm/TheRock issues 1059, 2269 and 4476: Python's amdsmi came with a second libamd_smi.so; with torch \
-               in one process it ended in `double free or corruption`, or no GPU was found",
-    help: "leave one of them out, and let what used it find the other",
+    what: "two different files of the set have the same SONAME, and both can be loaded",
+    why: "the loader uses whichever it finds first; if both are opened by path, each has its own state behind the \
+          same symbols, and one frees what the other allocated",
+    incident: "ROCm/TheRock issues 1059, 2269 and 4476: Python's amdsmi came with a second libamd_smi.so; in one \
+               process with torch, it ended in `double free or corruption` or found no GPU",
+    help: "remove one of them, and make the files that used it find the other",
 };
 
 pub(super) const BUNDLED: Rule = Rule {
     id: RuleId("rocm-bundled"),
     severity: Severity::Warning,
-    what: "the set has a copy of a ROCm library that the system's packages provide",
-    why: "with the system's own in one process there are two runtimes, and the copy gets no updates",
-    incident: "pytorch/pytorch issue 186516: a bundled libamd_smi.so.26 beside the one of amdsmi, and \
+    what: "the set contains a copy of a ROCm library that the system's packages provide",
+    why: "if a process also loads the system's library, it has two ROCm runtimes; the copy gets no updates",
+    incident: "pytorch/pytorch issue 186516: a bundled libamd_smi.so.26 next to the one of amdsmi, and \
                torch.cuda.device_count() returned 0",
-    help: "leave the copy out and require the package that has the library",
+    help: "remove the copy, and require the package that provides the library",
 };
 
 pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Finding> {
@@ -64,7 +64,8 @@ fn mixed(closure: &Closure<'_>, alternatives: &Alternatives) -> Vec<Finding> {
     let mut seen: BTreeMap<RocmName<'_>, BTreeSet<&str>> = BTreeMap::new();
     // Of builds for several versions of ROCm, a process loads only one.
     let together = closure.links.iter().filter(|link| !alternatives.by_version(link.from));
-    let needed = together.map(|l| (l.library.as_str(), closure.tree.elfs[l.from].file.path.as_str()));
+    let needed =
+        together.map(|l| (l.library.as_str(), closure.tree.elfs[l.from].file.path.as_str()));
     let contained = closure.tree.elfs.iter().map(|elf| (elf.soname(), elf.file.path.as_str()));
     for (soname, file) in needed.chain(contained) {
         if let Some(name) = rocm_library(soname).filter(|name| name.major.is_some()) {
@@ -72,11 +73,14 @@ fn mixed(closure: &Closure<'_>, alternatives: &Alternatives) -> Vec<Finding> {
         }
     }
     let names: Vec<&RocmName<'_>> = seen.keys().collect();
-    let majors: Vec<_> = names.chunk_by(|a, b| a.stem == b.stem).filter(|names| names.len() > 1).collect();
+    let majors: Vec<_> =
+        names.chunk_by(|a, b| a.stem == b.stem).filter(|names| names.len() > 1).collect();
     let mut findings = Vec::new();
     for names in &majors {
-        let found: Vec<String> = names.iter().take(4).map(|name| who(name, &seen[name])).collect();
-        findings.push(MIXED.finding(found.join(" and "), format!("one version of {}", names[0].stem)));
+        let found: Vec<String> =
+            names.iter().take(4).map(|name| location(name, &seen[name])).collect();
+        findings
+            .push(MIXED.finding(found.join(" and "), format!("one version of {}", names[0].stem)));
     }
     if majors.is_empty() {
         findings.extend(releases(&seen));
@@ -84,19 +88,19 @@ fn mixed(closure: &Closure<'_>, alternatives: &Alternatives) -> Vec<Finding> {
     findings
 }
 
-/// Finds two libraries that are in no release of ROCm together.
+/// Finds two libraries that no release of ROCm contains together.
 fn releases(seen: &BTreeMap<RocmName<'_>, BTreeSet<&str>>) -> Option<Finding> {
     let all: Vec<_> = seen.iter().map(|(name, files)| (name, files, name.releases())).collect();
     let known = || all.iter().filter(|(.., releases)| !releases.is_empty());
     let (a, b) = known().find_map(|a| Some((a, known().find(|b| a.2.is_disjoint(&b.2))?)))?;
     let of = |(name, files, releases): &(&RocmName<'_>, &BTreeSet<&str>, BTreeSet<u64>)| {
         let releases: Vec<String> = releases.iter().map(u64::to_string).collect();
-        format!("{} of ROCm {}", who(name, files), releases.join(" or "))
+        format!("{} of ROCm {}", location(name, files), releases.join(" or "))
     };
     Some(MIXED.finding(format!("{} and {}", of(a), of(b)), "libraries of one release of ROCm"))
 }
 
-fn who(name: &RocmName<'_>, files: &BTreeSet<&str>) -> String {
+fn location(name: &RocmName<'_>, files: &BTreeSet<&str>) -> String {
     format!("{}.so.{} ({})", name.stem, name.major.unwrap_or_default(), some_of(files))
 }
 
@@ -111,7 +115,10 @@ fn some_of(files: &BTreeSet<&str>) -> String {
 fn twice(closure: &Closure<'_>) -> Vec<Finding> {
     let mut needed: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for link in &closure.links {
-        needed.entry(link.library.as_str()).or_default().insert(closure.tree.elfs[link.from].folder());
+        needed
+            .entry(link.library.as_str())
+            .or_default()
+            .insert(closure.tree.elfs[link.from].folder());
     }
     let mut groups: BTreeMap<(usize, &str), Vec<&Elf<'_>>> = BTreeMap::new();
     for elf in &closure.tree.elfs {
@@ -130,15 +137,24 @@ fn twice(closure: &Closure<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for ((_, soname), elfs) in groups.iter().filter(|(_, elfs)| elfs.len() > 1) {
         let first = elfs[0];
-        let others: Vec<&Elf<'_>> = elfs[1..].iter().copied().filter(|elf| differs(first, elf)).collect();
+        let others: Vec<&Elf<'_>> =
+            elfs[1..].iter().copied().filter(|elf| differs(first, elf)).collect();
         if are_apart(elfs, needed.get(soname)) {
             continue;
         }
         if let Some(other) = others.first() {
-            let more =
-                if others.len() > 1 { format!(" and {} more", others.len() - 1) } else { String::new() };
-            let found = format!("SONAME `{soname}` of {} also in {}{more}", first.file.path, other.file.path);
-            findings.push(TWICE.finding(found, "one file with this SONAME").at(first.subject, first.file));
+            let more = if others.len() > 1 {
+                format!(" and {} more", others.len() - 1)
+            } else {
+                String::new()
+            };
+            let found = format!(
+                "SONAME `{soname}` of {} also in {}{more}",
+                first.file.path, other.file.path
+            );
+            findings.push(
+                TWICE.finding(found, "one file with this SONAME").at(first.subject, first.file),
+            );
         }
     }
     findings
@@ -162,7 +178,8 @@ fn are_apart(elfs: &[&Elf<'_>], needed_in: Option<&BTreeSet<&str>>) -> bool {
     }
     if folders.len() == 1 {
         let named = |elf: &Elf<'_>| elf.place.ends_with(&format!("/{}", elf.soname()));
-        let alternatives = elfs.iter().all(|elf| named(elf) || origins::stack(&elf.place).is_some());
+        let alternatives =
+            elfs.iter().all(|elf| named(elf) || origins::stack(&elf.place).is_some());
         return needed_in.is_none() && (alternatives || !elfs.iter().any(|elf| named(elf)));
     }
     let Some(variants) = variants(&folders, elfs[0].root) else { return false };
@@ -179,7 +196,8 @@ fn variants<'a>(folders: &BTreeSet<&'a str>, root: Root) -> Option<Vec<&'a str>>
     if split.iter().any(|other| other.len() != first.len()) {
         return None;
     }
-    let differing = (0..first.len()).filter(|at| split.iter().any(|other| other[*at] != first[*at]));
+    let differing =
+        (0..first.len()).filter(|at| split.iter().any(|other| other[*at] != first[*at]));
     let differing: Vec<usize> = differing.collect();
     let [at] = differing[..] else { return None };
     // Separate packages are not alternatives.
@@ -199,7 +217,8 @@ fn differs(a: &Elf<'_>, b: &Elf<'_>) -> bool {
     let same_content = match (&a.facts.build_id, &b.facts.build_id) {
         (Some(a), Some(b)) => a == b,
         _ => {
-            let what = |e: &Elf<'_>| (e.file.size, e.facts.defined_symbols, e.facts.undefined_symbols);
+            let what =
+                |e: &Elf<'_>| (e.file.size, e.facts.defined_symbols, e.facts.undefined_symbols);
             what(a) == what(b) && a.facts.needed == b.facts.needed
         }
     };
@@ -215,17 +234,21 @@ fn bundled(closure: &Closure<'_>, system: &System) -> Vec<Finding> {
         let Some(soname) = elf.facts.soname.as_ref() else { continue };
         let Some(name) = rocm_library(soname.as_str()) else { continue };
         let known = system.rocm.iter().find(|(known, _)| rocm_library(known) == Some(name));
-        let Some((known, package)) = known.filter(|_| !is_rocm_itself(elf, system)) else { continue };
+        let Some((known, package)) = known.filter(|_| !is_rocm_itself(elf, system)) else {
+            continue;
+        };
         let of_system = |link: &&Link<'_>| {
             link.origin == Origin::Provided && rocm_library(link.library.as_str()) == Some(name)
         };
         // If another file needs the system's copy, both are loaded.
         let both = closure.links.iter().find(of_system).map(|link| {
             let user = &closure.tree.elfs[link.from].file.path;
-            format!(", and {user} needs the system's `{known}` as well")
+            format!(", and {user} also needs the system's `{known}`")
         });
         let found = format!("a copy of `{soname}`{}", both.unwrap_or_default());
-        findings.push(BUNDLED.finding(found, format!("the one of {package}")).at(elf.subject, elf.file));
+        findings.push(
+            BUNDLED.finding(found, format!("the library of {package}")).at(elf.subject, elf.file),
+        );
     }
     findings
 }
@@ -238,7 +261,9 @@ fn is_rocm_itself(elf: &Elf<'_>, system: &System) -> bool {
     let place = match elf.root {
         RPMS => {
             let below = system.rocm_folders().iter().any(|folder| is_below(&elf.place, folder));
-            below || ["/usr/lib64", "/usr/lib"].contains(&elf.folder()) && system.rocm_prefix == "/usr"
+            below
+                || ["/usr/lib64", "/usr/lib"].contains(&elf.folder())
+                    && system.rocm_prefix == "/usr"
         }
         // The installed location of a folder or file is unknown.
         root => root != WHEELS,
@@ -266,7 +291,8 @@ mod tests {
     }
 
     fn expectations() -> Expectations {
-        let mut system = System { name: "f".into(), rocm_prefix: "/opt/rocm".into(), ..System::default() };
+        let mut system =
+            System { name: "f".into(), rocm_prefix: "/opt/rocm".into(), ..System::default() };
         system.add("libc.so.6", "glibc");
         system.add("libamdhip64.so.7", "rocm-hip");
         system.add("libamd_smi.so.26", "amdsmi");
@@ -280,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_foreign_libraries_are_errors() {
+    fn reports_missing_and_foreign_libraries_as_errors() {
         let set = [subject(
             "a.rpm",
             vec![
@@ -295,7 +321,7 @@ mod tests {
         assert_eq!(
             found(&set),
             [
-                "library-missing: NEEDED `libx.so`, which nothing has",
+                "library-missing: NEEDED `libx.so`, not found",
                 "library-foreign: NEEDED `libcudart.so.12` of CUDA (NVIDIA)",
             ]
         );
@@ -304,18 +330,22 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_misses_everything_is_told_shortly() {
+    fn groups_findings_of_a_file_that_misses_many_libraries() {
         let names: Vec<String> = (0..100).map(|n| format!("libx{n}.so")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let found = found(&[subject("a.rpm", vec![library("/usr/lib64/liba.so", "liba.so", &names)])]);
+        let found =
+            found(&[subject("a.rpm", vec![library("/usr/lib64/liba.so", "liba.so", &names)])]);
         assert_eq!(found.len(), origins::MAX_FOR_FILE + 1);
         let last = found.last().unwrap();
-        assert!(last.starts_with("library-missing: 80 more NEEDED: `libx20.so`, `libx21.so`, "), "{last}");
-        assert!(last.ends_with("`libx39.so` and 60 more, which nothing has"), "{last}");
+        assert!(
+            last.starts_with("library-missing: 80 more NEEDED: `libx20.so`, `libx21.so`, "),
+            "{last}"
+        );
+        assert!(last.ends_with("`libx39.so` and 60 more, not found"), "{last}");
     }
 
     #[test]
-    fn two_majors_of_a_rocm_library_do_not_mix() {
+    fn reports_two_major_versions_of_a_rocm_library() {
         let new = || library("a/liba.so", "liba.so", &["libamdhip64.so.7"]);
         let old = library("b/libb.so", "libb.so", &["libamdhip64.so.6"]);
         let mixed = found(&[subject("a-1.whl", vec![new()]), subject("b-1.whl", vec![old])]);
@@ -323,31 +353,40 @@ mod tests {
             mixed.last().unwrap(),
             "rocm-majors-mixed: libamdhip64.so.6 (in b/libb.so) and libamdhip64.so.7 (in a/liba.so)"
         );
-        let set =
-            [subject("a-1.whl", vec![library("a/liba.so", "a", &["libamdhip64.so.7", "libhipblas.so.2"])])];
+        let set = [subject(
+            "a-1.whl",
+            vec![library("a/liba.so", "a", &["libamdhip64.so.7", "libhipblas.so.2"])],
+        )];
         assert_eq!(
             found(&set).last().unwrap(),
             "rocm-majors-mixed: libamdhip64.so.7 (in a/liba.so) of ROCm 7 or 10 and libhipblas.so.2 (in a/liba.so) \
              of ROCm 6"
         );
         let same = library("b/libb.so", "libb.so", &["libamdhip64.so.7", "libamd_smi.so.26"]);
-        assert_eq!(found(&[subject("a-1.whl", vec![new()]), subject("b-1.whl", vec![same])]), [""; 0]);
+        assert_eq!(
+            found(&[subject("a-1.whl", vec![new()]), subject("b-1.whl", vec![same])]),
+            [""; 0]
+        );
     }
 
     #[test]
-    fn one_soname_belongs_to_one_file() {
+    fn reports_one_soname_of_two_files() {
         let copy = |path: &str| library(path, "libk.so.1", &[]);
-        let two = [subject("a.rpm", vec![copy("/usr/lib64/libk.so.1"), copy("/usr/lib64/k/libk.so.1")])];
+        let two =
+            [subject("a.rpm", vec![copy("/usr/lib64/libk.so.1"), copy("/usr/lib64/k/libk.so.1")])];
         assert_eq!(
             found(&two),
-            ["soname-twice: SONAME `libk.so.1` of /usr/lib64/libk.so.1 also in /usr/lib64/k/libk.so.1"]
+            [
+                "soname-twice: SONAME `libk.so.1` of /usr/lib64/libk.so.1 also in /usr/lib64/k/libk.so.1"
+            ]
         );
         // These are fine: the same path in two packages, an RPM and its wheel, libraries that the
         // loader picks from, modules that are opened by path.
         let one = |name: &str| subject(name, vec![copy("/usr/lib64/libk.so.1")]);
         let wheel = subject("a-1.whl", vec![copy("k/libk.so.1")]);
         let v3 = subject("v3.rpm", vec![copy("/usr/lib64/glibc-hwcaps/x86-64-v3/libk.so.1")]);
-        let modules = ["/usr/lib64/a/_C.so", "/usr/lib64/b/_C.so"].map(|path| library(path, "_C.so", &[]));
+        let modules =
+            ["/usr/lib64/a/_C.so", "/usr/lib64/b/_C.so"].map(|path| library(path, "_C.so", &[]));
         assert_eq!(
             found(&[one("a.rpm"), one("b.rpm"), wheel, v3, subject("c.rpm", modules.to_vec())]),
             [""; 0]
@@ -358,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_for_linking_and_alternatives_by_path_do_not_meet() {
+    fn accepts_link_names_and_alternatives_opened_by_path() {
         let copy = |path: &str, id: &str| {
             let mut file = library(path, "libk.so.1", &[]);
             file.elf.as_mut().unwrap().build_id = Some(id.into());
@@ -377,8 +416,8 @@ mod tests {
         assert_eq!(wheel(needed).len(), 1);
         // One build for each release of torch, and a build without GPU support.
         let releases = || {
-            let paths =
-                ["2.9", "2.10", "2.11"].map(|version| format!("k/torch/torch-{version}/lib/libk.so.1"));
+            let paths = ["2.9", "2.10", "2.11"]
+                .map(|version| format!("k/torch/torch-{version}/lib/libk.so.1"));
             paths.iter().map(|path| copy(path, path)).collect::<Vec<_>>()
         };
         assert_eq!(wheel(releases()), [""; 0]);
@@ -387,12 +426,15 @@ mod tests {
         assert_eq!(wheel(needed.clone()), [""; 0]);
         needed.push(library("k/torch/k.so", "k.so", &["libk.so.1"]));
         assert_eq!(wheel(needed).len(), 1);
-        assert_eq!(wheel(vec![copy("k/a/lib/libk.so.1", "a"), copy("k/b/lib/libk.so.1", "b")]).len(), 1);
+        assert_eq!(
+            wheel(vec![copy("k/a/lib/libk.so.1", "a"), copy("k/b/lib/libk.so.1", "b")]).len(),
+            1
+        );
         assert_eq!(wheel(vec![copy("k/libk.so.1", "a"), copy("k/libk-cpu.so", "b")]), [""; 0]);
     }
 
     #[test]
-    fn builds_for_two_versions_side_by_side_do_not_mix() {
+    fn accepts_builds_for_two_rocm_versions_side_by_side() {
         let files = ["64", "70"].map(|version| {
             let hip = format!("libamdhip64.so.{}", &version[..1]);
             library(&format!("b/libb_rocm{version}.so"), "", &[&hip])
@@ -402,12 +444,15 @@ mod tests {
     }
 
     #[test]
-    fn copies_of_rocm_are_warned_of_unless_they_are_rocm() {
+    fn warns_of_copies_of_rocm_outside_of_rocm() {
         let smi = |path: &str| vec![library(path, "libamd_smi.so.26", &[])];
         let bundled = ["rocm-bundled: a copy of `libamd_smi.so.26`"];
         assert_eq!(found(&[subject("x-1.whl", smi("amdsmi/libamd_smi.so"))]), bundled);
         assert_eq!(
-            found(&[subject("x-1.rpm", smi("/usr/lib/python3.14/site-packages/amdsmi/libamd_smi.so"))]),
+            found(&[subject(
+                "x-1.rpm",
+                smi("/usr/lib/python3.14/site-packages/amdsmi/libamd_smi.so")
+            )]),
             bundled
         );
         // With auditwheel's name, and next to a module that needs the system's copy.
@@ -416,7 +461,7 @@ mod tests {
         let copy = format!("rocm-bundled: a copy of `{hip}`");
         assert_eq!(found(&[subject("x-1.whl", repaired.clone())]), [copy.as_str()]);
         repaired.push(library("x/_x.so", "_x.so", &["libamdhip64.so.7"]));
-        let both = format!("{copy}, and x/_x.so needs the system's `libamdhip64.so.7` as well");
+        let both = format!("{copy}, and x/_x.so also needs the system's `libamdhip64.so.7`");
         assert_eq!(found(&[subject("x-1.whl", repaired)]), [both]);
         for (name, path) in [
             ("amdsmi-26.rpm", "/usr/lib64/libamd_smi.so.26"),
@@ -426,6 +471,9 @@ mod tests {
         ] {
             assert_eq!(found(&[subject(name, smi(path))]), [""; 0], "{name}");
         }
-        assert_eq!(found(&[subject("x-1.whl", vec![library("x/libz.so.1", "libz.so.1", &[])])]), [""; 0]);
+        assert_eq!(
+            found(&[subject("x-1.whl", vec![library("x/libz.so.1", "libz.so.1", &[])])]),
+            [""; 0]
+        );
     }
 }

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::served::Shortfall;
+use serde::Serialize;
+
 use super::{Rule, RuleId, Severity};
 use crate::expectations::Expectations;
 use crate::facts::{DeviceCode, FileFacts, KernelCode, Storage, Subject, Target};
@@ -16,33 +17,34 @@ const LEAST: u64 = 10;
 pub(super) const FEW: Rule = Rule {
     id: RuleId("kernels-few"),
     severity: Severity::Error,
-    what: "a file has far fewer kernels for a wanted target than for the others: less than half of their median",
-    why: "the target is there, so that every list of targets looks right, and most calls fail on it all the same",
+    what: "a file has far fewer kernels for a wanted target than for its other targets: less than half of their \
+          median",
+    why: "the target is present, so every list of targets looks right, but most calls fail on it",
     incident: "ROCm/rocm-systems, pull request 6362: packages had the right target with 3 of 646 kernels",
-    help: "look into the build log for compiler calls without the target; where upstream has fewer kernels for \
-           this GPU, waive it with the number as the reason",
+    help: "search the build log for compiler calls without the target; if upstream has fewer kernels for this \
+           GPU, waive the finding and state the number in the reason",
 };
 
 pub(super) const STUBS: Rule = Rule {
     id: RuleId("kernels-stub"),
     severity: Severity::Error,
-    what: "most kernels of a file for a wanted target have no code, or an eighth of what those for the other targets \
-           have",
-    why: "every list of targets and every count of kernels looks right; the kernels return at once and leave their \
-          results unwritten",
+    what: "most of a file's kernels for a wanted target have no code, or these kernels are on average less than \
+           an eighth of the size of those for its other targets",
+    why: "every list of targets and every count of kernels looks right, but the kernels return immediately and \
+          write no results",
     incident: "",
-    help: "look for `#if` around the kernels' bodies that leaves the target out (`__gfx942__`, `__AMDGCN_WAVEFRONT_SIZE`); \
-           where a kernel is meant to be empty, waive it with that as the reason",
+    help: "search the kernels for an `#if` that excludes the target (`__gfx942__`, `__AMDGCN_WAVEFRONT_SIZE`); if \
+           a kernel is empty on purpose, waive the finding and state that as the reason",
 };
 
 pub(super) const LOST: Rule = Rule {
     id: RuleId("kernels-lost"),
     severity: Severity::Warning,
-    what: "the set has far fewer kernels for a target than in the last build: more than a fifth is gone",
-    why: "a part of the build was left out without an error, or lost its target list",
+    what: "the set has far fewer kernels for a target than the last build: more than a fifth is gone",
+    why: "the build silently skipped a part, or a part of it lost its target list",
     incident: "ROCm/rocm-systems, pull request 6362: packages had the right target with 3 of 646 kernels",
-    help: "compare both with `rocmrpm inspect --against`; where upstream dropped the kernels, the next build \
-           compares with this one",
+    help: "compare both builds with `rocmrpm inspect --against`; if upstream removed the kernels, ignore the \
+           finding: the next build is compared with this one",
 };
 
 pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Finding> {
@@ -62,14 +64,30 @@ pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Fi
         .filter(|code| code.storage.serves() && code.storage != Storage::KernelFile)
         .collect();
     for (target, before) in &expectations.previous_kernels {
-        let wanted = |gpu: &GpuTarget| GpuTarget::parse(target).is_none_or(|target| target.serves(gpu));
-        let asked = expectations.gpu_targets.is_empty() || expectations.gpu_targets.iter().any(wanted);
+        let wanted =
+            |gpu: &GpuTarget| GpuTarget::parse(target).is_none_or(|target| target.serves(gpu));
+        let asked =
+            expectations.gpu_targets.is_empty() || expectations.gpu_targets.iter().any(wanted);
         findings.extend(asked.then(|| lost(&device, target, *before)).flatten());
     }
     findings
 }
 
-/// Returns what a file lacks for a target according to the rules below.
+/// Kernels that a file lacks for a target, compared with its other targets.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Shortfall {
+    /// The file.
+    pub file: String,
+    /// The number of kernels for this target.
+    pub found: u64,
+    /// The median of the numbers for the other targets.
+    pub expected: u64,
+    /// What was counted: `kernels`, or `code objects` if kernels were not counted.
+    pub what: &'static str,
+}
+
+/// Returns the kernels that a file lacks for a target according to the rules below.
 pub(super) fn shortfall(file: &FileFacts, gpu: &GpuTarget) -> Option<Shortfall> {
     let counts = Counts::of(file, gpu)?;
     let shortfall =
@@ -99,8 +117,11 @@ impl<'a> Counts<'a> {
     fn of(file: &'a FileFacts, gpu: &GpuTarget) -> Option<Self> {
         // Other storages have one target per file, or no kernels yet.
         let many = |code: &&DeviceCode| {
-            let single = [Storage::CodeObject, Storage::KernelFile, Storage::Kpack, Storage::Bitcode];
-            code.storage.serves() && !single.contains(&code.storage) && matches!(code.target, Target::Gpu(_))
+            let single =
+                [Storage::CodeObject, Storage::KernelFile, Storage::Kpack, Storage::Bitcode];
+            code.storage.serves()
+                && !single.contains(&code.storage)
+                && matches!(code.target, Target::Gpu(_))
         };
         // The number of kernels in SPIR-V is unknown.
         if file.device.iter().any(|code| code.target == Target::Spirv && code.storage.serves()) {
@@ -108,7 +129,8 @@ impl<'a> Counts<'a> {
         }
         let codes: Vec<&DeviceCode> = file.device.iter().filter(many).collect();
         let counted = codes.iter().all(|code| code.kernels.is_some());
-        let number = |code: &DeviceCode| if counted { code.kernels.unwrap_or(0) } else { code.count };
+        let number =
+            |code: &DeviceCode| if counted { code.kernels.unwrap_or(0) } else { code.count };
         let mut own: Option<(u64, Option<KernelCode>)> = None;
         let mut siblings = BTreeMap::new();
         for code in codes {
@@ -121,12 +143,18 @@ impl<'a> Counts<'a> {
         }
         let (own, code) = own?;
         let what = if counted { "kernels" } else { "code objects" };
-        Some(Self { own, own_code: code.filter(|_| counted).map(|code| (own, code)), siblings, what })
+        Some(Self {
+            own,
+            own_code: code.filter(|_| counted).map(|code| (own, code)),
+            siblings,
+            what,
+        })
     }
 
     /// Returns the siblings' median if the target has far fewer kernels.
     fn few(&self) -> Option<u64> {
-        let numbers = self.siblings.values().map(|(number, _)| *number).filter(|number| *number >= LEAST);
+        let numbers =
+            self.siblings.values().map(|(number, _)| *number).filter(|number| *number >= LEAST);
         let median = median(numbers.collect())?;
         (self.own < median.div_ceil(2)).then_some(median)
     }
@@ -144,7 +172,10 @@ impl<'a> Counts<'a> {
         let size = median(siblings.iter().map(|(count, code)| code.bytes / count).collect())?;
         let own = code.bytes / count;
         (own.saturating_mul(FRACTION) < size).then(|| {
-            format!("{} of {own} bytes on average, of {size} for the other targets", plural(count, "kernel"))
+            format!(
+                "{} of {own} bytes on average, of {size} for the other targets",
+                plural(count, "kernel")
+            )
         })
     }
 }
@@ -162,11 +193,13 @@ fn plural(count: u64, what: &str) -> String {
 fn of_file(file: &FileFacts, gpu: &GpuTarget) -> Option<Finding> {
     let counts = Counts::of(file, gpu)?;
     if let Some(stubs) = counts.stubs() {
-        return Some(STUBS.finding(format!("{gpu}: {stubs}"), "kernels with code, as for the other targets"));
+        return Some(
+            STUBS.finding(format!("{gpu}: {stubs}"), "kernels with code, as for the other targets"),
+        );
     }
     counts.few().map(|median| {
         let found = format!("{} for {gpu}", plural(counts.own, counts.what));
-        FEW.finding(found, format!("about as many as for the other targets, whose median is {median}"))
+        FEW.finding(found, format!("about {median}, the median of the other targets"))
     })
 }
 
@@ -174,8 +207,9 @@ fn lost(device: &[&DeviceCode], target: &str, before: u64) -> Option<Finding> {
     let codes = device.iter().filter(|code| code.target.to_string() == target);
     let unread = device.iter().any(|code| code.target == Target::Unread);
     // Kernels that were not counted are not reported as lost.
-    let now =
-        codes.map(|code| code.kernels).try_fold(0u64, |sum, kernels| Some(sum.saturating_add(kernels?)))?;
+    let now = codes
+        .map(|code| code.kernels)
+        .try_fold(0u64, |sum, kernels| Some(sum.saturating_add(kernels?)))?;
     let least = before.saturating_sub(before / 5);
     (now < least && !unread).then(|| {
         let found = format!("{} for {target}", plural(now, "kernel"));
@@ -194,21 +228,28 @@ mod tests {
             kernels: *kernels,
             ..device_code(gpu(target))
         });
-        let file = FileFacts { path: "/a.so".into(), device: device.collect(), ..FileFacts::default() };
+        let file =
+            FileFacts { path: "/a.so".into(), device: device.collect(), ..FileFacts::default() };
         vec![subject("a.rpm", vec![file])]
     }
 
     fn found(subjects: &[Subject], before: &[(&str, u64)]) -> Vec<String> {
-        let previous_kernels = before.iter().map(|(target, count)| ((*target).to_owned(), *count)).collect();
+        let previous_kernels =
+            before.iter().map(|(target, count)| ((*target).to_owned(), *count)).collect();
         let gpu_targets = vec![GpuTarget::parse("gfx1151").unwrap()];
-        let expectations = Expectations { gpu_targets, previous_kernels, ..Expectations::default() };
-        check(subjects, &expectations).into_iter().map(|f| format!("{}: {}", f.id, f.found)).collect()
+        let expectations =
+            Expectations { gpu_targets, previous_kernels, ..Expectations::default() };
+        check(subjects, &expectations)
+            .into_iter()
+            .map(|f| format!("{}: {}", f.id, f.found))
+            .collect()
     }
 
     #[test]
-    fn far_fewer_kernels_than_the_siblings_are_told() {
-        let kernels =
-            |own| codes(&[("gfx1151", 1, Some(own)), ("gfx1100", 1, Some(646)), ("gfx942", 1, Some(700))]);
+    fn reports_far_fewer_kernels_than_for_other_targets() {
+        let kernels = |own| {
+            codes(&[("gfx1151", 1, Some(own)), ("gfx1100", 1, Some(646)), ("gfx942", 1, Some(700))])
+        };
         assert_eq!(found(&kernels(3), &[]), ["kernels-few: 3 kernels for gfx1151"]);
         assert_eq!(found(&kernels(349), &[]), ["kernels-few: 349 kernels for gfx1151"]);
         assert_eq!(found(&kernels(350), &[]), [""; 0]);
@@ -216,15 +257,21 @@ mod tests {
         let objects = codes(&[("gfx1151", 3, None), ("gfx1100", 60, Some(4))]);
         assert_eq!(found(&objects, &[]), ["kernels-few: 3 code objects for gfx1151"]);
         // Without siblings that have many, there cannot be too few.
-        assert_eq!(found(&codes(&[("gfx1151", 1, Some(1)), ("gfx1100", 1, Some(9))]), &[]), [""; 0]);
+        assert_eq!(
+            found(&codes(&[("gfx1151", 1, Some(1)), ("gfx1100", 1, Some(9))]), &[]),
+            [""; 0]
+        );
         // Generic code counts too.
-        let generic =
-            codes(&[("gfx1151", 1, Some(1)), ("gfx11-generic", 1, Some(500)), ("gfx942", 1, Some(500))]);
+        let generic = codes(&[
+            ("gfx1151", 1, Some(1)),
+            ("gfx11-generic", 1, Some(500)),
+            ("gfx942", 1, Some(500)),
+        ]);
         assert_eq!(found(&generic, &[]), [""; 0]);
     }
 
     #[test]
-    fn one_kernel_is_one_kernel() {
+    fn counts_one_kernel_in_the_singular() {
         let one = codes(&[("gfx1151", 1, Some(1)), ("gfx1100", 1, Some(11))]);
         assert_eq!(found(&one, &[]), ["kernels-few: 1 kernel for gfx1151"]);
         assert_eq!(
@@ -234,9 +281,10 @@ mod tests {
     }
 
     #[test]
-    fn kernels_without_code_are_found() {
+    fn reports_kernels_without_code() {
         let stubs = |codes_of: &[(u64, u64, u64)]| {
-            let mut set = codes(&[("gfx1151", 1, Some(0)), ("gfx1100", 1, Some(0))][..codes_of.len()]);
+            let mut set =
+                codes(&[("gfx1151", 1, Some(0)), ("gfx1100", 1, Some(0))][..codes_of.len()]);
             for (code, (kernels, bytes, empty)) in set[0].files[0].device.iter_mut().zip(codes_of) {
                 code.kernels = Some(*kernels);
                 code.kernel_code = Some(KernelCode { bytes: *bytes, empty: *empty });
@@ -250,7 +298,9 @@ mod tests {
         assert_eq!(stubs(&[(1, 4, 1)]), ["kernels-stub: gfx1151: 1 of 1 kernel without code"]);
         assert_eq!(
             stubs(&[(10, 300, 0), (10, 9000, 0)]),
-            ["kernels-stub: gfx1151: 10 kernels of 30 bytes on average, of 900 for the other targets"]
+            [
+                "kernels-stub: gfx1151: 10 kernels of 30 bytes on average, of 900 for the other targets"
+            ]
         );
         assert_eq!(stubs(&[(10, 1200, 0), (10, 9000, 0)]), [""; 0]);
         assert_eq!(stubs(&[(10, 600, 5), (10, 900, 0)]), [""; 0], "half of them");
@@ -258,12 +308,18 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_since_the_last_build_is_told() {
+    fn reports_kernels_lost_since_the_last_build() {
         let now = |kernels| codes(&[("gfx1151", 1, kernels)]);
-        assert_eq!(found(&now(Some(79)), &[("gfx1151", 100)]), ["kernels-lost: 79 kernels for gfx1151"]);
+        assert_eq!(
+            found(&now(Some(79)), &[("gfx1151", 100)]),
+            ["kernels-lost: 79 kernels for gfx1151"]
+        );
         assert_eq!(found(&now(Some(80)), &[("gfx1151", 100)]), [""; 0]);
         assert_eq!(found(&now(None), &[("gfx1151", 100)]), [""; 0], "not counted");
-        assert_eq!(found(&codes(&[]), &[("gfx1151", 100)]), ["kernels-lost: 0 kernels for gfx1151"]);
+        assert_eq!(
+            found(&codes(&[]), &[("gfx1151", 100)]),
+            ["kernels-lost: 0 kernels for gfx1151"]
+        );
         // A target that is no longer wanted.
         assert_eq!(found(&now(Some(100)), &[("gfx942", 100)]), [""; 0]);
     }

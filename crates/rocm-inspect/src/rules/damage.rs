@@ -9,46 +9,47 @@ pub(super) const BUNDLE: Rule = Rule {
     id: RuleId("bundle-damaged"),
     severity: Severity::Error,
     what: "an offload bundle or a code object cannot be read",
-    why: "the loader fails on it when the program starts or when a kernel is first called, and nothing is known \
-          about the GPU code behind it",
+    why: "the loader fails when the program starts or when it first calls a kernel; rocmrpm cannot check the GPU \
+          code that follows",
     incident: "ROCm/TheRock, issue 6712: patchelf 0.18.0 corrupted seven large libraries with GPU code",
-    help: "look for the step of the build that edits ELF files after they were linked (strip, patchelf, objcopy) \
-           and leave it out, then build again",
+    help: "find the build step that edits ELF files after linking (strip, patchelf, objcopy), remove it, and \
+           build again",
 };
 
 pub(super) const MISMATCH: Rule = Rule {
     id: RuleId("bundle-id-mismatch"),
     severity: Severity::Error,
-    what: "a code object was compiled for another target than the ID in its bundle says",
-    why: "the loader chooses by the ID and then refuses the code, or runs code that is wrong for the GPU",
+    what: "a code object was compiled for a target that differs from the ID in its bundle",
+    why: "the loader chooses code by the ID, then refuses it or runs code that is wrong for the GPU",
     incident: "",
-    help: "compile and bundle the code object again for one target; IDs must not be edited",
+    help: "compile and bundle the code object again for one target; never edit IDs",
 };
 
 pub(super) const HASH: Rule = Rule {
     id: RuleId("bundle-hash-mismatch"),
     severity: Severity::Error,
-    what: "a compressed bundle's content has another hash than its header states",
-    why: "the content is not what the compiler stored; the loader does not compare them, so that wrong code runs",
+    what: "the content of a compressed bundle does not match the hash in its header",
+    why: "the content is not what the compiler stored; the loader does not check the hash and runs wrong code",
     incident: "",
-    help: "build the file again; if that does not help, suspect the step that edits files after they were linked",
+    help: "build the file again; if that does not help, remove build steps that edit files after linking",
 };
 
 pub(super) const ELF: Rule = Rule {
     id: RuleId("elf-damaged"),
     severity: Severity::Error,
     what: "an ELF file has headers that cannot be read",
-    why: "the loader may refuse the file, and what it needs or holds is not known",
+    why: "the loader may refuse the file; rocmrpm cannot check its dependencies and GPU code",
     incident: "",
-    help: "look for the step of the build that edits ELF files after they were linked (strip, patchelf, objcopy) \
-           and leave it out, then build again",
+    help: "find the build step that edits ELF files after linking (strip, patchelf, objcopy), remove it, and \
+           build again",
 };
 
 pub(super) fn check(subject: &Subject, file: &FileFacts) -> Vec<Finding> {
-    let (elf, bundle): (Vec<&Damage>, Vec<&Damage>) = file.damage.iter().partition(|damage| damage.elf);
+    let (elf, bundle): (Vec<&Damage>, Vec<&Damage>) =
+        file.damage.iter().partition(|damage| damage.elf);
     let whole = [
         (&ELF, elf, "an ELF file with headers and tables inside the file"),
-        (&BUNDLE, bundle, "a whole offload bundle or code object"),
+        (&BUNDLE, bundle, "a complete offload bundle or code object"),
     ];
     let whole = whole.into_iter().filter_map(|(rule, damage, expected)| {
         let first = damage.iter().min_by_key(|damage| damage.offset)?;
@@ -56,7 +57,8 @@ pub(super) fn check(subject: &Subject, file: &FileFacts) -> Vec<Finding> {
         Some(rule.finding(found + &more(damage.len()), expected))
     });
     let mismatch = file.mismatches.iter().min_by_key(|mismatch| mismatch.offset).map(|mismatch| {
-        let times = if mismatch.count > 1 { format!(", {} times", mismatch.count) } else { String::new() };
+        let times =
+            if mismatch.count > 1 { format!(", {} times", mismatch.count) } else { String::new() };
         let found = format!(
             "code for {} under the ID `{}`{times}, first at byte {}{}",
             mismatch.flags,
@@ -95,22 +97,30 @@ mod tests {
 
     fn found(file: FileFacts) -> Vec<String> {
         let subject = subject("a.rpm", vec![file]);
-        check(&subject, &subject.files[0]).into_iter().map(|f| format!("{}: {}", f.id, f.found)).collect()
+        check(&subject, &subject.files[0])
+            .into_iter()
+            .map(|f| format!("{}: {}", f.id, f.found))
+            .collect()
     }
 
     #[test]
-    fn a_whole_file_has_no_findings() {
+    fn accepts_an_undamaged_file() {
         assert_eq!(found(FileFacts::default()), [""; 0]);
     }
 
     #[test]
-    fn every_kind_of_damage_is_one_finding_for_a_file() {
+    fn reports_each_kind_of_damage_once_per_file() {
         let damage = |elf, offset| Damage { elf, offset, what: "is broken".into() };
-        let mismatch = |id: &str| Mismatch { id: id.into(), flags: "gfx1100".into(), count: 2, offset: 7 };
+        let mismatch =
+            |id: &str| Mismatch { id: id.into(), flags: "gfx1100".into(), count: 2, offset: 7 };
         let file = FileFacts {
             damage: vec![damage(false, 9), damage(true, 3), damage(false, 5), damage(false, 6)],
             mismatches: vec![mismatch("hip-a"), mismatch("hip-b")],
-            wrong_hashes: vec![WrongHash { offset: 4096, stated: "00".into(), computed: "ff".into() }],
+            wrong_hashes: vec![WrongHash {
+                offset: 4096,
+                stated: "00".into(),
+                computed: "ff".into(),
+            }],
             ..FileFacts::default()
         };
         assert_eq!(

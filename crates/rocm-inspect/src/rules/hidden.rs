@@ -11,13 +11,13 @@ use crate::finding::Finding;
 pub(super) const LOST: Rule = Rule {
     id: RuleId("hidden-folder-lost"),
     severity: Severity::Error,
-    what: "files in a hidden folder of one package are not in the other that was made from it",
-    why: "copying with `*`, globs of %files and uploads leave out names that begin with a dot; kpack archives lie \
-          in such a folder (`.kpack`), and without them every kernel fails with hipErrorInvalidImage",
+    what: "files in a hidden folder of one package are missing from another that was made from it",
+    why: "copies with `*`, globs in %files and uploads skip names that start with a dot; kpack archives are in \
+          such a folder (`.kpack`), and without them every kernel fails with hipErrorInvalidImage",
     incident: "lemonade-sdk/vllm-rocm (docs/upstream/gfx1151-vllm-hiperrorinvalidimage.md): an upload of \
-               artifacts left out `.kpack` and `.devel_links`",
-    help: "copy folders, not globs (`cp -a dir/. target`), set include-hidden-files where artifacts are uploaded, \
-           and list hidden folders in %files",
+               artifacts skipped `.kpack` and `.devel_links`",
+    help: "copy folders instead of globs (`cp -a dir/. target`), set include-hidden-files when uploading \
+           artifacts, and list hidden folders in %files",
 };
 
 /// Compares subjects if one was built from the other.
@@ -27,12 +27,17 @@ pub(super) fn check(subjects: &[Subject]) -> Vec<Finding> {
     for full in all.iter().filter(|full| !full.hidden.is_empty()) {
         for other in all.iter().filter(|other| full.became(other)) {
             // A separate wheel may contain the code of a target, as AMD's do.
-            let moved = |path: &str| all.iter().any(|m| m.kind() == other.kind() && m.hidden.contains(path));
+            let moved = |path: &str| {
+                all.iter().any(|m| m.kind() == other.kind() && m.hidden.contains(path))
+            };
             let lost: Vec<&str> = full.lost_in(other).filter(|path| !moved(path)).collect();
             let Some(first) = lost.first() else { continue };
-            let files = if lost.len() == 1 { "1 file".to_owned() } else { format!("{} files", lost.len()) };
-            let found =
-                format!("{files} of hidden folders lost that {} has, such as {first}", full.subject.path);
+            let files =
+                if lost.len() == 1 { "1 file".to_owned() } else { format!("{} files", lost.len()) };
+            let found = format!(
+                "{files} in hidden folders of {} missing, such as {first}",
+                full.subject.path
+            );
             let finding = LOST.finding(found, format!("every file of {}", full.subject.path));
             findings.push(Finding { subject: Some(other.subject.path.clone()), ..finding });
         }
@@ -51,7 +56,8 @@ struct Modules<'a> {
 
 impl<'a> Modules<'a> {
     fn of(subject: &'a Subject) -> Self {
-        let paths = subject.contents.paths.iter().chain(subject.files.iter().map(|file| &file.path));
+        let paths =
+            subject.contents.paths.iter().chain(subject.files.iter().map(|file| &file.path));
         let paths: BTreeSet<&str> = paths.map(|path| module_path(subject.kind, path)).collect();
         let hidden = paths.iter().copied().filter(|path| in_hidden_folder(path)).collect();
         Self { subject, distribution: distribution(subject), paths, hidden }
@@ -77,7 +83,8 @@ impl<'a> Modules<'a> {
 
     /// Yields the hidden files that `other` lacks although it has their neighbors.
     fn lost_in<'b>(&'b self, other: &'b Self) -> impl Iterator<Item = &'a str> + 'b {
-        let tops: BTreeSet<&str> = other.paths.iter().filter_map(|path| path.split('/').next()).collect();
+        let tops: BTreeSet<&str> =
+            other.paths.iter().filter_map(|path| path.split('/').next()).collect();
         self.hidden.iter().copied().filter(move |path| {
             let top = path.split('/').next().unwrap_or_default();
             !other.paths.contains(path) && (top.starts_with('.') || tops.contains(top))
@@ -107,7 +114,11 @@ fn distribution(subject: &Subject) -> String {
     };
     let name = name.to_lowercase().replace(['_', '.'], "-");
     let name = match name.split_once('-') {
-        Some((python, rest)) if python.trim_end_matches(|c: char| c.is_ascii_digit()) == "python" => rest,
+        Some((python, rest))
+            if python.trim_end_matches(|c: char| c.is_ascii_digit()) == "python" =>
+        {
+            rest
+        }
         _ => &name,
     };
     name.strip_suffix("-rocm").unwrap_or(name).to_owned()
@@ -129,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_folders_that_got_lost_are_told_at_the_package_that_lost_them() {
+    fn reports_lost_hidden_folders_at_the_package_that_lacks_them() {
         let modules = "/usr/lib64/python3.14/site-packages";
         let mut rpm = package(
             "python3-vllm-rocm-1.0-1.fc43.x86_64.rpm",
@@ -145,8 +156,8 @@ mod tests {
         let without = package("vllm-1.0-cp314-cp314-linux_x86_64.whl", &["vllm/_C.abi3.so"]);
         assert_eq!(
             found(&[rpm.clone(), without.clone()]),
-            ["hidden-folder-lost: 3 files of hidden folders lost that \
-              python3-vllm-rocm-1.0-1.fc43.x86_64.rpm has, such as .devel_links/gfx1151.json"]
+            ["hidden-folder-lost: 3 files in hidden folders of \
+              python3-vllm-rocm-1.0-1.fc43.x86_64.rpm missing, such as .devel_links/gfx1151.json"]
         );
         let at = check(&[rpm.clone(), without]);
         assert_eq!(at[0].subject.as_deref(), Some("vllm-1.0-cp314-cp314-linux_x86_64.whl"));
@@ -181,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_packages_lead_to_the_distribution() {
+    fn derives_the_distribution_from_package_names() {
         let rpm = |name: &str| Subject { package: Some(name.into()), ..subject("x.rpm", vec![]) };
         let unnamed = |file: &str| Subject { package: None, ..subject(file, vec![]) };
         for (subject, expected) in [
@@ -200,12 +211,15 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_under_another_name_is_known_by_its_files() {
+    fn recognizes_a_copy_under_another_name_by_its_files() {
         let full = package("out/full", &["k/libk.so", "k/.kpack/a.kpack", "k/x.py"]);
-        let copy = package("k-1.0-py3-none-any.whl", &["k/libk.so", "k/x.py", "k-1.0.dist-info/WHEEL"]);
+        let copy =
+            package("k-1.0-py3-none-any.whl", &["k/libk.so", "k/x.py", "k-1.0.dist-info/WHEEL"]);
         assert_eq!(
             found(&[full, copy]),
-            ["hidden-folder-lost: 1 file of hidden folders lost that out/full has, such as k/.kpack/a.kpack"]
+            [
+                "hidden-folder-lost: 1 file in hidden folders of out/full missing, such as k/.kpack/a.kpack"
+            ]
         );
     }
 }

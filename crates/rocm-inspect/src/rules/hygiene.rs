@@ -9,55 +9,56 @@ use crate::finding::Finding;
 pub(super) const NOT_STRIPPED: Rule = Rule {
     id: RuleId("not-stripped"),
     severity: Severity::Warning,
-    what: "an ELF file of an RPM still has its full symbol table, or one of a package its debugging information",
-    why: "neither is used when the file is loaded, and both can be several times the size of the code; in an RPM it \
-          also means that no debuginfo package has them",
-    incident: "onnxsim/onnxsim#475: a build type changed to RelWithDebInfo brought its Linux wheels from 2.9 to \
-               51.8 MB; pytorch/rl#3859: 22 MB of extension module from 72 kB of source",
-    help: "strip while installing (`cmake --install --strip`, `-Wl,-s`), and in an RPM see that the file is \
-           executable, without which find-debuginfo leaves it alone, and that `__strip` is a real strip",
+    what: "an ELF file of an RPM has its full symbol table, or an ELF file of any package has its debugging \
+          information",
+    why: "the loader uses neither, and both can be several times the size of the code; in an RPM it also means \
+          that no debuginfo package has them",
+    incident: "onnxsim/onnxsim#475: changing the build type to RelWithDebInfo grew the Linux wheels from 2.9 to \
+               51.8 MB; pytorch/rl#3859: a 22 MB extension module built from 72 kB of source",
+    help: "strip while installing (`cmake --install --strip`, `-Wl,-s`); in an RPM, check that the file is \
+           executable, because find-debuginfo skips other files, and that `__strip` is a real strip",
 };
 
 pub(super) const SYMBOLS_KEPT: Rule = Rule {
     id: RuleId("symbol-table-kept"),
     severity: Severity::Info,
-    what: "files of a wheel still have their full symbol table, though no debugging information",
-    why: "it is not used when they are loaded. Most wheels of the Python package index are like that, since auditwheel \
-          strips only where it is told to",
+    what: "files of a wheel have their full symbol table, but no debugging information",
+    why: "the loader does not use it. Most wheels on PyPI have it, because auditwheel strips only with \
+          `--strip`",
     incident: "",
-    help: "nothing to fix; `auditwheel repair --strip` or `-Wl,-s` make the wheel smaller",
+    help: "nothing to fix; to make the wheel smaller, use `auditwheel repair --strip` or link with `-Wl,-s`",
 };
 
 pub(super) const BUILD_ID: Rule = Rule {
     id: RuleId("build-id-missing"),
     severity: Severity::Warning,
     what: "an executable or shared library in an RPM has no GNU build ID",
-    why: "debuginfo packages, debuginfod and coredumpctl find the debugging data of a file by its build ID; rpm itself \
-          fails the build unless it is told not to mind (_missing_build_ids_terminate_build)",
+    why: "debuginfo packages, debuginfod and coredumpctl find a file's debugging data by its build ID; rpmbuild \
+          fails without one unless `_missing_build_ids_terminate_build` is off",
     incident: "ROCm/hipSPARSELt#87: libraries without a build ID, fixed upstream",
-    help: "link with `-Wl,--build-id=sha1`; lld and clang as upstream builds them have it off by default",
+    help: "link with `-Wl,--build-id=sha1`; it is off by default in upstream builds of lld and clang",
 };
 
 pub(super) const TEXT_RELOCATIONS: Rule = Rule {
     id: RuleId("text-relocations"),
     severity: Severity::Warning,
-    what: "the loader must write into the code of the file while it loads it (DT_TEXTREL)",
-    why: "SELinux refuses that to confined programs (execmod), so that the library loads here and not there; the pages \
-          are not shared between processes either",
+    what: "the loader must modify the file's code while loading it (DT_TEXTREL)",
+    why: "SELinux denies that to confined programs (execmod), so the library loads on some systems only; \
+          processes cannot share the modified pages",
     incident: "JuliaLang/julia#12019: `cannot restore segment prot after reloc: Permission denied`; lkl/linux#220: a \
                crash when such a file uses an ifunc",
-    help: "compile everything in it with -fPIC, static libraries included, and link with `-Wl,-z,text`, which names \
-           the object file at fault",
+    help: "compile everything in the file with -fPIC, including static libraries, and link with `-Wl,-z,text`, \
+           which names the object file at fault",
 };
 
 pub(super) const EXECUTABLE_STACK: Rule = Rule {
     id: RuleId("executable-stack"),
     severity: Severity::Error,
-    what: "the file asks for an executable stack, or as a library for x86 does not say that it needs none",
-    why: "since glibc 2.41 dlopen refuses such a library, and Python loads every extension module with dlopen: \
-          `cannot enable executable stack as shared object requires`. Before, it made the stack of the whole process \
-          executable. A missing PT_GNU_STACK means the same on x86 (glibc 2.41 NEWS; sysdeps/x86_64/stackinfo.h, \
-          DEFAULT_STACK_PERMS)",
+    what: "the file requests an executable stack, or is an x86 library that does not state that it needs none",
+    why: "since glibc 2.41, dlopen refuses such a library, and Python loads every extension module with dlopen: \
+          `cannot enable executable stack as shared object requires`. Before that, the stack of the whole process \
+          became executable. On x86, a missing PT_GNU_STACK means the same (glibc 2.41 NEWS; \
+          sysdeps/x86_64/stackinfo.h, DEFAULT_STACK_PERMS)",
     incident: "lamikr/rocm_sdk_builder#241 (librccl), easydiffusion/easydiffusion#1921 (libamdhip64 in the wheel of \
                torch 1.13.1+rocm5.2), ROCm/clr#22 (libamdhip64 and libhiprtc up to ROCm 6.0)",
     help: "link with `-Wl,-z,noexecstack`, and end assembly files with `.section .note.GNU-stack,\"\",%progbits`",
@@ -66,57 +67,57 @@ pub(super) const EXECUTABLE_STACK: Rule = Rule {
 pub(super) const MACHINE: Rule = Rule {
     id: RuleId("elf-machine-wrong"),
     severity: Severity::Error,
-    what: "an ELF file is for another machine, word size or byte order than the target system",
-    why: "the loader refuses it (`wrong ELF class`, `cannot open shared object file`); mostly a prebuilt file of \
-          upstream's was packed for every architecture",
+    what: "an ELF file does not match the target system's machine, word size or byte order",
+    why: "the loader refuses it (`wrong ELF class`, `cannot open shared object file`); usually a prebuilt \
+          upstream file was packaged for every architecture",
     incident: "aerospike/php-client#38: an ARM library in the package for x86_64; wangfenjin/simple#154: x86_64 \
                libraries in every aarch64 release",
-    help: "build the file from source for this architecture, or leave it out of the package",
+    help: "build the file from source for this architecture, or remove it from the package",
 };
 
 pub(super) const HEADERS: Rule = Rule {
     id: RuleId("program-headers-damaged"),
     severity: Severity::Error,
-    what: "program headers contradict each other or the file, so that the kernel or the loader refuses or misreads it",
-    why: "the program crashes before its first line, often on some systems only. Stock patchelf does this to large \
-          ROCm libraries in three known ways",
+    what: "program headers contradict each other or the file, so the kernel or the loader refuses or misreads it",
+    why: "the program crashes before its first line, often on some systems only. Unpatched patchelf damages \
+          large ROCm libraries in three known ways",
     incident: "ROCm/TheRock#6712 (patchelf 0.18.0: PT_PHDR outside of every PT_LOAD in seven libraries, `import torch` \
                crashes), #4561 (patchelf 0.17.2 after kpack moved the headers), #4271 (first PT_LOAD writable: every \
                program crashes on RHEL 8.10); NixOS/patchelf#492 (segments not aligned), jvolkman/repairwheel#33 (segments past the end of the file)",
-    help: "do not edit ELF files after they were linked: set RPATH when linking (CMAKE_INSTALL_RPATH); where it cannot \
-           be helped, take a patchelf with the commit d0f70eea, which TheRock pins",
+    help: "do not edit ELF files after linking: set RPATH when linking (CMAKE_INSTALL_RPATH); if you cannot \
+           avoid it, use a patchelf with the commit d0f70eea, which TheRock pins",
 };
 
 pub(super) const HEADERS_ODD: Rule = Rule {
     id: RuleId("program-headers-odd"),
     severity: Severity::Info,
-    what: "program headers are as no linker writes them, though loaders accept them",
-    why: "the file was edited after it was linked (patchelf, kpack). It works today; the next tool that edits it may \
-          damage it, and old kernels are less tolerant",
-    incident: "ROCm/TheRock#5430: programs whose headers kpack had moved crashed on RHEL 8 alone",
-    help: "nothing to fix; keep other tools from editing the file again",
+    what: "no linker writes program headers like these, but loaders accept them",
+    why: "the file was edited after linking (patchelf, kpack). It works today, but the next tool that edits it \
+          may damage it, and old kernels are less tolerant",
+    incident: "ROCm/TheRock#5430: programs whose headers kpack had moved crashed only on RHEL 8",
+    help: "nothing to fix; do not edit the file with other tools",
 };
 
 pub(super) const OPT_ROCM: Rule = Rule {
     id: RuleId("opt-rocm-path"),
     severity: Severity::Warning,
-    what: "a file of a package that lives in /usr names /opt/rocm, where the target system has no ROCm",
-    why: "what it looks for there is not found, or is found in another version that a user put there by hand, and two \
-          ROCm runtimes end up in one process",
+    what: "a file of a package in /usr refers to /opt/rocm, but the target system has no ROCm there",
+    why: "the file that it opens there is missing, or is another version that a user installed by hand, so one \
+          process has two ROCm runtimes",
     incident: "ROCm/TheRock#3976 (a collection of such paths in ROCm), ROCm/legacy-rocm-build#4003 (librdc read its \
                metrics from /opt/rocm/libexec and failed), pytorch/pytorch#149805",
-    help: "set ROCM_PATH and ROCM_HOME to the provider's prefix while building, and replace the path in the sources \
-           where it is written as text (`sed -i 's|/opt/rocm|%{_prefix}|'` in %prep)",
+    help: "set ROCM_PATH and ROCM_HOME to the provider's prefix for the build, and replace the path in sources \
+           that hard-code it (`sed -i 's|/opt/rocm|%{_prefix}|'` in %prep)",
 };
 
 pub(super) const BUILD_PATH: Rule = Rule {
     id: RuleId("build-path-in-content"),
     severity: Severity::Warning,
-    what: "a string of the file is a path of the machine that built it",
-    why: "mostly it is `__FILE__` in an assertion and harmless; but the file differs with every build folder, and a \
-          path that is opened when the program runs does not exist for users",
-    incident: "ROCm/rocm-systems#6620: the build folder in libamdhip64 keeps it from being reproducible",
-    help: "compile with `-ffile-prefix-map=%{_builddir}=.`, and look at what is opened by such a path",
+    what: "a string in the file is a path on the machine that built it",
+    why: "usually it is `__FILE__` in an assertion and harmless; but the file changes with the build folder, and \
+          a path that the program opens does not exist for users",
+    incident: "ROCm/rocm-systems#6620: the build folder in libamdhip64 makes it irreproducible",
+    help: "compile with `-ffile-prefix-map=%{_builddir}=.`, and check whether the program opens such a path",
 };
 
 pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Finding> {
@@ -155,8 +156,10 @@ fn file_findings(
         findings.push(BUILD_ID.finding("no build ID", "a note with a GNU build ID"));
     }
     if loaded && elf.text_relocations {
-        findings
-            .push(TEXT_RELOCATIONS.finding("relocations of code (DT_TEXTREL)", "relocations of data alone"));
+        findings.push(
+            TEXT_RELOCATIONS
+                .finding("relocations of code (DT_TEXTREL)", "relocations of data only"),
+        );
     }
     if loaded {
         findings.extend(stack(elf, packaged));
@@ -210,7 +213,9 @@ fn stack(elf: &ElfFacts, packaged: bool) -> Option<Finding> {
     let x86 = matches!(elf.machine.as_str(), "x86_64" | "i386");
     let found = match elf.executable_stack {
         Some(true) => "PT_GNU_STACK with the flag PF_X",
-        None if library && x86 && packaged => "no PT_GNU_STACK, which on x86 asks for an executable stack",
+        None if library && x86 && packaged => {
+            "no PT_GNU_STACK, which on x86 asks for an executable stack"
+        }
         None | Some(false) => return None,
     };
     Some(EXECUTABLE_STACK.finding(found, "PT_GNU_STACK without PF_X"))
@@ -229,11 +234,19 @@ fn machine(path: &str, elf: &ElfFacts, arch: &str) -> Option<Finding> {
         "s390x" => (&["s390x"], 64, true),
         other => (&[other], 64, false),
     };
-    let fits = machines.contains(&elf.machine.as_str()) && elf.bits == bits && elf.big_endian == big_endian;
+    let fits = machines.contains(&elf.machine.as_str())
+        && elf.bits == bits
+        && elf.big_endian == big_endian;
     let order = |big: bool| if big { "big" } else { "little" };
     (!fits).then(|| {
-        let found = format!("code for {}, {} bits, {}-endian", elf.machine, elf.bits, order(elf.big_endian));
-        MACHINE.finding(found, format!("code for {arch}, {bits} bits, {}-endian", order(big_endian)))
+        let found = format!(
+            "code for {}, {} bits, {}-endian",
+            elf.machine,
+            elf.bits,
+            order(elf.big_endian)
+        );
+        MACHINE
+            .finding(found, format!("code for {arch}, {bits} bits, {}-endian", order(big_endian)))
     })
 }
 
@@ -243,9 +256,11 @@ fn headers(faults: &[HeaderFault]) -> Vec<Finding> {
         let texts = faults.map(|fault| format!("at byte {} {}", fault.offset, fault.what));
         some(texts.collect())
     };
-    let damaged = list(true)
-        .map(|found| HEADERS.finding(found, "program headers that agree with the file and each other"));
-    let odd = list(false).map(|found| HEADERS_ODD.finding(found, "program headers as a linker writes them"));
+    let damaged = list(true).map(|found| {
+        HEADERS.finding(found, "program headers that agree with the file and each other")
+    });
+    let odd = list(false)
+        .map(|found| HEADERS_ODD.finding(found, "program headers that a linker could write"));
     damaged.into_iter().chain(odd).collect()
 }
 
@@ -257,7 +272,8 @@ fn opt_rocm(elf: &ElfFacts, prefix: &str) -> Option<Finding> {
         let entries = entries.iter().filter(|entry| entry.starts_with(OPT));
         entries.map(move |entry| format!("{name} entry `{entry}`"))
     });
-    let mentions = elf.mentioned_paths.iter().filter(|mention| mention.path.starts_with(OPT)).map(mentioned);
+    let mentions =
+        elf.mentioned_paths.iter().filter(|mention| mention.path.starts_with(OPT)).map(mentioned);
     let found = some(entries.chain(mentions).collect())?;
     Some(OPT_ROCM.finding(found, format!("paths below {prefix}")))
 }
@@ -265,7 +281,7 @@ fn opt_rocm(elf: &ElfFacts, prefix: &str) -> Option<Finding> {
 fn build_paths(elf: &ElfFacts) -> Option<Finding> {
     let mentions = elf.mentioned_paths.iter().filter(|mention| !mention.path.starts_with(OPT));
     let found = some(mentions.map(mentioned).collect())?;
-    Some(BUILD_PATH.finding(found, "no path of the machine that built it"))
+    Some(BUILD_PATH.finding(found, "no path on the machine that built it"))
 }
 
 fn mentioned(mention: &Mention) -> String {
@@ -303,7 +319,12 @@ mod tests {
         }
     }
 
-    fn findings(subject_name: &str, path: &str, elf: ElfFacts, expectations: &Expectations) -> Vec<String> {
+    fn findings(
+        subject_name: &str,
+        path: &str,
+        elf: ElfFacts,
+        expectations: &Expectations,
+    ) -> Vec<String> {
         let file = FileFacts { path: path.into(), elf: Some(elf), ..FileFacts::default() };
         let found = check(&[subject(subject_name, vec![file])], expectations);
         assert!(found.iter().all(|f| f.file.as_deref() == Some(path)));
@@ -311,7 +332,8 @@ mod tests {
     }
 
     fn fedora() -> Expectations {
-        let system = System { rocm_prefix: "/usr".into(), arch: "x86_64".into(), ..System::default() };
+        let system =
+            System { rocm_prefix: "/usr".into(), arch: "x86_64".into(), ..System::default() };
         Expectations { system, ..Expectations::default() }
     }
 
@@ -323,7 +345,7 @@ mod tests {
     const NOTHING: [String; 0] = [];
 
     #[test]
-    fn a_library_as_it_should_be_has_no_findings() {
+    fn accepts_a_correct_library() {
         assert_eq!(in_rpm(good()), NOTHING);
         let mut all = fedora();
         all.content_paths = true;
@@ -331,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn symbols_and_debugging_information_belong_elsewhere() {
+    fn reports_symbols_and_debugging_information() {
         let symbols = || ElfFacts { has_symbols: true, ..good() };
         assert_eq!(in_rpm(symbols()), ["not-stripped: a full symbol table (.symtab)"]);
         let debug = ElfFacts { has_debug_info: true, ..good() };
@@ -340,14 +362,21 @@ mod tests {
         let wheel = subject(
             "k-1.whl",
             ["a", "b"]
-                .map(|path| FileFacts { path: path.into(), elf: Some(symbols()), ..FileFacts::default() })
+                .map(|path| FileFacts {
+                    path: path.into(),
+                    elf: Some(symbols()),
+                    ..FileFacts::default()
+                })
                 .into(),
         );
         let found = check(&[wheel], &Expectations::default());
         let found: Vec<String> = found.iter().map(|f| format!("{} {}", f.id, f.found)).collect();
         assert_eq!(found, ["symbol-table-kept a full symbol table (.symtab) in 2 files"]);
         // Not in debugging packages, separate debugging data, build folders, or object files.
-        assert_eq!(findings("k-debuginfo-1.rpm", "/usr/lib/debug/k", symbols(), &fedora()), NOTHING);
+        assert_eq!(
+            findings("k-debuginfo-1.rpm", "/usr/lib/debug/k", symbols(), &fedora()),
+            NOTHING
+        );
         assert_eq!(in_rpm(ElfFacts { debug: true, ..symbols() }), NOTHING);
         assert_eq!(findings("build", "k.so", symbols(), &fedora()), NOTHING);
         assert_eq!(in_rpm(ElfFacts { kind: ElfKind::Relocatable, ..symbols() }), NOTHING);
@@ -355,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_build_id_is_wanted_in_rpms() {
+    fn requires_a_build_id_in_rpms() {
         let without = || ElfFacts { build_id: None, ..good() };
         assert_eq!(in_rpm(without()), ["build-id-missing: no build ID"]);
         assert_eq!(findings("k-1.whl", "k/libk.so", without(), &fedora()), NOTHING);
@@ -363,13 +392,13 @@ mod tests {
     }
 
     #[test]
-    fn text_relocations_are_found() {
+    fn reports_text_relocations() {
         let elf = ElfFacts { text_relocations: true, ..good() };
         assert_eq!(in_rpm(elf), ["text-relocations: relocations of code (DT_TEXTREL)"]);
     }
 
     #[test]
-    fn executable_stacks_are_found_also_where_they_are_the_default() {
+    fn reports_executable_stacks_even_by_default() {
         let with = |stack, machine: &str, interpreter: Option<&str>| ElfFacts {
             executable_stack: stack,
             machine: machine.into(),
@@ -393,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_must_be_the_systems() {
+    fn requires_the_machine_of_the_system() {
         let with = |machine: &str, bits, big_endian| ElfFacts {
             machine: machine.into(),
             bits,
@@ -424,7 +453,8 @@ mod tests {
             NOTHING,
             "system unknown"
         );
-        let firmware = findings("k.rpm", "/usr/lib/firmware/k", with("machine 94", 32, false), &fedora());
+        let firmware =
+            findings("k.rpm", "/usr/lib/firmware/k", with("machine 94", 32, false), &fedora());
         assert_eq!(firmware, NOTHING);
         for (arch, machine, bits, big) in [
             ("ppc64le", "ppc64", 64, false),
@@ -432,15 +462,21 @@ mod tests {
             ("s390x", "s390x", 64, true),
             ("aarch64", "aarch64", 64, false),
         ] {
-            assert_eq!(super::machine("/usr/k.so", &with(machine, bits, big), arch), None, "{arch}");
+            assert_eq!(
+                super::machine("/usr/k.so", &with(machine, bits, big), arch),
+                None,
+                "{arch}"
+            );
         }
     }
 
     #[test]
-    fn faults_of_program_headers_are_one_finding_for_each_severity() {
+    fn groups_header_faults_by_severity() {
         let fault = |offset, fatal| HeaderFault { offset, what: "is wrong".into(), fatal };
-        let elf =
-            ElfFacts { header_faults: vec![fault(64, true), fault(120, false), fault(176, true)], ..good() };
+        let elf = ElfFacts {
+            header_faults: vec![fault(64, true), fault(120, false), fault(176, true)],
+            ..good()
+        };
         assert_eq!(
             in_rpm(elf),
             [
@@ -463,18 +499,28 @@ mod tests {
     }
 
     #[test]
-    fn opt_rocm_does_not_belong_into_packages_of_a_system_that_has_rocm_in_usr() {
+    fn reports_opt_rocm_on_systems_with_rocm_in_usr() {
         let elf = || ElfFacts {
             runpath: vec!["/opt/rocm/lib".into()],
             ..with_paths(&["/opt/rocm/llvm", "/home/x"])
         };
         assert_eq!(
             in_rpm(elf()),
-            ["opt-rocm-path: RUNPATH entry `/opt/rocm/lib`; `/opt/rocm/llvm` at byte 4096 (.rodata)"]
+            [
+                "opt-rocm-path: RUNPATH entry `/opt/rocm/lib`; `/opt/rocm/llvm` at byte 4096 (.rodata)"
+            ]
         );
         let in_usr = "/usr/lib64/libk.so";
-        assert_eq!(findings("k.whl", in_usr, elf(), &fedora()), NOTHING, "wheels bring their own paths");
-        assert_eq!(findings("k.rpm", "/opt/k/libk.so", elf(), &fedora()), NOTHING, "a package in /opt");
+        assert_eq!(
+            findings("k.whl", in_usr, elf(), &fedora()),
+            NOTHING,
+            "wheels have their own paths"
+        );
+        assert_eq!(
+            findings("k.rpm", "/opt/k/libk.so", elf(), &fedora()),
+            NOTHING,
+            "a package in /opt"
+        );
         for prefix in ["", "/opt/rocm/core-7.14"] {
             let mut amd = fedora();
             amd.system.rocm_prefix = prefix.into();
@@ -483,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_the_build_are_told_where_that_is_asked_for() {
+    fn reports_build_paths_on_request() {
         let elf = || with_paths(&["/builddir/build/BUILD/x.c", "/opt/rocm"]);
         let mut expectations = Expectations::default();
         assert_eq!(findings("k.whl", "k.so", elf(), &expectations), NOTHING);

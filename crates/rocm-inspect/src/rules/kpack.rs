@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::placement::{Installed, Place, Placement};
+use super::placement::{Installed, InstalledFile, Placement};
 use super::{Rule, RuleId, Severity};
 use crate::expectations::Expectations;
 use crate::facts::{FileFacts, KpackArchive, KpackReference, Subject, Target};
@@ -13,33 +13,33 @@ use rocmrpm_base::gpu::GpuTarget;
 pub(super) const UNRESOLVED: Rule = Rule {
     id: RuleId("kpack-reference-unresolved"),
     severity: Severity::Error,
-    what: "GPU code was moved out of a library to kpack archives, and the set does not have them",
-    why: "everything loads and the GPU is found, and the first kernel fails with hipErrorInvalidImage",
-    incident: "lemonade-sdk/vllm-rocm (docs/upstream/gfx1151-vllm-hiperrorinvalidimage.md): an upload left out \
-               the folders `.kpack`; imports and the search for devices worked, and every kernel failed",
-    help: "put the archives where the library looks for them, seen from its own folder, hidden folders included; \
-           inspect the packages that have them together with this one; or build with KPACK_SPLIT_ARTIFACTS=OFF",
+    what: "a library's GPU code was moved to kpack archives, but the set does not contain them",
+    why: "the library loads and the GPU is found, but the first kernel fails with hipErrorInvalidImage",
+    incident: "lemonade-sdk/vllm-rocm (docs/upstream/gfx1151-vllm-hiperrorinvalidimage.md): an upload skipped \
+               the folders `.kpack`; imports and device detection worked, but every kernel failed",
+    help: "put the archives where the library searches for them, relative to its own folder, including hidden \
+           folders; inspect the packages that have them together with this one; or build with KPACK_SPLIT_ARTIFACTS=OFF",
 };
 
 pub(super) const MISSING: Rule = Rule {
     id: RuleId("kpack-target-missing"),
     severity: Severity::Error,
-    what: "the kpack archives of a library lack code for a wanted target",
-    why: "the loader finds the archive and nothing in it, and the first kernel fails; an archive's table is keyed \
-          by the library's name when it was split, so a library renamed later is not found either",
+    what: "a library's kpack archives have no code for a wanted target",
+    why: "the loader finds the archive but no code in it, and the first kernel fails; the archive lists code \
+          under the library's name at the time of the split, so a library renamed later fails, too",
     incident: "",
-    help: "split the library and write its archives in one build, for all wanted targets, and rename neither \
-           afterwards",
+    help: "split the library and write its archives in one build, for all wanted targets, and do not rename \
+           them afterwards",
 };
 
 pub(super) const PARTIAL: Rule = Rule {
     id: RuleId("kpack-target-partial"),
     severity: Severity::Info,
-    what: "some pieces of a library's code are in the kpack archives for other targets and not for a wanted one",
-    why: "kernels that exist for some GPUs only are common, and then this is meant so",
+    what: "the kpack archives have some pieces of a library's code for other targets but not for a wanted one",
+    why: "usually this is intended, because many kernels exist only for some GPUs",
     incident: "",
-    help: "nothing to fix if the sources leave the target out; otherwise look at the target list of the \
-           build",
+    help: "nothing to fix if the sources exclude the target; otherwise check the build's list of \
+           targets",
 };
 
 /// The placeholder for a target in search paths. Source: ROCm/rocm-systems, `shared/kpack`,
@@ -90,7 +90,7 @@ impl<'a> Archives<'a> {
         let own = placement.path(&file.path);
         let (mut paths, mut found) = (Vec::new(), Vec::new());
         for search in &reference.search_paths {
-            let path = own.beside(search);
+            let path = own.resolve(search);
             match path.split_once(PLACEHOLDER) {
                 Some((before, after)) => {
                     for (full, place) in installed.starting(&placement, before) {
@@ -135,7 +135,8 @@ impl<'a> Archives<'a> {
                 )),
                 Pieces::Missing(key) => {
                     let (path, _, archive) = here[0];
-                    let unread = if archive.is_none() { ", which is empty or cannot be read" } else { "" };
+                    let unread =
+                        if archive.is_none() { ", which is empty or cannot be read" } else { "" };
                     missing.push(format!("no code for {} in {path}{unread}", name(gpu)));
                     expected.push(format!("`{key}` for {}", name(gpu)));
                 }
@@ -145,8 +146,8 @@ impl<'a> Archives<'a> {
         if !unresolved.is_empty() {
             let paths = some(self.paths.iter().flat_map(|path| expanded(path, &unresolved)));
             findings.push(UNRESOLVED.finding(
-                format!("a reference to kpack archives that are not there: {paths}"),
-                "the archives in the set, where the reference leads",
+                format!("a reference to missing kpack archives: {paths}"),
+                "the archives at the referenced paths in the set",
             ));
         }
         if !missing.is_empty() {
@@ -155,7 +156,7 @@ impl<'a> Archives<'a> {
         if !partial.is_empty() {
             findings.push(PARTIAL.finding(
                 some(partial.into_iter()),
-                format!("{} pieces, or sources that leave the others out", reference.pieces),
+                format!("{} pieces, unless the sources exclude the target", reference.pieces),
             ));
         }
         findings
@@ -169,11 +170,14 @@ impl<'a> Archives<'a> {
         gpu: Option<&GpuTarget>,
         archives: impl Iterator<Item = &'b KpackArchive>,
     ) -> Pieces {
-        let archives: Vec<_> = archives.filter(|a| a.targets.iter().any(|t| runs(t, gpu))).collect();
+        let archives: Vec<_> =
+            archives.filter(|a| a.targets.iter().any(|t| runs(t, gpu))).collect();
         let count = reference.pieces;
         let of = |archives: &[&KpackArchive], gpu| -> BTreeSet<u64> {
             let keys = archives.iter().flat_map(|archive| keys(archive, reference));
-            keys.filter(|(_, targets)| targets.iter().any(|t| runs(t, gpu))).map(|(index, _)| index).collect()
+            keys.filter(|(_, targets)| targets.iter().any(|t| runs(t, gpu)))
+                .map(|(index, _)| index)
+                .collect()
         };
         let mine = of(&archives, gpu);
         if mine.len() as u64 == count {
@@ -208,12 +212,13 @@ fn keys<'a>(
 ) -> impl Iterator<Item = (u64, &'a BTreeSet<Target>)> {
     let prefix = format!("{}#", reference.kernel_name);
     let from = archive.table.range(prefix.clone()..);
-    let own = from.map_while(move |(key, targets)| Some((key.strip_prefix(&prefix)?.parse(), targets)));
+    let own =
+        from.map_while(move |(key, targets)| Some((key.strip_prefix(&prefix)?.parse(), targets)));
     own.filter_map(|(index, targets)| Some((index.ok()?, targets)))
         .filter(|(index, _)| *index < reference.pieces)
 }
 
-fn archive<'a>(place: Place<'a>) -> Option<&'a KpackArchive> {
+fn archive<'a>(place: InstalledFile<'a>) -> Option<&'a KpackArchive> {
     place.file.and_then(|file| file.kpack.as_ref())
 }
 
@@ -243,8 +248,10 @@ fn expanded(path: &str, targets: &BTreeSet<Option<&GpuTarget>>) -> Vec<String> {
         let Some(target) = target else { return vec![path.to_owned()] };
         let features: Vec<&str> = target.as_str().split(':').skip(1).take(4).collect();
         for subset in (0..1_usize << features.len()).rev() {
-            let kept =
-                features.iter().enumerate().filter(|(i, _)| subset & 1 << (features.len() - 1 - i) != 0);
+            let kept = features
+                .iter()
+                .enumerate()
+                .filter(|(i, _)| subset & 1 << (features.len() - 1 - i) != 0);
             let kept: String = kept.map(|(_, feature)| format!(":{feature}")).collect();
             paths.push(path.replacen(PLACEHOLDER, &format!("{}{kept}", target.processor()), 1));
         }
@@ -269,8 +276,11 @@ mod tests {
     const SEARCH: &str = "../.kpack/k_lib_@GFXARCH@.kpack";
 
     fn host(path: &str, pieces: u64) -> FileFacts {
-        let reference =
-            KpackReference { kernel_name: "lib/libk.so".into(), search_paths: vec![SEARCH.into()], pieces };
+        let reference = KpackReference {
+            kernel_name: "lib/libk.so".into(),
+            search_paths: vec![SEARCH.into()],
+            pieces,
+        };
         FileFacts { path: path.into(), kpack_reference: Some(reference), ..FileFacts::default() }
     }
 
@@ -280,7 +290,9 @@ mod tests {
 
     /// An archive with these kernels, each for its list of targets.
     fn archive(path: &str, targets: &[&str], kernels: &[(&str, &[&str])]) -> FileFacts {
-        let all = |names: &[&str]| names.iter().map(|name| Target::Gpu(gpu(name))).collect::<BTreeSet<_>>();
+        let all = |names: &[&str]| {
+            names.iter().map(|name| Target::Gpu(gpu(name))).collect::<BTreeSet<_>>()
+        };
         let archive = KpackArchive {
             targets: all(targets).into_iter().collect(),
             entries: kernels.len() as u64,
@@ -301,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn references_that_lead_to_their_code_are_no_finding() {
+    fn accepts_references_to_existing_code() {
         let lib = "/opt/rocm/lib/libk.so";
         let place = "/opt/rocm/.kpack/k_lib_gfx1151.kpack";
         let one = subject("a.rpm", vec![host(lib, 2), whole(place, "gfx1151")]);
@@ -327,26 +339,30 @@ mod tests {
     }
 
     #[test]
-    fn single_files_lie_where_their_paths_say() {
-        let single =
-            |path: &str, file: FileFacts| Subject { kind: SubjectKind::File, ..subject(path, vec![file]) };
+    fn locates_single_files_by_their_paths() {
+        let single = |path: &str, file: FileFacts| Subject {
+            kind: SubjectKind::File,
+            ..subject(path, vec![file])
+        };
         let library = single("out/lib/libk.so", host("libk.so", 2));
         let archive = whole("k_lib_gfx1151.kpack", "gfx1151");
-        let beside = single("out/.kpack/k_lib_gfx1151.kpack", archive.clone());
-        assert_eq!(found(&[library.clone(), beside], &["gfx1151"]), [""; 0]);
+        let adjacent = single("out/.kpack/k_lib_gfx1151.kpack", archive.clone());
+        assert_eq!(found(&[library.clone(), adjacent], &["gfx1151"]), [""; 0]);
         let elsewhere = single("k_lib_gfx1151.kpack", archive);
         assert_eq!(found(&[library, elsewhere], &["gfx1151"]).len(), 1);
     }
 
     #[test]
-    fn archives_that_are_not_in_the_set_are_named() {
+    fn names_missing_archives() {
         let rpm = subject("a.rpm", vec![host("/opt/rocm/lib/libk.so", 1)]);
-        let elsewhere = subject("b.whl", vec![whole("opt/rocm/.kpack/k_lib_gfx1151.kpack", "gfx1151")]);
-        let other = subject("c.rpm", vec![whole("/opt/rocm/.kpack/k_lib_gfx1100.kpack", "gfx1100")]);
+        let elsewhere =
+            subject("b.whl", vec![whole("opt/rocm/.kpack/k_lib_gfx1151.kpack", "gfx1151")]);
+        let other =
+            subject("c.rpm", vec![whole("/opt/rocm/.kpack/k_lib_gfx1100.kpack", "gfx1100")]);
         let found_for = |wanted| found(&[rpm.clone(), elsewhere.clone(), other.clone()], wanted);
         assert_eq!(
             found_for(&["gfx1151"]),
-            ["kpack-reference-unresolved: a reference to kpack archives that are not there: \
+            ["kpack-reference-unresolved: a reference to missing kpack archives: \
               /opt/rocm/.kpack/k_lib_gfx1151.kpack"]
         );
         assert_eq!(
@@ -361,22 +377,37 @@ mod tests {
     }
 
     #[test]
-    fn archives_without_the_code_are_told() {
+    fn reports_archives_without_the_code() {
         let lib = host("lib/libk.so", 2);
         let place = ".kpack/k_lib_gfx1151.kpack";
         let with = |archive| found(&[subject("out", vec![lib.clone(), archive])], &["gfx1151"]);
-        for (file, says) in [
+        for (file, part) in [
             (whole(place, "gfx1100"), "no code for gfx1151 in out/.kpack/k_lib_gfx1151.kpack"),
             (archive(place, &[], &[]), "no code for gfx1151"),
             // The loader checks the list of targets first.
-            (archive(place, &["gfx1100"], &[("lib/libk.so#0", &["gfx1151"])]), "no code for gfx1151"),
-            (archive(place, &["gfx1151"], &[("lib/libother.so#0", &["gfx1151"])]), "no code for gfx1151"),
-            (archive(place, &["gfx1151"], &[("lib/libk.so#0", &["gfx1151"])]), "no code for gfx1151"),
-            (FileFacts { path: place.into(), ..FileFacts::default() }, "is empty or cannot be read"),
+            (
+                archive(place, &["gfx1100"], &[("lib/libk.so#0", &["gfx1151"])]),
+                "no code for gfx1151",
+            ),
+            (
+                archive(place, &["gfx1151"], &[("lib/libother.so#0", &["gfx1151"])]),
+                "no code for gfx1151",
+            ),
+            (
+                archive(place, &["gfx1151"], &[("lib/libk.so#0", &["gfx1151"])]),
+                "no code for gfx1151",
+            ),
+            (
+                FileFacts { path: place.into(), ..FileFacts::default() },
+                "is empty or cannot be read",
+            ),
         ] {
             let found = with(file);
             assert_eq!(found.len(), 1, "{found:?}");
-            assert!(found[0].starts_with("kpack-target-missing: ") && found[0].contains(says), "{found:?}");
+            assert!(
+                found[0].starts_with("kpack-target-missing: ") && found[0].contains(part),
+                "{found:?}"
+            );
         }
         let first = archive(place, &["gfx1151"], &[("lib/libk.so#0", &["gfx1151"])]);
         let findings = check(&[subject("out", vec![lib.clone(), first])], &Expectations::default());
@@ -384,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_for_some_targets_only_are_counted() {
+    fn counts_pieces_that_only_some_targets_have() {
         let files = vec![
             host("lib/libk.so", 2),
             archive(".kpack/k_lib_gfx1151.kpack", &["gfx1151"], &[("lib/libk.so#1", &["gfx1151"])]),
@@ -395,8 +426,9 @@ mod tests {
     }
 
     #[test]
-    fn a_made_up_number_of_pieces_takes_no_time() {
-        let files = vec![host("lib/libk.so", u64::MAX), whole(".kpack/k_lib_gfx1151.kpack", "gfx1151")];
+    fn ignores_the_size_of_a_forged_number_of_pieces() {
+        let files =
+            vec![host("lib/libk.so", u64::MAX), whole(".kpack/k_lib_gfx1151.kpack", "gfx1151")];
         assert_eq!(found(&[subject("out", files)], &["gfx1151"]).len(), 1);
     }
 }

@@ -1,27 +1,27 @@
 //! Rules about instructions to the dynamic loader: search paths and needed libraries. It does not
 //! check whether the libraries exist.
 
-use super::{Rule, RuleId, Severity, search_paths};
+use super::{Rule, RuleId, Severity};
 use crate::expectations::Expectations;
 use crate::facts::{FileFacts, Subject, SubjectKind};
 use crate::finding::Finding;
 
-const WHY_BUILD: &str = "the folder does not exist where the package is installed, or somebody else can create it \
-                         there and put a library into it; and the package differs with every build folder";
-const WHY_RELATIVE: &str = "the loader takes it relative to the folder in which the program is started, so that a \
-                            library in the current folder is loaded, whoever put it there";
-const INCIDENT_BUILD: &str = "Fedora's amdsmi: rpmbuild refused the second libamd_smi.so of the Python module for a \
-                              RUNPATH into the build folder, and the spec removes it with chrpath";
+const WHY_BUILD: &str = "the folder does not exist where the package is installed, or another user can create it \
+                         there and add a library; the package also changes with the build folder";
+const WHY_RELATIVE: &str = "the loader resolves it relative to the folder in which the program starts, so it \
+                            loads a library from the current folder, no matter who put it there";
+const INCIDENT_BUILD: &str = "Fedora's amdsmi: rpmbuild rejected the second libamd_smi.so in the Python module because \
+                              its RUNPATH pointed into the build folder; the spec removes it with chrpath";
 const HELP_BUILD: &str = "link with the installed path or with $ORIGIN (CMAKE_INSTALL_RPATH, \
-                          CMAKE_SKIP_BUILD_RPATH=ON, CMAKE_INSTALL_RPATH_USE_LINK_PATH=OFF) rather than editing \
+                          CMAKE_SKIP_BUILD_RPATH=ON, CMAKE_INSTALL_RPATH_USE_LINK_PATH=OFF) instead of editing \
                           the file afterwards";
-const HELP_RELATIVE: &str = "begin the entry with $ORIGIN or `/`, and look for a variable that was empty where the \
-                             path was put together";
+const HELP_RELATIVE: &str = "start the entry with $ORIGIN or `/`, and check for an empty variable where the build \
+                             assembles the path";
 
 pub(super) const RPATH_BUILD: Rule = Rule {
     id: RuleId("rpath-in-build-folder"),
     severity: Severity::Error,
-    what: "a DT_RPATH entry leads into a folder of the build or another that anyone may write to",
+    what: "a DT_RPATH entry points into a build folder or a folder that anyone can write to",
     why: WHY_BUILD,
     incident: INCIDENT_BUILD,
     help: HELP_BUILD,
@@ -30,7 +30,7 @@ pub(super) const RPATH_BUILD: Rule = Rule {
 pub(super) const RUNPATH_BUILD: Rule = Rule {
     id: RuleId("runpath-in-build-folder"),
     severity: Severity::Error,
-    what: "a DT_RUNPATH entry leads into a folder of the build or another that anyone may write to",
+    what: "a DT_RUNPATH entry points into a build folder or a folder that anyone can write to",
     why: WHY_BUILD,
     incident: INCIDENT_BUILD,
     help: HELP_BUILD,
@@ -57,19 +57,23 @@ pub(super) const RUNPATH_RELATIVE: Rule = Rule {
 pub(super) const NEEDED_ABSOLUTE: Rule = Rule {
     id: RuleId("needed-absolute"),
     severity: Severity::Error,
-    what: "a DT_NEEDED entry is a path, not a library's name",
-    why: "the loader looks at that path alone, and rpm's dependency generator leaves such entries out without a \
-          word, so that the package lacks the requirement",
-    incident: "rpm's elfdeps prints nothing for `NEEDED /opt/rocm/lib/libamdhip64.so.7`: the package installs without \
-               ROCm and fails when it is started",
-    help: "link with `-l` and `-L`, or give the library that is needed a SONAME",
+    what: "a DT_NEEDED entry is a path instead of a library name",
+    why: "the loader tries only that path, and rpm's dependency generator silently skips such entries, so the \
+          package lacks the requirement",
+    incident: "rpm's elfdeps prints nothing for `NEEDED /opt/rocm/lib/libamdhip64.so.7`: the package installs \
+               without ROCm and fails at startup",
+    help: "link with `-l` and `-L`, or add a SONAME to the needed library",
 };
 
 /// Build folders, and folders that users other than root can write to or that differ between
 /// machines.
 const BUILD_FOLDERS: &[&str] = &["/builddir", "/tmp", "/var/tmp", "/home", "/root"];
 
-pub(super) fn check(subject: &Subject, file: &FileFacts, expectations: &Expectations) -> Vec<Finding> {
+pub(super) fn check(
+    subject: &Subject,
+    file: &FileFacts,
+    expectations: &Expectations,
+) -> Vec<Finding> {
     let Some(elf) = &file.elf else { return Vec::new() };
     let mut findings = Vec::new();
     for (name, entries, build, relative) in [
@@ -81,10 +85,12 @@ pub(super) fn check(subject: &Subject, file: &FileFacts, expectations: &Expectat
             match judge(entry, folder_of(subject, file), &expectations.build_roots) {
                 Verdict::Good => {}
                 Verdict::Build(root) => {
-                    findings.push(build.finding(found, format!("no entry below {root}")).at(subject, file));
+                    findings.push(
+                        build.finding(found, format!("no entry below {root}")).at(subject, file),
+                    );
                 }
                 Verdict::Relative => {
-                    let expected = "an entry that begins with $ORIGIN or `/`";
+                    let expected = "an entry that starts with $ORIGIN or `/`";
                     findings.push(relative.finding(found, expected).at(subject, file));
                 }
             }
@@ -92,16 +98,21 @@ pub(super) fn check(subject: &Subject, file: &FileFacts, expectations: &Expectat
     }
     for needed in elf.needed.iter().filter(|needed| needed.as_str().contains('/')) {
         let name = needed.as_str().rsplit('/').next().unwrap_or_default();
-        let finding = NEEDED_ABSOLUTE.finding(format!("NEEDED `{needed}`"), format!("NEEDED `{name}`"));
+        let finding =
+            NEEDED_ABSOLUTE.finding(format!("NEEDED `{needed}`"), format!("NEEDED `{name}`"));
         findings.push(finding.at(subject, file));
     }
     findings.dedup();
-    findings.extend(search_paths::check(subject, file, elf, expectations));
     findings
 }
 
 /// Returns whether an entry is fine regardless of where the file is installed.
-pub(super) fn is_good(subject: &Subject, file: &FileFacts, entry: &str, expectations: &Expectations) -> bool {
+pub(super) fn is_good(
+    subject: &Subject,
+    file: &FileFacts,
+    entry: &str,
+    expectations: &Expectations,
+) -> bool {
     matches!(judge(entry, folder_of(subject, file), &expectations.build_roots), Verdict::Good)
 }
 
@@ -167,16 +178,21 @@ mod tests {
             runpath: owned(runpath),
             ..ElfFacts::default()
         };
-        let file = FileFacts { path: "/usr/lib64/k/libk.so".into(), elf: Some(elf), ..FileFacts::default() };
+        let file = FileFacts {
+            path: "/usr/lib64/k/libk.so".into(),
+            elf: Some(elf),
+            ..FileFacts::default()
+        };
         let subject = crate::testing::subject("k.rpm", Vec::new());
-        let expectations = Expectations { build_roots: vec!["/srv/work/".into()], ..Default::default() };
+        let expectations =
+            Expectations { build_roots: vec!["/srv/work/".into()], ..Default::default() };
         let findings = check(&subject, &file, &expectations);
         // Findings that depend on a policy are tested in `search_paths`.
         findings.iter().filter(|f| f.severity == Severity::Error).map(|f| f.id.as_str()).collect()
     }
 
     #[test]
-    fn installed_folders_and_origin_are_fine() {
+    fn accepts_installed_folders_and_origin() {
         let fine = [
             "$ORIGIN",
             "${ORIGIN}/../lib",
@@ -192,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn build_folders_are_errors_under_any_spelling() {
+    fn rejects_build_folders_in_any_spelling() {
         for bad in [
             "/builddir/build/BUILD/x",
             "/tmp",
@@ -212,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn relative_and_empty_entries_are_errors() {
+    fn rejects_relative_and_empty_entries() {
         for bad in ["", "lib", "./lib", "../lib", "$LIB/x", "$ORIGINAL/x"] {
             assert_eq!(ids(&[bad], &[], &[]), ["rpath-relative"], "{bad}");
             assert_eq!(ids(&[], &[bad], &[]), ["runpath-relative"], "{bad}");
@@ -220,8 +236,11 @@ mod tests {
     }
 
     #[test]
-    fn needed_paths_are_errors() {
-        assert_eq!(ids(&[], &[], &["libc.so.6", "/opt/rocm/lib/libamdhip64.so.7"]), ["needed-absolute"]);
+    fn rejects_needed_paths() {
+        assert_eq!(
+            ids(&[], &[], &["libc.so.6", "/opt/rocm/lib/libamdhip64.so.7"]),
+            ["needed-absolute"]
+        );
         assert_eq!(ids(&[], &[], &["./libx.so"]), ["needed-absolute"]);
     }
 }

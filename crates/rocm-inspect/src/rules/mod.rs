@@ -1,5 +1,5 @@
 //! The rules of an inspection: one table that describes them, one file for each group, and the
-//! function that applies them to facts. The readers have collected the facts before.
+//! function that applies them to facts, which the readers have collected.
 
 mod closure;
 mod counts;
@@ -20,9 +20,10 @@ mod targets;
 mod unread;
 mod waivers;
 
+pub use counts::Shortfall;
 use serde::Serialize;
 pub(super) use served::verdict;
-pub use served::{Served, Shortfall, Verdict};
+pub use served::{Served, Verdict};
 
 use super::expectations::Expectations;
 use super::facts::{FileFacts, Subject};
@@ -40,7 +41,7 @@ pub struct Rule {
     pub what: &'static str,
     /// Why it matters.
     pub why: &'static str,
-    /// A case in which the problem did harm, with its source; empty if none is known.
+    /// A known case of the problem, with its source; empty if none is known.
     pub incident: &'static str,
     /// How to fix it.
     pub help: &'static str,
@@ -143,6 +144,7 @@ pub(super) fn apply(subjects: &[Subject], expectations: &Expectations) -> Judgem
         findings.extend(unread::check(subject));
         for file in &subject.files {
             findings.extend(linkage::check(subject, file, expectations));
+            findings.extend(search_paths::check(subject, file, expectations));
             findings.extend(damage::check(subject, file));
         }
     }
@@ -186,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_rule_has_its_own_name_and_all_texts() {
+    fn rules_have_unique_names_and_all_texts() {
         let names: std::collections::BTreeSet<_> = RULES.iter().map(|rule| rule.id).collect();
         assert_eq!(names.len(), RULES.len());
         for Rule { id, what, why, help, .. } in RULES {
@@ -198,11 +200,12 @@ mod tests {
     }
 
     #[test]
-    fn rules_about_numbers_and_paths_are_applied() {
+    fn applies_rules_about_numbers_and_paths() {
         use crate::facts::DeviceCode;
         use crate::testing::{device_code, gpu};
         use rocmrpm_base::gpu::GpuTarget;
-        let code = |target, kernels| DeviceCode { kernels: Some(kernels), ..device_code(gpu(target)) };
+        let code =
+            |target, kernels| DeviceCode { kernels: Some(kernels), ..device_code(gpu(target)) };
         let device = vec![code("gfx1151", 3), code("gfx1100", 646)];
         let file = FileFacts { path: "/usr/../a.so".into(), device, ..FileFacts::default() };
         let subjects = [crate::testing::subject("a.rpm", vec![file])];
@@ -222,16 +225,17 @@ mod tests {
     }
 
     #[test]
-    fn findings_have_no_control_characters() {
+    fn escapes_control_characters_in_findings() {
         let finding = linkage::NEEDED_ABSOLUTE.finding("/lib/\x1b[31mred\n.so", "x");
         assert_eq!(finding.found, "/lib/\\u{1b}[31mred\\n.so");
     }
 
     #[test]
-    fn every_rule_is_in_one_group() {
+    fn puts_every_rule_in_one_group() {
         let groups = rule_groups();
         assert!(groups.iter().all(|(_, rules)| !rules.is_empty()), "{groups:?}");
-        let ids: Vec<_> = groups.iter().flat_map(|(_, rules)| rules.iter()).map(|rule| rule.id).collect();
+        let ids: Vec<_> =
+            groups.iter().flat_map(|(_, rules)| rules.iter()).map(|rule| rule.id).collect();
         assert_eq!(ids, RULES.iter().map(|rule| rule.id).collect::<Vec<_>>());
     }
 }

@@ -8,11 +8,11 @@ use crate::finding::Finding;
 pub(super) const OUTSIDE: Rule = Rule {
     id: RuleId("path-outside"),
     severity: Severity::Error,
-    what: "a path in an archive leads out of the folder that the archive is unpacked in",
-    why: "a program that unpacks the archive without checking writes over files elsewhere, and one that checks \
-          refuses the archive or puts the file where its list of files does not say",
-    incident: "Snyk, \"Zip Slip\", 2018: archives with `../` in their paths ran code through many unpackers",
-    help: "build the archive again from files whose paths are plain; where it came from elsewhere, do not \
+    what: "a path in an archive points outside of the folder that the archive is unpacked into",
+    why: "a program that does not check the path overwrites files elsewhere; one that checks it rejects the \
+          archive, or writes the file to a path that its list of files does not contain",
+    incident: "Snyk, \"Zip Slip\", 2018: archives with `../` in their paths executed code in many unpackers",
+    help: "build the archive again from files with plain paths; if it comes from elsewhere, do not \
            install it",
 };
 
@@ -48,18 +48,29 @@ mod tests {
     use crate::testing::subject;
 
     fn found(path: &str, files: &[&str], links: &[&str]) -> Option<String> {
-        let files = files.iter().map(|path| FileFacts { path: (*path).to_owned(), ..FileFacts::default() });
+        let files =
+            files.iter().map(|path| FileFacts { path: (*path).to_owned(), ..FileFacts::default() });
         let mut subject = subject(path, files.collect());
-        subject.contents.links = links.iter().map(|link| ((*link).to_owned(), "x".to_owned())).collect();
+        subject.contents.links =
+            links.iter().map(|link| ((*link).to_owned(), "x".to_owned())).collect();
         check(&subject).map(|finding| finding.found)
     }
 
     #[test]
-    fn paths_that_lead_out_of_an_archive_are_found() {
-        assert_eq!(found("a.rpm", &["/usr/lib/q/../x.so", "/usr/ok"], &[]).unwrap(), "`/usr/lib/q/../x.so`");
+    fn reports_paths_outside_of_the_archive() {
+        assert_eq!(
+            found("a.rpm", &["/usr/lib/q/../x.so", "/usr/ok"], &[]).unwrap(),
+            "`/usr/lib/q/../x.so`"
+        );
         assert_eq!(found("a.whl", &["../../x", "ok"], &[]).unwrap(), "`../../x`");
-        assert_eq!(found("a.whl", &["/etc/x"], &["../y"]).unwrap(), "`/etc/x` and 1 more path like it");
-        assert_eq!(found("a.whl", &["/1", "/2", "/3"], &[]).unwrap(), "`/1` and 2 more paths like it");
+        assert_eq!(
+            found("a.whl", &["/etc/x"], &["../y"]).unwrap(),
+            "`/etc/x` and 1 more path like it"
+        );
+        assert_eq!(
+            found("a.whl", &["/1", "/2", "/3"], &[]).unwrap(),
+            "`/1` and 2 more paths like it"
+        );
         assert_eq!(found("a.rpm", &["/usr/lib/a..b/..c"], &["/usr/lib/x"]), None);
         assert_eq!(found("a.whl", &["a/b..py", "a..b/c"], &[]), None);
         assert_eq!(found("a.whl", &[], &[]), None);

@@ -1,5 +1,5 @@
 //! Determines where the files of a set are after installation: which of them are next to each
-//! other, and what a path relative to one of them leads to. It does not judge them.
+//! other, and where a path relative to one of them leads. It does not judge them.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,8 @@ impl Placement {
 
     /// Returns the installed path of one of the subject's paths.
     pub(super) fn path(&self, path: &str) -> Full {
-        let path = if self.tree == Tree::Modules { module_path(SubjectKind::Wheel, path) } else { path };
+        let path =
+            if self.tree == Tree::Modules { module_path(SubjectKind::Wheel, path) } else { path };
         match self.before.as_str() {
             "" => Full(normal(path)),
             before => Full(normal(&format!("{before}/{path}"))),
@@ -60,26 +61,29 @@ pub(super) struct Full(String);
 
 impl Full {
     /// Returns the path of `relative` as seen from this file's folder.
-    pub(super) fn beside(&self, relative: &str) -> String {
+    pub(super) fn resolve(&self, relative: &str) -> String {
         if relative.starts_with('/') {
             return normal(relative);
         }
         let folder = self.0.rsplit_once('/').map_or("", |(folder, _)| folder);
         let absolute = self.0.starts_with('/');
-        normal(&format!("{folder}{}{relative}", if folder.is_empty() && !absolute { "" } else { "/" }))
+        normal(&format!(
+            "{folder}{}{relative}",
+            if folder.is_empty() && !absolute { "" } else { "/" }
+        ))
     }
 }
 
 /// What is at a path.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct InstalledFile<'a> {
     /// The file, if it was inspected.
     pub(super) file: Option<&'a FileFacts>,
 }
 
 /// All paths of a set.
 pub(super) struct Installed<'a> {
-    places: BTreeMap<(Tree, String), Place<'a>>,
+    places: BTreeMap<(Tree, String), InstalledFile<'a>>,
     /// Symbolic links and their targets.
     links: BTreeMap<(Tree, String), String>,
 }
@@ -91,15 +95,15 @@ impl<'a> Installed<'a> {
             let placement = Placement::of(subject);
             for path in &subject.contents.paths {
                 let key = (placement.tree.clone(), placement.path(path).0);
-                places.entry(key).or_insert(Place { file: None });
+                places.entry(key).or_insert(InstalledFile { file: None });
             }
             for file in &subject.files {
                 let key = (placement.tree.clone(), placement.path(&file.path).0);
-                places.insert(key, Place { file: Some(file) });
+                places.insert(key, InstalledFile { file: Some(file) });
             }
             for (link, target) in &subject.contents.links {
                 let full = placement.path(link);
-                let target = full.beside(target);
+                let target = full.resolve(target);
                 links.insert((placement.tree.clone(), full.0), target);
             }
         }
@@ -107,7 +111,7 @@ impl<'a> Installed<'a> {
     }
 
     /// Returns what is at the path, following symbolic links to files.
-    pub(super) fn at(&self, placement: &Placement, path: &str) -> Option<Place<'a>> {
+    pub(super) fn at(&self, placement: &Placement, path: &str) -> Option<InstalledFile<'a>> {
         let mut key = (placement.tree.clone(), path.to_owned());
         for _ in 0..MAX_LINKS {
             if let Some(place) = self.places.get(&key) {
@@ -123,12 +127,13 @@ impl<'a> Installed<'a> {
         &'b self,
         placement: &'b Placement,
         start: &'b str,
-    ) -> impl Iterator<Item = (&'b str, Place<'a>)> {
+    ) -> impl Iterator<Item = (&'b str, InstalledFile<'a>)> {
         let from = (placement.tree.clone(), start.to_owned());
         let here = move |key: &(Tree, String)| key.0 == placement.tree && key.1.starts_with(start);
         let places = self.places.range(from.clone()..).take_while(move |(key, _)| here(key));
         let links = self.links.range(from..).take_while(move |(key, _)| here(key));
-        let links = links.filter_map(|(key, _)| Some((key.1.as_str(), self.at(placement, &key.1)?)));
+        let links =
+            links.filter_map(|(key, _)| Some((key.1.as_str(), self.at(placement, &key.1)?)));
         places.map(|(key, place)| (key.1.as_str(), *place)).chain(links)
     }
 }
@@ -157,7 +162,9 @@ pub(super) fn module_path(kind: SubjectKind, path: &str) -> &str {
         // Source: the binary distribution format, "The .data directory".
         let mut parts = path.splitn(3, '/');
         return match (parts.next(), parts.next(), parts.next()) {
-            (Some(data), Some("purelib" | "platlib"), Some(rest)) if data.ends_with(".data") => rest,
+            (Some(data), Some("purelib" | "platlib"), Some(rest)) if data.ends_with(".data") => {
+                rest
+            }
             _ => path,
         };
     }
@@ -171,7 +178,7 @@ mod tests {
     use crate::testing::subject;
 
     #[test]
-    fn paths_are_normalised() {
+    fn normalizes_paths() {
         for (path, wanted) in [
             ("/a/./b/../c//d", "/a/c/d"),
             ("a/../../b", "../b"),
@@ -185,21 +192,21 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_seen_from_a_files_folder() {
+    fn resolves_paths_relative_to_the_file() {
         let rpm = Placement::of(&subject("a.rpm", vec![]));
         let lib = rpm.path("/usr/lib64/rocm/lib/libk.so");
-        assert_eq!(lib.beside("../.kpack/k.kpack"), "/usr/lib64/rocm/.kpack/k.kpack");
-        assert_eq!(lib.beside("/opt/k.kpack"), "/opt/k.kpack");
+        assert_eq!(lib.resolve("../.kpack/k.kpack"), "/usr/lib64/rocm/.kpack/k.kpack");
+        assert_eq!(lib.resolve("/opt/k.kpack"), "/opt/k.kpack");
         let wheel = Placement::of(&subject("a.whl", vec![]));
-        assert_eq!(wheel.path("libk.so").beside(".kpack/k"), ".kpack/k");
-        assert_eq!(wheel.path("a-1.data/platlib/k/libk.so").beside("../.kpack/k"), ".kpack/k");
+        assert_eq!(wheel.path("libk.so").resolve(".kpack/k"), ".kpack/k");
+        assert_eq!(wheel.path("a-1.data/platlib/k/libk.so").resolve("../.kpack/k"), ".kpack/k");
         let folder = Placement::of(&subject("/work/out", vec![]));
-        assert_eq!(folder.path("lib/libk.so").beside("../k"), "/work/out/k");
-        assert_eq!(rpm.path("/libk.so").beside("k"), "/k");
+        assert_eq!(folder.path("lib/libk.so").resolve("../k"), "/work/out/k");
+        assert_eq!(rpm.path("/libk.so").resolve("k"), "/k");
     }
 
     #[test]
-    fn links_of_files_are_followed_and_loops_end() {
+    fn follows_links_and_stops_at_loops() {
         let mut rpm = subject("a.rpm", vec![]);
         rpm.contents.paths.insert("/k/real".into());
         for (link, target) in [("/k/a", "b"), ("/k/b", "../k/real"), ("/k/x", "y"), ("/k/y", "x")] {

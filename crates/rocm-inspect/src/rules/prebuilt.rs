@@ -5,15 +5,16 @@ use super::{RuleId, counts, damage, origins, targets};
 use crate::finding::Finding;
 
 const OTHER_BUILD: &str =
-    "use a build whose targets include this GPU, or ask the project to add it to its list of targets";
-const DOWNLOAD: &str = "download the file again; if it is the same, report it to those who built it";
+    "use a build with code for this GPU, or ask the project to add it to its list of targets";
+const DOWNLOAD: &str =
+    "download the file again; if the finding remains, report it to the project that built it";
 
 const HELP: &[(RuleId, &str)] = &[
     (targets::MISSING.id, OTHER_BUILD),
     (targets::MISSING_IN_FILE.id, OTHER_BUILD),
     (targets::ABSENT.id, "use the project's build for ROCm: this one has no GPU code"),
-    (targets::PARTIAL.id, "ask the project whether kernels for this GPU are left out on purpose"),
-    (targets::BROADER.id, "nothing to fix; a build for this very GPU may be faster"),
+    (targets::PARTIAL.id, "ask the project whether it omits kernels for this GPU on purpose"),
+    (targets::BROADER.id, "nothing to fix; a build for this exact GPU may be faster"),
     (counts::FEW.id, OTHER_BUILD),
     (counts::STUBS.id, OTHER_BUILD),
     (damage::BUNDLE.id, DOWNLOAD),
@@ -22,14 +23,17 @@ const HELP: &[(RuleId, &str)] = &[
     (damage::ELF.id, DOWNLOAD),
     (
         origins::MISSING.id,
-        "install what has the library, and inspect its wheel or folder together with this one; \
-         `--chroot host` asks this machine",
+        "install the package that provides the library, or inspect its wheel or folder together with this one; \
+         `--chroot host` checks this machine",
     ),
-    (origins::FOREIGN.id, "use the project's build for ROCm and for the release of ROCm that is installed"),
+    (
+        origins::FOREIGN.id,
+        "use the project's build for ROCm that matches the installed ROCm release",
+    ),
     (
         origins::UNKNOWN.id,
-        "look with `dnf repoquery --whatprovides 'NAME()(64bit)'` whether the system has the library; \
-         `--chroot host` asks this machine instead of tables",
+        "check with `dnf repoquery --whatprovides 'NAME()(64bit)'` whether the system has the library; \
+         `--chroot host` checks this machine instead",
     ),
 ];
 
@@ -48,9 +52,10 @@ mod tests {
     use crate::testing::subject;
 
     #[test]
-    fn speaks_to_those_who_did_not_build_the_file() {
+    fn helps_users_who_did_not_build_the_file() {
         let help = |built| {
-            let expectations = Expectations { built, device_code: Some(true), ..Expectations::default() };
+            let expectations =
+                Expectations { built, device_code: Some(true), ..Expectations::default() };
             apply(&[subject("a-1.whl", Vec::new())], &expectations).findings[0].help.clone()
         };
         assert!(help(true).contains("component.toml"));

@@ -12,21 +12,21 @@ use rocmrpm_base::gpu::GpuTarget;
 pub(super) const FALSE: Rule = Rule {
     id: RuleId("gpu-provide-false"),
     severity: Severity::Error,
-    what: "a package provides rocm-gfx(TARGET), and no GPU code in it runs on that target",
-    why: "dnf installs it for that GPU, and programs fail there at their first kernel",
+    what: "a package provides rocm-gfx(TARGET), but none of its GPU code runs on that target",
+    why: "dnf installs it for that GPU, where programs fail at their first kernel",
     incident: "",
-    help: "find out why the target is not in the build; or, where this package has no device code by its \
-           nature, take `gpu_provides` out of its preamble in the template",
+    help: "find out why the build has no code for the target; or, if this package never has device code, remove \
+           `gpu_provides` from its preamble in the template",
 };
 
 pub(super) const MISSING: Rule = Rule {
     id: RuleId("gpu-provide-missing"),
     severity: Severity::Error,
-    what: "a package of a component that promises GPU code has it, and does not provide rocm-gfx(TARGET)",
-    why: "neither dnf nor other packages can ask for what runs on a GPU: a package for another GPU satisfies them \
-          as well",
+    what: "a package has GPU code that its component promises, but does not provide rocm-gfx(TARGET)",
+    why: "neither dnf nor other packages can request code for one GPU: a package for another GPU satisfies them, \
+          too",
     incident: "",
-    help: "put `<{ gpu_provides }>` into the preamble of this package in the component's template",
+    help: "add `<{ gpu_provides }>` to the preamble of this package in the component's template",
 };
 
 pub(super) fn check(subject: &Subject, expectations: &Expectations) -> Vec<Finding> {
@@ -34,13 +34,18 @@ pub(super) fn check(subject: &Subject, expectations: &Expectations) -> Vec<Findi
         return Vec::new();
     };
     let device = subject.files.iter().flat_map(|file| &file.device);
-    let found: BTreeSet<&Target> =
-        device.filter(|code: &&DeviceCode| code.storage.serves()).map(|code| &code.target).collect();
+    let found: BTreeSet<&Target> = device
+        .filter(|code: &&DeviceCode| code.storage.serves())
+        .map(|code| &code.target)
+        .collect();
     let about = |finding: Finding| Finding { subject: Some(subject.path.clone()), ..finding };
     let serves = |gpu: &GpuTarget| found.iter().any(|target| target.serves(gpu));
     let has = match found.len() {
         0 => "no GPU code".to_owned(),
-        _ => format!("GPU code for {}", found.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+        _ => format!(
+            "GPU code for {}",
+            found.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        ),
     };
     // `kpack` checks code that was moved to archives.
     let moved = found.contains(&Target::Unread);
@@ -55,7 +60,7 @@ pub(super) fn check(subject: &Subject, expectations: &Expectations) -> Vec<Findi
         for gpu in expectations.gpu_targets.iter().filter(|gpu| serves(gpu)) {
             if !provided.contains(gpu.as_str()) {
                 let expected = format!("Provides: rocm-gfx({gpu})");
-                findings.push(about(MISSING.finding(format!("{has}, and no such provide"), expected)));
+                findings.push(about(MISSING.finding(format!("{has}, but not provided"), expected)));
             }
         }
     }
@@ -72,27 +77,32 @@ mod tests {
         let target = |name: &&str| GpuTarget::parse(name).map_or(Target::Unread, Target::Gpu);
         let device = code.iter().map(|name| device_code(target(name)));
         let file = FileFacts { device: device.collect(), ..FileFacts::default() };
-        let gpu_provides = provides.map(|names| names.iter().map(|&name| name.to_owned()).collect());
+        let gpu_provides =
+            provides.map(|names| names.iter().map(|&name| name.to_owned()).collect());
         let contents = Contents { gpu_provides, ..Contents::default() };
         let subject = Subject { contents, ..crate::testing::subject("a.rpm", vec![file]) };
         let gpu_targets = vec![GpuTarget::parse("gfx1151").unwrap()];
-        let expectations = Expectations { gpu_targets, device_code: promised, ..Default::default() };
-        check(&subject, &expectations).into_iter().map(|f| format!("{}: {}", f.id, f.found)).collect()
+        let expectations =
+            Expectations { gpu_targets, device_code: promised, ..Default::default() };
+        check(&subject, &expectations)
+            .into_iter()
+            .map(|f| format!("{}: {}", f.id, f.found))
+            .collect()
     }
 
     #[test]
-    fn what_is_provided_is_what_is_there() {
+    fn accepts_provides_that_match_the_code() {
         assert_eq!(found(&["gfx1151"], Some(&["gfx1151"]), Some(true)), [""; 0]);
         assert_eq!(found(&["gfx11-generic"], Some(&["gfx1151"]), Some(true)), [""; 0]);
         assert_eq!(found(&[], Some(&[]), Some(true)), [""; 0]);
         assert_eq!(found(&["gfx1151"], None, Some(true)), [""; 0], "a wheel");
         let one = found(&["gfx1151"], Some(&[]), Some(true));
-        assert_eq!(one, ["gpu-provide-missing: GPU code for gfx1151, and no such provide"]);
-        assert_eq!(found(&["gfx1151"], Some(&[]), None), [""; 0], "somebody else's package");
+        assert_eq!(one, ["gpu-provide-missing: GPU code for gfx1151, but not provided"]);
+        assert_eq!(found(&["gfx1151"], Some(&[]), None), [""; 0], "another project's package");
     }
 
     #[test]
-    fn what_is_provided_and_not_there_is_false_whoever_built_it() {
+    fn rejects_provides_without_code_in_any_package() {
         let one = found(&["gfx1100"], Some(&["gfx1151"]), None);
         assert_eq!(one, ["gpu-provide-false: GPU code for gfx1100"]);
         assert_eq!(found(&[], Some(&["gfx1151"]), None), ["gpu-provide-false: no GPU code"]);

@@ -13,25 +13,26 @@ use crate::finding::Finding;
 use crate::system::SearchPathTag;
 use crate::system::{DEFAULT_FOLDERS, System};
 
-const WHY_FORBIDDEN: &str = "DT_RPATH is searched before LD_LIBRARY_PATH and for a library's own needs too, DT_RUNPATH \
-                             after it and for the file alone: whoever packages a distribution or a ROCm release \
-                             has decided for one of them, and files that differ find other libraries than the rest";
-const WHY_ABSOLUTE: &str = "the path is that of one machine or one release: elsewhere it leads nowhere, or to \
-                            libraries of another version";
-const WHY_UNRESOLVED: &str = "the libraries that it was meant to find are not found there; they may have moved, or the \
-                              entry counts one `..` too few or too many";
-const INCIDENT_ABSOLUTE: &str = "published ROCm wheels carry entries such as /opt/rh/devtoolset-*, a CI \
+const WHY_FORBIDDEN: &str = "the loader searches DT_RPATH before LD_LIBRARY_PATH, also for indirect dependencies; \
+                             it searches DT_RUNPATH after LD_LIBRARY_PATH, only for the file's own dependencies. \
+                             A distribution or a ROCm release uses one of them everywhere; files with the other \
+                             one find different libraries";
+const WHY_ABSOLUTE: &str = "the path exists on one machine or in one release only; elsewhere it points to nothing \
+                            or to libraries of another version";
+const WHY_UNRESOLVED: &str = "the loader does not find the libraries there; they may have moved, or the entry has one \
+                              `..` too few or too many";
+const INCIDENT_ABSOLUTE: &str = "published ROCm wheels have entries such as /opt/rh/devtoolset-*, a CI \
                                  user's home folder and /project/build";
-const HELP_ABSOLUTE: &str = "state the path from `$ORIGIN`, or leave the entry out where the loader searches the folder \
-                             anyway";
+const HELP_ABSOLUTE: &str = "make the path relative to `$ORIGIN`, or remove the entry if the loader searches the \
+                             folder anyway";
 const HELP_UNRESOLVED: &str =
-    "compare the entry with where the file lies in the package, and with where its libraries lie";
+    "compare the entry with the installed locations of the file and of its libraries";
 
 pub(super) const BOTH: Rule = Rule {
     id: RuleId("rpath-and-runpath"),
     severity: Severity::Warning,
     what: "a file has both DT_RPATH and DT_RUNPATH",
-    why: "the loader ignores DT_RPATH where there is a DT_RUNPATH, so that its entries are not searched",
+    why: "if DT_RUNPATH is present, the loader ignores DT_RPATH and does not search its entries",
     incident: "",
     help: "link with one of `--enable-new-dtags` and `--disable-new-dtags` in all parts of the build",
 };
@@ -39,8 +40,8 @@ pub(super) const BOTH: Rule = Rule {
 pub(super) const RPATH_FORBIDDEN: Rule = Rule {
     id: RuleId("rpath-forbidden"),
     severity: Severity::Warning,
-    what: "a file has DT_RPATH where DT_RUNPATH or none belongs: in a distribution's package below /usr, or in \
-           packages of a ROCm provider that uses the other",
+    what: "a file has DT_RPATH where only DT_RUNPATH is allowed: in a distribution's package below /usr, or in \
+           packages of a ROCm provider that uses DT_RUNPATH",
     why: WHY_FORBIDDEN,
     incident: "",
     help: "link with `-Wl,--enable-new-dtags`; do not edit large libraries with patchelf, which has damaged them",
@@ -51,7 +52,7 @@ pub(super) const RUNPATH_FORBIDDEN: Rule = Rule {
     severity: Severity::Warning,
     what: "a file has DT_RUNPATH where the ROCm provider's packages use DT_RPATH",
     why: WHY_FORBIDDEN,
-    incident: "ROCm/TheRock converts DT_RUNPATH in all its packages, and its package test refuses a file without \
+    incident: "ROCm/TheRock converts DT_RUNPATH in all its packages, and its package test rejects files without \
                DT_RPATH (native_linux_package_install_test.py)",
     help: "link with `-Wl,--disable-new-dtags`",
 };
@@ -59,7 +60,7 @@ pub(super) const RUNPATH_FORBIDDEN: Rule = Rule {
 pub(super) const RPATH_ABSOLUTE: Rule = Rule {
     id: RuleId("rpath-absolute"),
     severity: Severity::Warning,
-    what: "a DT_RPATH entry is absolute and leads to no folder of the system or of its ROCm",
+    what: "a DT_RPATH entry is absolute and points outside of the folders of the system and its ROCm",
     why: WHY_ABSOLUTE,
     incident: INCIDENT_ABSOLUTE,
     help: HELP_ABSOLUTE,
@@ -68,7 +69,7 @@ pub(super) const RPATH_ABSOLUTE: Rule = Rule {
 pub(super) const RUNPATH_ABSOLUTE: Rule = Rule {
     id: RuleId("runpath-absolute"),
     severity: Severity::Warning,
-    what: "a DT_RUNPATH entry is absolute and leads to no folder of the system or of its ROCm",
+    what: "a DT_RUNPATH entry is absolute and points outside of the folders of the system and its ROCm",
     why: WHY_ABSOLUTE,
     incident: INCIDENT_ABSOLUTE,
     help: HELP_ABSOLUTE,
@@ -77,7 +78,7 @@ pub(super) const RUNPATH_ABSOLUTE: Rule = Rule {
 pub(super) const RPATH_UNRESOLVED: Rule = Rule {
     id: RuleId("rpath-unresolved"),
     severity: Severity::Warning,
-    what: "a DT_RPATH entry with $ORIGIN leads to a folder in which the set has nothing",
+    what: "a DT_RPATH entry with $ORIGIN points to a folder in which the set has no files",
     why: WHY_UNRESOLVED,
     incident: "",
     help: HELP_UNRESOLVED,
@@ -86,7 +87,7 @@ pub(super) const RPATH_UNRESOLVED: Rule = Rule {
 pub(super) const RUNPATH_UNRESOLVED: Rule = Rule {
     id: RuleId("runpath-unresolved"),
     severity: Severity::Warning,
-    what: "a DT_RUNPATH entry with $ORIGIN leads to a folder in which the set has nothing",
+    what: "a DT_RUNPATH entry with $ORIGIN points to a folder in which the set has no files",
     why: WHY_UNRESOLVED,
     incident: "",
     help: HELP_UNRESOLVED,
@@ -99,13 +100,14 @@ const SHOWN: usize = 3;
 pub(super) fn check(
     subject: &Subject,
     file: &FileFacts,
-    elf: &ElfFacts,
     expectations: &Expectations,
 ) -> Vec<Finding> {
+    let Some(elf) = &file.elf else { return Vec::new() };
     let system = &expectations.system;
     let mut findings = Vec::new();
     if !elf.rpath.is_empty() && !elf.runpath.is_empty() {
-        let found = format!("RPATH `{}` and RUNPATH `{}`", elf.rpath.join(":"), elf.runpath.join(":"));
+        let found =
+            format!("RPATH `{}` and RUNPATH `{}`", elf.rpath.join(":"), elf.runpath.join(":"));
         findings.push(BOTH.finding(shortened(found), "one of them"));
     }
     findings.extend(forbidden(subject, file, elf, system));
@@ -114,14 +116,21 @@ pub(super) fn check(
     {
         let bad = entries
             .iter()
-            .filter(|entry| is_absolute(entry, system) && is_good(subject, file, entry, expectations))
+            .filter(|entry| {
+                is_absolute(entry, system) && is_good(subject, file, entry, expectations)
+            })
             .filter(|entry| !is_own_folder(subject, entry));
-        findings.extend(listed(rule, name, bad, "an entry that begins with $ORIGIN"));
+        findings.extend(listed(rule, name, bad, "an entry that starts with $ORIGIN"));
     }
     findings.into_iter().map(|finding| finding.at(subject, file)).collect()
 }
 
-fn forbidden(subject: &Subject, file: &FileFacts, elf: &ElfFacts, system: &System) -> Option<Finding> {
+fn forbidden(
+    subject: &Subject,
+    file: &FileFacts,
+    elf: &ElfFacts,
+    system: &System,
+) -> Option<Finding> {
     if subject.kind != SubjectKind::Rpm {
         return None;
     }
@@ -148,7 +157,8 @@ fn forbidden(subject: &Subject, file: &FileFacts, elf: &ElfFacts, system: &Syste
 fn is_absolute(entry: &str, system: &System) -> bool {
     let entry = entry.trim_end_matches('/');
     let standard = DEFAULT_FOLDERS.contains(&entry);
-    let rocm = !["", "/usr"].contains(&system.rocm_prefix.as_str()) && is_within(entry, &system.rocm_prefix);
+    let rocm = !["", "/usr"].contains(&system.rocm_prefix.as_str())
+        && is_within(entry, &system.rocm_prefix);
     entry.starts_with('/') && !standard && !rocm
 }
 
@@ -157,8 +167,11 @@ fn is_absolute(entry: &str, system: &System) -> bool {
 fn is_own_folder(subject: &Subject, entry: &str) -> bool {
     let folder = format!("{}/", entry.trim_end_matches('/'));
     let mut below = subject.contents.paths.range(folder.clone()..);
-    let library = ["/usr/lib64/", "/usr/lib/", "/usr/libexec/"].iter().any(|lib| folder.starts_with(lib));
-    subject.kind == SubjectKind::Rpm && library && below.next().is_some_and(|path| path.starts_with(&folder))
+    let library =
+        ["/usr/lib64/", "/usr/lib/", "/usr/libexec/"].iter().any(|lib| folder.starts_with(lib));
+    subject.kind == SubjectKind::Rpm
+        && library
+        && below.next().is_some_and(|path| path.starts_with(&folder))
 }
 
 fn is_within(path: &str, folder: &str) -> bool {
@@ -220,7 +233,8 @@ fn top(path: &str) -> Option<String> {
 
 fn is_systems(path: &str, system: &System) -> bool {
     let Some(path) = crate::closure::tree::normal(RPMS, path) else { return false };
-    let rocm = !["", "/usr"].contains(&system.rocm_prefix.as_str()) && is_within(&path, &system.rocm_prefix);
+    let rocm = !["", "/usr"].contains(&system.rocm_prefix.as_str())
+        && is_within(&path, &system.rocm_prefix);
     rocm || DEFAULT_FOLDERS.contains(&path.as_str())
 }
 
@@ -269,7 +283,11 @@ mod tests {
 
     fn system() -> System {
         let tag = Some(SearchPathTag::Rpath);
-        System { rocm_prefix: "/opt/rocm/core-7.14".into(), search_path_tag: tag, ..System::default() }
+        System {
+            rocm_prefix: "/opt/rocm/core-7.14".into(),
+            search_path_tag: tag,
+            ..System::default()
+        }
     }
 
     fn expectations() -> Expectations {
@@ -278,18 +296,17 @@ mod tests {
 
     fn ids(name: &str, file: FileFacts) -> Vec<&'static str> {
         let subject = subject(name, Vec::new());
-        let elf = file.elf.as_ref().unwrap();
-        check(&subject, &file, elf, &expectations()).iter().map(|f| f.id.as_str()).collect()
+        check(&subject, &file, &expectations()).iter().map(|f| f.id.as_str()).collect()
     }
 
     #[test]
-    fn two_tags_are_one_too_many() {
+    fn rejects_both_tags_in_one_file() {
         assert_eq!(ids("a-1.whl", file("a.so", &["$ORIGIN"], &["$ORIGIN"])), ["rpath-and-runpath"]);
         assert_eq!(ids("a-1.whl", file("a.so", &["$ORIGIN"], &[])), [""; 0]);
     }
 
     #[test]
-    fn each_kind_of_package_has_its_tag() {
+    fn requires_the_tag_of_the_kind_of_package() {
         let usr = "/usr/lib64/a.so";
         let rocm = "/opt/rocm/core-7.14/lib/a.so";
         assert_eq!(ids("a.rpm", file(usr, &["$ORIGIN"], &[])), ["rpath-forbidden"]);
@@ -301,21 +318,29 @@ mod tests {
         assert_eq!(ids("a-1.whl", file("a.so", &[], &["$ORIGIN"])), [""; 0]);
         let none = System { search_path_tag: None, ..system() };
         let file = file(rocm, &[], &["$ORIGIN"]);
-        assert_eq!(forbidden(&subject("a.rpm", Vec::new()), &file, file.elf.as_ref().unwrap(), &none), None);
+        assert_eq!(
+            forbidden(&subject("a.rpm", Vec::new()), &file, file.elf.as_ref().unwrap(), &none),
+            None
+        );
     }
 
     #[test]
-    fn absolute_entries_lead_to_the_system_or_its_rocm() {
-        let strange = ["/opt/rh/devtoolset-7/root/usr/lib64", "/opt/rocm/lib", "/usr/lib64/openmpi/lib"];
+    fn rejects_absolute_entries_outside_of_the_system() {
+        let strange =
+            ["/opt/rh/devtoolset-7/root/usr/lib64", "/opt/rocm/lib", "/usr/lib64/openmpi/lib"];
         for entry in strange {
             assert_eq!(ids("a-1.whl", file("a.so", &[entry], &[])), ["rpath-absolute"], "{entry}");
-            assert_eq!(ids("a.rpm", file("/usr/lib64/a.so", &[], &[entry])), ["runpath-absolute"], "{entry}");
+            assert_eq!(
+                ids("a.rpm", file("/usr/lib64/a.so", &[], &[entry])),
+                ["runpath-absolute"],
+                "{entry}"
+            );
         }
         let fine = ["/usr/lib64", "/lib/", "/opt/rocm/core-7.14/lib", "$ORIGIN/../x"];
         assert_eq!(ids("a-1.whl", file("a.so", &[], &fine)), [""; 0]);
         let mut rpm = subject("a.rpm", Vec::new());
         let user = file("/usr/lib64/a.so", &[], &["/usr/lib64/a/"]);
-        let found = |rpm: &Subject| check(rpm, &user, user.elf.as_ref().unwrap(), &expectations()).len();
+        let found = |rpm: &Subject| check(rpm, &user, &expectations()).len();
         assert_eq!(found(&rpm), 1);
         rpm.contents.paths.insert("/usr/lib64/a/libprivate.so".into());
         assert_eq!(found(&rpm), 0, "a folder of the package itself");
@@ -325,14 +350,15 @@ mod tests {
     }
 
     #[test]
-    fn origins_lead_to_folders_of_the_set() {
+    fn reports_origin_entries_outside_of_the_set() {
         let found = |subjects: &[Subject]| {
             let system = system();
             let closure = Closure::new(subjects, &system);
             let findings = unresolved(&closure, &expectations());
             findings.iter().map(|f| format!("{} {}", f.id, f.found)).collect::<Vec<_>>()
         };
-        let bad = file("x/lib/a.so", &["$ORIGIN/../../torch/lib"], &["$ORIGIN/../nowhere", "$ORIGIN"]);
+        let bad =
+            file("x/lib/a.so", &["$ORIGIN/../../torch/lib"], &["$ORIGIN/../nowhere", "$ORIGIN"]);
         // The content of a wheel outside of the set is unknown.
         let nowhere = ["runpath-unresolved RUNPATH entry `$ORIGIN/../nowhere`"];
         assert_eq!(found(&[subject("x-1.whl", vec![bad.clone()])]), nowhere);
@@ -343,11 +369,17 @@ mod tests {
             ["rpath-unresolved RPATH entry `$ORIGIN/../../_solib_local/_U`"]
         );
         let torch = |path: &str| subject("torch-2.whl", vec![file(path, &[], &[])]);
-        assert_eq!(found(&[torch("torch/lib/b.so"), subject("x-1.whl", vec![bad.clone()])]), nowhere);
+        assert_eq!(
+            found(&[torch("torch/lib/b.so"), subject("x-1.whl", vec![bad.clone()])]),
+            nowhere
+        );
         let moved = found(&[torch("torch/b.so"), subject("x-1.whl", vec![bad.clone()])]);
         assert_eq!(moved[0], "rpath-unresolved RPATH entry `$ORIGIN/../../torch/lib`");
-        let fine =
-            file("/usr/lib64/x/a.so", &[], &["$ORIGIN/..", "$ORIGIN/../../../opt/rocm/core-7.14/lib", "/no"]);
+        let fine = file(
+            "/usr/lib64/x/a.so",
+            &[],
+            &["$ORIGIN/..", "$ORIGIN/../../../opt/rocm/core-7.14/lib", "/no"],
+        );
         assert_eq!(found(&[subject("a.rpm", vec![fine])]), [""; 0]);
         assert_eq!(found(&[subject("folder", vec![bad])]), [""; 0]);
     }

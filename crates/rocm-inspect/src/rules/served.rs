@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::counts;
+use super::counts::{self, Shortfall};
 use super::origins::stack;
 use crate::facts::{DeviceCode, FileFacts, Storage, Subject, Target};
 use rocmrpm_base::gpu::GpuTarget;
@@ -17,32 +17,18 @@ use rocmrpm_base::gpu::GpuTarget;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Served {
-    /// Every file with GPU code has code for this very target, or for targets that cover it.
+    /// Every file with GPU code has code for this exact target, or for targets that cover it.
     Exactly,
-    /// Every file with GPU code has code that runs on it, none for this very target.
+    /// Every file with GPU code has code that runs on it, but none for this exact target.
     Covered,
     /// Some files have no code for it, or too few kernels.
     Partly,
-    /// There is GPU code, and none that runs on it.
+    /// The set has GPU code, but none that runs on it.
     No,
     /// No code for it was found, but some of the set was not read.
     Unknown,
     /// The set has no GPU code at all.
     NoCode,
-}
-
-/// Kernels that a file lacks for a target, measured by those for its other targets.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Shortfall {
-    /// The file.
-    pub file: String,
-    /// How many there are.
-    pub found: u64,
-    /// How many the other targets have: their median.
-    pub expected: u64,
-    /// What was counted: `kernels`, or `code objects` where kernels were not counted.
-    pub what: &'static str,
 }
 
 /// How the set serves one wanted target.
@@ -60,7 +46,7 @@ pub struct Verdict {
     /// How many files with code for several targets there are. Alternatives for versions of one GPU
     /// stack count as one.
     pub of_files: u64,
-    /// The file that lacks most kernels.
+    /// The file that lacks the most kernels.
     pub shortfall: Option<Shortfall>,
 }
 
@@ -84,7 +70,7 @@ impl fmt::Display for Verdict {
                 f.write_str(&parts.join(", "))
             }
             Served::No => f.write_str("not served"),
-            Served::Unknown => f.write_str("not known, some of the set was not read"),
+            Served::Unknown => f.write_str("unknown, part of the set was not read"),
             Served::NoCode => f.write_str("no GPU code in this set"),
         }
     }
@@ -94,7 +80,8 @@ impl fmt::Display for Verdict {
 pub(crate) fn verdict(subjects: &[Subject], gpu: &GpuTarget) -> Verdict {
     let real = || subjects.iter().filter(|subject| !subject.debug);
     let code = real().flat_map(|subject| &subject.files).flat_map(|file| &file.device);
-    let targets: BTreeSet<&Target> = code.filter(|c| c.storage.serves()).map(|c| &c.target).collect();
+    let targets: BTreeSet<&Target> =
+        code.filter(|c| c.storage.serves()).map(|c| &c.target).collect();
     let by: Vec<&Target> = targets.iter().copied().filter(|target| target.serves(gpu)).collect();
     let units = units(subjects);
     let files = units.iter().filter(|unit| unit.serves(gpu)).count() as u64;
@@ -102,8 +89,10 @@ pub(crate) fn verdict(subjects: &[Subject], gpu: &GpuTarget) -> Verdict {
     let lacking = all().filter_map(|file| counts::shortfall(file, gpu));
     let shortfall =
         lacking.min_by_key(|s| (s.found.saturating_mul(1000) / s.expected.max(1), s.file.clone()));
-    let exact = |target: &&&Target| matches!(target, Target::Gpu(t) if t.processor() == gpu.processor());
-    let unread = targets.contains(&Target::Unread) || real().any(|subject| !subject.unread.is_empty());
+    let exact =
+        |target: &&&Target| matches!(target, Target::Gpu(t) if t.processor() == gpu.processor());
+    let unread =
+        targets.contains(&Target::Unread) || real().any(|subject| !subject.unread.is_empty());
     let of_files = units.len() as u64;
     let served = match by.is_empty() {
         true if unread => Served::Unknown,
@@ -178,7 +167,12 @@ mod tests {
             kernel_code: Some(KernelCode { bytes: *bytes, empty: *empty }),
             ..device_code(gpu(target))
         });
-        FileFacts { path: path.into(), bundles: 1, device: device.collect(), ..FileFacts::default() }
+        FileFacts {
+            path: path.into(),
+            bundles: 1,
+            device: device.collect(),
+            ..FileFacts::default()
+        }
     }
 
     fn shown(files: Vec<FileFacts>) -> String {
@@ -186,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn names_what_is_not_served() {
+    fn describes_what_is_not_served() {
         let good = |path: &str| file(path, &[("gfx1151", 11, 1100, 0), ("gfx1100", 11, 1100, 0)]);
         let without = |path: &str| file(path, &[("gfx1100", 11, 1100, 0)]);
         let few = || file("a/few.so", &[("gfx1151", 1, 100, 0), ("gfx1100", 11, 1100, 0)]);
@@ -201,26 +195,33 @@ mod tests {
             "served in 1 of 2 files, 1 of 11 kernels in few.so"
         );
         assert_eq!(shown(vec![without("a/x.so")]), "not served");
-        assert_eq!(shown(vec![file("a/x.so", &[("gfx11-generic", 3, 300, 0)])]), "served by gfx11-generic");
+        assert_eq!(
+            shown(vec![file("a/x.so", &[("gfx11-generic", 3, 300, 0)])]),
+            "served by gfx11-generic"
+        );
         assert_eq!(shown(vec![]), "no GPU code in this set");
     }
 
     #[test]
-    fn kernels_without_code_do_not_serve() {
-        let stubs =
-            |own, of_other| file("a/k.so", &[("gfx1151", 10, own, of_other), ("gfx1100", 10, 9000, 0)]);
+    fn ignores_kernels_without_code() {
+        let stubs = |own, of_other| {
+            file("a/k.so", &[("gfx1151", 10, own, of_other), ("gfx1100", 10, 9000, 0)])
+        };
         assert_eq!(shown(vec![stubs(40, 10)]), "0 of 10 kernels in k.so");
         assert_eq!(shown(vec![stubs(8000, 0)]), "served exactly");
         // Much less code than for the other targets.
         assert_eq!(shown(vec![stubs(900, 0)]), "0 of 10 kernels in k.so");
-        assert_eq!(shown(vec![file("a/k.so", &[("gfx1151", 10, 40, 10)])]), "0 of 10 kernels in k.so");
+        assert_eq!(
+            shown(vec![file("a/k.so", &[("gfx1151", 10, 40, 10)])]),
+            "0 of 10 kernels in k.so"
+        );
         // Some are empty for all targets.
         let same = file("a/k.so", &[("gfx1151", 2, 48, 1), ("gfx1100", 2, 48, 1)]);
         assert_eq!(shown(vec![same]), "served exactly");
     }
 
     #[test]
-    fn one_of_several_builds_for_versions_suffices() {
+    fn accepts_one_of_several_builds_for_versions() {
         let old = file("a/libk_rocm62.so", &[("gfx1100", 3, 300, 0)]);
         let new = file("a/libk_rocm72.so", &[("gfx1151", 3, 300, 0)]);
         assert_eq!(shown(vec![old.clone(), new]), "served exactly");
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_read_may_serve() {
+    fn returns_unknown_for_unread_archives() {
         let mut wheel = subject("a-1.whl", Vec::new());
         wheel.unread = vec![Unread { path: "x.7z".into(), archive: true, why: "is odd".into() }];
         let verdict = verdict(&[wheel], &GpuTarget::parse("gfx1151").unwrap());

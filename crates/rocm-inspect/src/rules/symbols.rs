@@ -13,25 +13,26 @@ use crate::system::{System, dotted, split_version};
 pub(super) const UNDERLINKED: Rule = Rule {
     id: RuleId("library-underlinked"),
     severity: Severity::Warning,
-    what: "a file uses functions of a ROCm library that it does not need (DT_NEEDED), nor anything it needs in the set",
-    why: "it loads only as long as something else has loaded the library before, and rpm's dependency generator does \
-          not see the requirement",
-    incident: "bitsandbytes' ROCm wheels: libbitsandbytes_rocm*.so calls HIP without needing libamdhip64, and gets it \
-               through librocblas",
+    what: "a file uses functions of a ROCm library, but neither the file nor its dependencies in the set need it \
+           (DT_NEEDED)",
+    why: "the file loads only if something else loaded the library before, and rpm's dependency generator does not \
+          see the requirement",
+    incident: "bitsandbytes' ROCm wheels: libbitsandbytes_rocm*.so calls HIP without needing libamdhip64, and \
+               gets it through librocblas",
     help: "link the library (`target_link_libraries(... hip::host)`), and link with `-Wl,-z,defs` so that the \
-           linker tells",
+           linker reports such errors",
 };
 
 pub(super) const UNRESOLVED: Rule = Rule {
     id: RuleId("symbols-unresolved"),
     severity: Severity::Error,
-    what: "a file binds all symbols when it is loaded (BIND_NOW), and uses functions of a ROCm library that neither \
-           it nor anything it needs loads",
-    why: "the dynamic loader refuses the file with `undefined symbol`, unless the program loaded the library globally \
-          before (`RTLD_GLOBAL`)",
+    what: "a file binds all symbols when it is loaded (BIND_NOW), and uses functions of a ROCm library that is not \
+           among its direct or indirect dependencies",
+    why: "the dynamic loader refuses the file with `undefined symbol`, unless the program loaded the library \
+          globally before (`RTLD_GLOBAL`)",
     incident: "catboost_rs_rocm 0.1.0 uses 20 functions of HIP, needs no library of ROCm and is linked with `-z now`",
     help: "link the library (`target_link_libraries(... hip::host)`), and link with `-Wl,-z,defs` so that the \
-           linker tells",
+           linker reports such errors",
 };
 
 pub(super) const TOO_NEW: Rule = Rule {
@@ -39,9 +40,9 @@ pub(super) const TOO_NEW: Rule = Rule {
     severity: Severity::Error,
     what: "a file needs symbol versions that are newer than the system's glibc or libstdc++",
     why: "the dynamic loader refuses the file: `version 'GLIBC_2.43' not found`",
-    incident: "a workflow of ROCm/vllm for gfx11 renamed its wheels from linux to manylinux_2_31, which changes the \
-               file's name and nothing of what the libraries in it need",
-    help: "build in the chroot of the oldest release that is to be served",
+    incident: "a workflow of ROCm/vllm for gfx11 renamed its wheels from linux to manylinux_2_31, which changes \
+               the file name but not the needs of the libraries in it",
+    help: "build in the chroot of the oldest release that you support",
 };
 
 pub(super) const TORCH: Rule = Rule {
@@ -49,9 +50,9 @@ pub(super) const TORCH: Rule = Rule {
     severity: Severity::Error,
     what: "a file uses symbols of c10::, at:: or torch:: that the torch in the set does not define",
     why: "the extension was built for another version of torch, whose C++ interface changes with every release: \
-          `undefined symbol` when it is imported",
+          importing it fails with `undefined symbol`",
     incident: "",
-    help: "build the extension again with the torch that it will run with, and pin both together",
+    help: "build the extension again with the version of torch that it runs with, and pin both together",
 };
 
 /// How many names a finding lists.
@@ -70,8 +71,10 @@ fn underlinked(closure: &Closure<'_>) -> Vec<Finding> {
     let mut users: BTreeMap<&str, Vec<(usize, Vec<&str>)>> = BTreeMap::new();
     // NVIDIA's NCCL has the same functions as RCCL.
     let foreign = closure.links.iter().filter(|link| link.origin == Origin::Foreign);
-    let foreign: HashSet<usize> =
-        foreign.filter(|link| vendor(link.library.as_str()).is_some()).map(|link| link.from).collect();
+    let foreign: HashSet<usize> = foreign
+        .filter(|link| vendor(link.library.as_str()).is_some())
+        .map(|link| link.from)
+        .collect();
     for (index, elf) in elfs.iter().enumerate() {
         let mut used: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for symbol in elf.facts.symbols.undefined.iter().filter(|_| !foreign.contains(&index)) {
@@ -98,9 +101,11 @@ fn underlinked(closure: &Closure<'_>) -> Vec<Finding> {
     let mut lacks: BTreeMap<usize, Vec<(&str, Vec<&str>)>> = BTreeMap::new();
     for (stem, files) in users {
         let has = |elf: &Elf<'_>| rocm_stem(elf.soname()) == Some(stem);
-        let direct = closure.links.iter().filter(|link| rocm_stem(link.library.as_str()) == Some(stem));
-        let start =
-            direct.map(|link| link.from).chain((0..elfs.len()).filter(|i| has(&elfs[*i]) || unknown[*i]));
+        let direct =
+            closure.links.iter().filter(|link| rocm_stem(link.library.as_str()) == Some(stem));
+        let start = direct
+            .map(|link| link.from)
+            .chain((0..elfs.len()).filter(|i| has(&elfs[*i]) || unknown[*i]));
         let reached = spread(start, &needed_by);
         for (index, symbols) in files.into_iter().filter(|(index, _)| !reached.contains(index)) {
             lacks.entry(index).or_default().push((stem, symbols));
@@ -112,12 +117,15 @@ fn underlinked(closure: &Closure<'_>) -> Vec<Finding> {
     let findings = lacks.into_iter().map(|(index, libraries)| {
         let used = libraries.iter().map(|(stem, symbols)| format!("{} of {stem}", names(symbols)));
         let used = used.collect::<Vec<_>>().join("; ");
-        let needed: Vec<String> = libraries.iter().map(|(stem, _)| format!("`{stem}.so`")).collect();
-        let found = format!("{used}, which nothing that it needs in the set needs");
+        let needed: Vec<String> =
+            libraries.iter().map(|(stem, _)| format!("`{stem}.so`")).collect();
+        let found = format!("{used}, but no dependency in the set needs that library");
         let expected = format!("NEEDED {}", needed.join(", "));
         let now = elfs[index].facts.bind_now && !with_rocm.contains(&index);
-        let symbols: Vec<&str> = libraries.iter().flat_map(|(_, symbols)| symbols).copied().collect();
-        let rule = if now && lacks_symbols(closure, index, &symbols) { &UNRESOLVED } else { &UNDERLINKED };
+        let symbols: Vec<&str> =
+            libraries.iter().flat_map(|(_, symbols)| symbols).copied().collect();
+        let rule =
+            if now && lacks_symbols(closure, index, &symbols) { &UNRESOLVED } else { &UNDERLINKED };
         rule.finding(found, expected).at(elfs[index].subject, elfs[index].file)
     });
     findings.collect()
@@ -131,7 +139,8 @@ fn lacks_symbols(closure: &Closure<'_>, index: usize, symbols: &[&str]) -> bool 
     for link in &closure.links {
         loads[link.from].extend(link.to);
     }
-    let mut others = spread([index].into_iter(), &loads).into_iter().filter(|other| *other != index);
+    let mut others =
+        spread([index].into_iter(), &loads).into_iter().filter(|other| *other != index);
     others.all(|other| {
         let facts = closure.tree.elfs[other].facts;
         let defined = &facts.symbols.defined;
@@ -159,8 +168,11 @@ fn names(symbols: &[&str]) -> String {
 }
 
 fn too_new(elf: &Elf<'_>, links: &[Link<'_>], system: &System) -> Option<Finding> {
-    let own: HashSet<&str> =
-        links.iter().filter(|l| l.origin == Origin::Own).map(|link| link.library.as_str()).collect();
+    let own: HashSet<&str> = links
+        .iter()
+        .filter(|l| l.origin == Origin::Own)
+        .map(|link| link.library.as_str())
+        .collect();
     let mut found = BTreeSet::new();
     let mut expected = BTreeSet::new();
     for (library, versions) in &elf.facts.versions_needed {
@@ -221,18 +233,23 @@ fn torch(closure: &Closure<'_>) -> Vec<Finding> {
         // If part of torch is outside of the set, its symbols are unknown.
         let elsewhere = |link: &Link<'_>| {
             let name = link.library.as_str();
-            (name.starts_with("libtorch") || name.starts_with("libc10")) && link.origin != Origin::Own
+            (name.starts_with("libtorch") || name.starts_with("libc10"))
+                && link.origin != Origin::Own
         };
         if links.iter().any(elsewhere) {
             return None;
         }
         let undefined = elf.facts.symbols.undefined.iter().map(|symbol| &**symbol);
         let lost: Vec<&str> = undefined
-            .filter(|symbol| judged(elf.root, symbol).is_some() && !defined.contains(&(elf.root, *symbol)))
+            .filter(|symbol| {
+                judged(elf.root, symbol).is_some() && !defined.contains(&(elf.root, *symbol))
+            })
             .collect();
         (!lost.is_empty()).then(|| {
             let found = format!("undefined {}", names(&lost));
-            TORCH.finding(found, "symbols that the torch in the set defines").at(elf.subject, elf.file)
+            TORCH
+                .finding(found, "symbols that the torch in the set defines")
+                .at(elf.subject, elf.file)
         })
     });
     findings.collect()
@@ -244,8 +261,9 @@ fn torch(closure: &Closure<'_>) -> Vec<Finding> {
 fn namespace(symbol: &str) -> Option<&'static str> {
     let rest = nested(symbol)?;
     let fits = |name: &&str| {
-        rest.strip_prefix(*name)
-            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit() || c.is_ascii_alphabetic()))
+        rest.strip_prefix(*name).is_some_and(|rest| {
+            rest.starts_with(|c: char| c.is_ascii_digit() || c.is_ascii_alphabetic())
+        })
     };
     NAMESPACES.iter().map(|(name, _)| *name).find(fits)
 }
@@ -274,7 +292,9 @@ fn readable(symbol: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     while names.len() < 8 {
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-        let Some(length) = rest[..digits].parse::<usize>().ok().filter(|length| *length > 0) else { break };
+        let Some(length) = rest[..digits].parse::<usize>().ok().filter(|length| *length > 0) else {
+            break;
+        };
         let Some(name) = rest[digits..].get(..length) else { break };
         names.push(name);
         rest = &rest[digits + length..];
@@ -318,26 +338,29 @@ mod tests {
     fn found(subjects: &[Subject]) -> Vec<String> {
         let system = system();
         let findings = check(&Closure::new(subjects, &system), &system);
-        findings.iter().map(|f| format!("{} {}: {}", f.file.as_deref().unwrap(), f.id, f.found)).collect()
+        findings
+            .iter()
+            .map(|f| format!("{} {}: {}", f.file.as_deref().unwrap(), f.id, f.found))
+            .collect()
     }
 
     #[test]
-    fn functions_of_rocm_need_its_libraries() {
+    fn reports_rocm_functions_without_their_library() {
         let hip = &["__hipRegisterFatBinary", "hipMalloc", "malloc"];
         let through = library("a/through.so", &["librocblas.so.5"], &[], hip);
         assert_eq!(
             found(&[subject("a-1.whl", vec![through])]),
             [
-                "a/through.so library-underlinked: __hipRegisterFatBinary, hipMalloc of libamdhip64, which nothing that \
-              it needs in the set needs"
+                "a/through.so library-underlinked: __hipRegisterFatBinary, hipMalloc of libamdhip64, but no dependency in \
+              the set needs that library"
             ]
         );
         let both = library("a/both.so", &[], &[], &["hipMalloc", "rocblas_create_handle"]);
         assert_eq!(
             found(&[subject("a-1.whl", vec![both])]),
             [
-                "a/both.so library-underlinked: hipMalloc of libamdhip64; rocblas_create_handle of librocblas, which \
-              nothing that it needs in the set needs"
+                "a/both.so library-underlinked: hipMalloc of libamdhip64; rocblas_create_handle of librocblas, but no \
+              dependency in the set needs that library"
             ]
         );
         // A file with immediate binding cannot be loaded if nothing that it needs defines them.
@@ -364,7 +387,9 @@ mod tests {
         assert_eq!(ids(shim(&["other"], 1)), ["error symbols-unresolved"]);
         // NVIDIA's library has the same functions as ROCm's.
         let nvidia = library("a/nvidia.so", &["libnccl.so.2"], &[], &["ncclAllReduce"]);
-        assert!(found(&[subject("a-1.whl", vec![nvidia])]).iter().all(|f| !f.contains("underlinked")));
+        assert!(
+            found(&[subject("a-1.whl", vec![nvidia])]).iter().all(|f| !f.contains("underlinked"))
+        );
         let good = [
             library("a/direct.so", &["libamdhip64.so.7"], &[], hip),
             library("a/indirect.so", &["direct.so"], &[], hip),
@@ -385,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_beyond_the_systems_are_errors() {
+    fn rejects_symbol_versions_newer_than_the_system() {
         let new = versions(
             "a/new.so",
             &["libc.so.6"],
@@ -422,7 +447,7 @@ mod tests {
     const GONE: &str = "_ZN3c106detail14torchCheckFailEPKcS2_jRKSs";
 
     #[test]
-    fn symbols_that_the_sets_torch_lacks_are_errors() {
+    fn reports_symbols_that_torch_does_not_define() {
         let torch = || {
             subject(
                 "torch-2.whl",
@@ -437,11 +462,17 @@ mod tests {
                 ],
             )
         };
-        let bad =
-            library("x/_C.so", &["libc10.so"], &[], &[GONE, "_ZN2at5emptyEv", "_ZNSt6vectorIN2at6TensorEE"]);
+        let bad = library(
+            "x/_C.so",
+            &["libc10.so"],
+            &[],
+            &[GONE, "_ZN2at5emptyEv", "_ZNSt6vectorIN2at6TensorEE"],
+        );
         assert_eq!(
             found(&[torch(), subject("x-1.whl", vec![bad.clone()])]),
-            [format!("x/_C.so torch-symbol-undefined: undefined c10::detail::torchCheckFail ({GONE})")]
+            [format!(
+                "x/_C.so torch-symbol-undefined: undefined c10::detail::torchCheckFail ({GONE})"
+            )]
         );
         // Without torch, or with only a part of it, there is no result.
         assert_eq!(found(&[subject("x-1.whl", vec![bad])]), [""; 0]);
@@ -456,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_are_read_from_mangled_names() {
+    fn reads_namespaces_from_mangled_names() {
         for (symbol, expected) in [
             ("_ZN3c105ErrorC1Ev", Some("3c10")),
             ("_ZNK2at6Tensor3dimEv", Some("2at")),
@@ -476,8 +507,9 @@ mod tests {
         ] {
             assert_eq!(namespace(symbol), expected, "{symbol}");
             // Truncated names must not panic.
-            (0..symbol.len())
-                .for_each(|length| drop((namespace(&symbol[..length]), readable(&symbol[..length]))));
+            (0..symbol.len()).for_each(|length| {
+                drop((namespace(&symbol[..length]), readable(&symbol[..length])))
+            });
         }
         assert_eq!(readable("_ZN99999999999999999999999a"), "_ZN99999999999999999999999a");
         assert_eq!(readable("_ZN9é"), "_ZN9é");

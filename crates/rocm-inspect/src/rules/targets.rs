@@ -14,64 +14,65 @@ pub(super) const MISSING: Rule = Rule {
     id: RuleId("gpu-target-missing"),
     severity: Severity::Error,
     what: "no GPU code in the set runs on a wanted target",
-    why: "programs fail on that GPU with `invalid device function` or fall back to the CPU without a word; \
+    why: "programs fail on that GPU with `invalid device function` or silently fall back to the CPU; \
           distributions have shipped packages for the wrong targets for months",
-    incident: "Fedora: python-torch was built with PYTORCH_ROCM_ARCH=gfx1151 alone from June to August 2026, so that \
+    incident: "Fedora: from June to August 2026, python-torch was built only for PYTORCH_ROCM_ARCH=gfx1151, so \
                2.12.0-6 of Fedora 45 ran on no other GPU until 2.12.0-7 (\"Fix gpu list\")",
-    help: "pass the target to the component's build system under the name it reads (`gpu-targets` in \
-           component.toml), look into the build log for the compiler's `--offload-arch`, and build again",
+    help: "pass the target to the component's build system under the name that it reads (`gpu-targets` in \
+           component.toml), check `--offload-arch` in the build log, and build again",
 };
 
 pub(super) const ABSENT: Rule = Rule {
     id: RuleId("device-code-absent"),
     severity: Severity::Error,
-    what: "the component promises GPU code, and the set has none",
-    why: "the build went on without ROCm, mostly because it did not find the compiler, and made a CPU-only package",
-    incident: "ROCm/rocm-systems, pull request 10685: device wheels without their kernels were published; they could \
-               be imported and failed at the first kernel",
-    help: "find out in the build log why the GPU part was switched off (no HIP compiler, no ROCM_PATH, an option \
-           that is off), or state in component.toml that the component has no device code",
+    what: "the component promises GPU code, but the set has none",
+    why: "the build continued without ROCm, usually because it did not find the compiler, and produced a CPU-only \
+          package",
+    incident: "ROCm/rocm-systems, pull request 10685: device wheels were published without their kernels; \
+               importing them worked, but the first kernel failed",
+    help: "find out in the build log why GPU support was disabled (no HIP compiler, no ROCM_PATH, a disabled \
+           option), or state in component.toml that the component has no device code",
 };
 
 pub(super) const UNEXPECTED: Rule = Rule {
     id: RuleId("gpu-target-unexpected"),
     severity: Severity::Warning,
-    what: "the set has GPU code for a target that nobody asked for",
-    why: "it makes the package larger, and it is mostly the sign of a target list that did not reach the build",
-    incident: "ROCm/gsplat, issue 22: without a GPU on the build machine the target list fell back to gfx942 without \
-               a word; a distribution shipped one code object of a BLAS library for the last target of its list alone",
-    help: "set the target list for every build system that the component uses, drop the prebuilt code of other \
-           targets from the package, or add the target to `gpu-targets`",
+    what: "the set has GPU code for a target that was not requested",
+    why: "it makes the package larger, and usually means that the list of targets did not reach the build",
+    incident: "ROCm/gsplat, issue 22: without a GPU on the build machine, the list of targets silently fell back \
+               to gfx942; a distribution shipped one code object of a BLAS library only for the last target of its list",
+    help: "set the list of targets for every build system that the component uses, remove prebuilt code for \
+           other targets from the package, or add the target to `gpu-targets`",
 };
 
 pub(super) const BROADER: Rule = Rule {
     id: RuleId("gpu-target-generic"),
     severity: Severity::Info,
-    what: "a wanted target is served only by a generic target or by SPIR-V",
-    why: "the code runs, but was not compiled for that GPU in particular: it may be slower, SPIR-V is compiled \
-          anew when it is loaded, and a generic target needs ROCm 6.3 or newer",
-    incident: "Fedora: composable_kernel is built for gfx11-generic and gfx12-generic alone",
-    help: "nothing to fix; add the exact target to the build where speed matters",
+    what: "only a generic target or SPIR-V serves a wanted target",
+    why: "the code runs, but is not optimized for that GPU: it may be slower, SPIR-V is compiled each time it \
+          is loaded, and a generic target needs ROCm 6.3 or newer",
+    incident: "Fedora: composable_kernel is built only for gfx11-generic and gfx12-generic",
+    help: "nothing to fix; if speed matters, add the exact target to the build",
 };
 
 pub(super) const MISSING_IN_FILE: Rule = Rule {
     id: RuleId("gpu-target-missing-in-file"),
     severity: Severity::Error,
-    what: "a file has GPU code for other targets, but none for a wanted one that other files of the set serve",
-    why: "the set as a whole looks complete while every program that uses this one file fails on that GPU",
-    incident: "Fedora 43 and 44: rccl, and in 43 hipsparselt, were built without gfx1151 while the libraries beside \
-               them had it, because their specs carry target lists of their own",
-    help: "pass the target to the part of the build that makes this file: libraries often have a list of their own",
+    what: "a file has GPU code for other targets, but none for a wanted target that other files of the set serve",
+    why: "the set looks complete, but every program that uses this file fails on that GPU",
+    incident: "Fedora 43 and 44: rccl, and in 43 hipsparselt, were built without gfx1151 although the libraries \
+               next to them had it, because their specs have their own lists of targets",
+    help: "pass the target to the part of the build that makes this file: libraries often have their own lists",
 };
 
 pub(super) const PARTIAL: Rule = Rule {
     id: RuleId("gpu-target-partial"),
     severity: Severity::Info,
-    what: "a wanted target is in most bundles of a file and not in all",
-    why: "mostly it is meant so, since some kernels exist for some GPUs only, but a source file that was compiled \
-          with another target list looks the same",
+    what: "a wanted target is in most bundles of a file, but not in all",
+    why: "usually this is intended, because some kernels exist only for some GPUs, but a source file compiled \
+          with a different list of targets looks the same",
     incident: "",
-    help: "compare with the upstream's own build, or look into the build log for compiler calls without the target",
+    help: "compare with upstream's build, or search the build log for compiler calls without the target",
 };
 
 type Code<'a> = (&'a Subject, &'a FileFacts, &'a DeviceCode);
@@ -126,11 +127,13 @@ fn missing_in_files(gpu: &GpuTarget, units: &[Unit<'_>]) -> Vec<Finding> {
     let findings = folders.into_values().map(|(subject, file, targets, count)| {
         let others = match count {
             1 => String::new(),
-            2 => ", and so in 1 more file of the folder".to_owned(),
-            count => format!(", and so in {} more files of the folder", count - 1),
+            2 => ", as in 1 more file of the folder".to_owned(),
+            count => format!(", as in {} more files of the folder", count - 1),
         };
-        let found = format!("GPU code for {} and none that runs on {gpu}{others}", list(targets));
-        MISSING_IN_FILE.finding(found, format!("GPU code for {gpu}, as in other files")).at(subject, file)
+        let found = format!("GPU code for {}, but none that runs on {gpu}{others}", list(targets));
+        MISSING_IN_FILE
+            .finding(found, format!("GPU code for {gpu}, as in other files"))
+            .at(subject, file)
     });
     findings.collect()
 }
@@ -157,7 +160,7 @@ fn partial(gpu: &GpuTarget, subjects: &[Subject]) -> Vec<Finding> {
             let count: u64 = processors.values().sum();
             if count < file.bundles && count * 2 > file.bundles {
                 let found = format!("code for {gpu} in {count} of {} bundles", file.bundles);
-                let expected = format!("code for {gpu} in every bundle, if it is meant so");
+                let expected = format!("code for {gpu} in every bundle, unless intended");
                 findings.push(PARTIAL.finding(found, expected).at(subject, file));
             }
         }
@@ -171,14 +174,18 @@ fn absent(subjects: &[Subject], wanted: &[GpuTarget]) -> Finding {
         [] => "GPU code".to_owned(),
         wanted => format!("GPU code for {}", list(wanted)),
     };
-    let files =
-        if files == 1 { "1 ELF file or bundle".to_owned() } else { format!("{files} ELF files and bundles") };
+    let files = if files == 1 {
+        "1 ELF file or bundle".to_owned()
+    } else {
+        format!("{files} ELF files and bundles")
+    };
     ABSENT.finding(format!("no GPU code in {files}"), expected)
 }
 
 /// Describes which files contain the GPU code.
 fn places(set: &[Code<'_>]) -> String {
-    let files: BTreeSet<_> = set.iter().map(|(subject, file, _)| (&subject.path, &file.path)).collect();
+    let files: BTreeSet<_> =
+        set.iter().map(|(subject, file, _)| (&subject.path, &file.path)).collect();
     match files.first() {
         Some((_, file)) if files.len() == 1 => format!("in {file}"),
         Some((_, file)) => format!("in {} files, such as {file}", files.len()),
@@ -186,14 +193,21 @@ fn places(set: &[Code<'_>]) -> String {
     }
 }
 
-fn served(gpu: &GpuTarget, targets: &BTreeSet<&Target>, places: &str, moved: bool) -> Option<Finding> {
-    let serving: Vec<&Target> = targets.iter().copied().filter(|target| target.serves(gpu)).collect();
-    let exact = |target: &&Target| matches!(target, Target::Gpu(t) if t.processor() == gpu.processor());
+fn served(
+    gpu: &GpuTarget,
+    targets: &BTreeSet<&Target>,
+    places: &str,
+    moved: bool,
+) -> Option<Finding> {
+    let serving: Vec<&Target> =
+        targets.iter().copied().filter(|target| target.serves(gpu)).collect();
+    let exact =
+        |target: &&Target| matches!(target, Target::Gpu(t) if t.processor() == gpu.processor());
     match serving.is_empty() {
         true if moved => None,
         true => {
             let xnack = targets.iter().any(|target| is_for(target, gpu));
-            let mode = if xnack { ", which runs only where XNACK is on (HSA_XNACK=1)" } else { "" };
+            let mode = if xnack { ", which requires XNACK (HSA_XNACK=1)" } else { "" };
             let found = format!("GPU code for {} {places}{mode}", list(targets));
             Some(MISSING.finding(found, format!("GPU code for {gpu}")))
         }
@@ -214,7 +228,10 @@ fn unexpected(set: &[Code<'_>], wanted: &[GpuTarget]) -> Vec<Finding> {
         let serves = |code: &DeviceCode| wanted.iter().any(|gpu| is_for(&code.target, gpu));
         // A kernel file for a family of processors serves the wanted ones among them.
         let family = code.storage == Storage::KernelFile
-            && file.device.iter().any(|other| other.storage == Storage::KernelFile && serves(other));
+            && file
+                .device
+                .iter()
+                .any(|other| other.storage == Storage::KernelFile && serves(other));
         let asked = code.target == Target::Unread || family || serves(code);
         if !asked {
             found.entry(&subject.path).or_default().push((*subject, *file, *code));
@@ -224,10 +241,12 @@ fn unexpected(set: &[Code<'_>], wanted: &[GpuTarget]) -> Vec<Finding> {
         let (subject, file, _) = *places.first()?;
         let count: u64 = places.iter().map(|(.., code)| code.count).fold(0, u64::saturating_add);
         let objects = if count == 1 { "code object" } else { "code objects" };
-        let targets: BTreeSet<String> = places.iter().map(|(.., code)| code.target.to_string()).collect();
+        let targets: BTreeSet<String> =
+            places.iter().map(|(.., code)| code.target.to_string()).collect();
         let files = places.iter().map(|(_, file, _)| &file.path).collect::<BTreeSet<_>>().len();
         let files = if files == 1 { String::new() } else { format!(" in {files} files") };
-        let number = if targets.len() < 4 { String::new() } else { format!("{} targets: ", targets.len()) };
+        let number =
+            if targets.len() < 4 { String::new() } else { format!("{} targets: ", targets.len()) };
         // A file may contain any number of unknown names, more than there are GPUs.
         let more = targets.len().saturating_sub(MAX_TARGETS);
         let mut names: Vec<String> = targets.into_iter().take(MAX_TARGETS).collect();
@@ -240,7 +259,8 @@ fn unexpected(set: &[Code<'_>], wanted: &[GpuTarget]) -> Vec<Finding> {
 }
 
 fn is_for(target: &Target, gpu: &GpuTarget) -> bool {
-    let same = |target: &GpuTarget| target.processor() == gpu.processor() && !target.contradicts(gpu);
+    let same =
+        |target: &GpuTarget| target.processor() == gpu.processor() && !target.contradicts(gpu);
     target.serves(gpu) || matches!(target, Target::Gpu(target) if same(target))
 }
 
@@ -282,11 +302,14 @@ mod tests {
         let gpu_targets = wanted.iter().map(|t| GpuTarget::parse(t).unwrap()).collect();
         let expectations =
             Expectations { gpu_targets, built: true, device_code: promised, ..Default::default() };
-        check(subjects, &expectations).into_iter().map(|f| format!("{}: {}", f.id, f.found)).collect()
+        check(subjects, &expectations)
+            .into_iter()
+            .map(|f| format!("{}: {}", f.id, f.found))
+            .collect()
     }
 
     #[test]
-    fn what_is_wanted_and_there_is_no_finding() {
+    fn accepts_wanted_targets_with_code() {
         assert_eq!(ids(&[with(&["gfx1151"])], &["gfx1151"], Some(true)), [""; 0]);
         assert_eq!(ids(&[with(&["gfx1151", "gfx1100"])], &["gfx1100", "gfx1151"], None), [""; 0]);
         // One package of the set is sufficient.
@@ -296,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wanted_target_without_code_is_missing() {
+    fn reports_a_wanted_target_without_code() {
         let found = ids(&[with(&["gfx1100"])], &["gfx1151"], None);
         assert_eq!(
             found,
@@ -311,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn generic_targets_and_spirv_satisfy_and_it_is_said() {
+    fn accepts_generic_targets_and_spirv_with_a_note() {
         let found = ids(&[with(&["gfx11-generic"])], &["gfx1151"], Some(true));
         assert_eq!(found, ["gpu-target-generic: gfx1151 is served by gfx11-generic"]);
         let spirv = subject("a.rpm", &[(Target::Spirv, Storage::HipFatbin)]);
@@ -321,27 +344,27 @@ mod tests {
     }
 
     #[test]
-    fn promised_code_that_is_absent_is_one_finding() {
+    fn reports_missing_promised_code_once() {
         let found = ids(&[with(&[])], &["gfx1100", "gfx1151"], Some(true));
         assert_eq!(found, ["device-code-absent: no GPU code in 1 ELF file or bundle"]);
         assert_eq!(ids(&[with(&[])], &["gfx1151"], Some(false)), [""; 0]);
     }
 
     #[test]
-    fn code_for_xnack_alone_does_not_run_in_the_default_mode() {
+    fn requires_code_without_xnack() {
         let found = ids(&[with(&["gfx90a:xnack+"])], &["gfx90a"], None);
         assert_eq!(
             found,
             [
-                "gpu-target-missing: GPU code for gfx90a:xnack+ in /usr/lib64/libk.so, which runs only where XNACK is \
-                 on (HSA_XNACK=1)"
+                "gpu-target-missing: GPU code for gfx90a:xnack+ in /usr/lib64/libk.so, which requires XNACK \
+                 (HSA_XNACK=1)"
             ]
         );
         assert_eq!(ids(&[with(&["gfx90a:xnack+", "gfx90a:xnack-"])], &["gfx90a"], None), [""; 0]);
     }
 
     #[test]
-    fn others_may_build_for_more_targets() {
+    fn accepts_more_targets_in_prebuilt_files() {
         let gpu_targets = vec![GpuTarget::parse("gfx1151").unwrap()];
         let expectations = Expectations { gpu_targets, ..Default::default() };
         assert_eq!(check(&[with(&["gfx1151", "gfx942"])], &expectations), []);
@@ -361,19 +384,27 @@ mod tests {
     }
 
     #[test]
-    fn a_library_without_the_target_does_not_hide_behind_another() {
+    fn reports_a_library_without_the_target() {
         let with = file("/usr/lib64/liba.so", 1, &[("gfx1151", Storage::HipFatbin, 1)]);
         let without = |path: &str| file(path, 1, &[("gfx1100", Storage::HipFatbin, 1)]);
-        let set = of_files(vec![with.clone(), without("/usr/lib64/libb.so"), without("/usr/lib64/libc.so")]);
+        let set = of_files(vec![
+            with.clone(),
+            without("/usr/lib64/libb.so"),
+            without("/usr/lib64/libc.so"),
+        ]);
         let found = ids(&[set], &["gfx1151"], None);
         assert_eq!(
             found[0],
-            "gpu-target-missing-in-file: GPU code for gfx1100 and none that runs on gfx1151, and so in 1 more \
+            "gpu-target-missing-in-file: GPU code for gfx1100, but none that runs on gfx1151, as in 1 more \
              file of the folder"
         );
         assert_eq!(found.len(), 2, "{found:?}");
         // Data folders have one file per target.
-        let data = file("/usr/lib64/rocblas/library/k_gfx1100.co", 0, &[("gfx1100", Storage::CodeObject, 1)]);
+        let data = file(
+            "/usr/lib64/rocblas/library/k_gfx1100.co",
+            0,
+            &[("gfx1100", Storage::CodeObject, 1)],
+        );
         let found = ids(&[of_files(vec![with.clone(), data])], &["gfx1151"], None);
         assert_eq!(found, ["gpu-target-unexpected: 1 code object for gfx1100"]);
         // A target that no file has is missing in all.
@@ -382,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_in_most_bundles_is_said_with_counts() {
+    fn reports_a_target_in_most_bundles_with_counts() {
         let found = |bundles, codes: &[(&str, Storage, u64)]| {
             ids(&[of_files(vec![file("/a.so", bundles, codes)])], &["gfx1151"], None)
         };
@@ -393,23 +424,26 @@ mod tests {
         );
         assert_eq!(found(10, &[("gfx1151", fatbin, 10)]), [""; 0]);
         assert_eq!(found(10, &[("gfx1151", fatbin, 5)]), [""; 0], "kernels for some GPUs only");
-        let generic = found(10, &[("gfx1151", fatbin, 8), ("gfx11-generic", Storage::OtherSection, 2)]);
+        let generic =
+            found(10, &[("gfx1151", fatbin, 8), ("gfx11-generic", Storage::OtherSection, 2)]);
         assert_eq!(generic, [""; 0]);
     }
 
     #[test]
-    fn tuning_data_and_handlers_neither_serve_nor_are_unexpected() {
+    fn ignores_tuning_data_and_handlers() {
         for storage in [Storage::DataFile, Storage::Embedded] {
-            let set = of_files(vec![file("/a", 0, &[("gfx1151", storage, 1), ("gfx900", storage, 1)])]);
+            let set =
+                of_files(vec![file("/a", 0, &[("gfx1151", storage, 1), ("gfx900", storage, 1)])]);
             let found = ids(&[set], &["gfx1151"], Some(true));
             assert_eq!(found, ["device-code-absent: no GPU code in 1 ELF file or bundle"]);
         }
     }
 
     #[test]
-    fn a_family_of_processors_is_not_unexpected() {
+    fn accepts_kernels_for_a_family_of_processors() {
         let kernels = |targets: &[&str]| {
-            let codes: Vec<_> = targets.iter().map(|target| (*target, Storage::KernelFile, 1)).collect();
+            let codes: Vec<_> =
+                targets.iter().map(|target| (*target, Storage::KernelFile, 1)).collect();
             ids(&[of_files(vec![file("/a.aks2", 0, &codes)])], &["gfx1151"], None)
         };
         assert_eq!(kernels(&["gfx1150", "gfx1151"]), [""; 0]);
@@ -417,32 +451,40 @@ mod tests {
     }
 
     #[test]
-    fn debugging_packages_do_not_count() {
+    fn ignores_debugging_packages() {
         let debug = subject("a-debuginfo.rpm", &[(gpu("gfx1151"), Storage::HipFatbin)]);
         assert!(ids(&[debug], &["gfx1151"], Some(true))[0].starts_with("device-code-absent"));
     }
 
     #[test]
-    fn many_unexpected_targets_are_one_finding() {
+    fn groups_many_unexpected_targets() {
         let set = with(&["gfx1151", "gfx1030", "gfx1100", "gfx90a", "gfx942"]);
         assert_eq!(
             ids(&[set], &["gfx1151"], None),
-            ["gpu-target-unexpected: 8 code objects for 4 targets: gfx1030, gfx1100, gfx90a, gfx942"]
+            [
+                "gpu-target-unexpected: 8 code objects for 4 targets: gfx1030, gfx1100, gfx90a, gfx942"
+            ]
         );
     }
 
     #[test]
-    fn unknown_processors_are_unexpected() {
+    fn reports_unknown_processors_as_unexpected() {
         let unknown = (Target::Unknown("gfx9999".into()), Storage::HipFatbin);
-        let found =
-            ids(&[subject("a.rpm", &[unknown, (gpu("gfx1151"), Storage::HipFatbin)])], &["gfx1151"], None);
+        let found = ids(
+            &[subject("a.rpm", &[unknown, (gpu("gfx1151"), Storage::HipFatbin)])],
+            &["gfx1151"],
+            None,
+        );
         assert_eq!(found, ["gpu-target-unexpected: 2 code objects for gfx9999"]);
     }
 
     #[test]
-    fn code_in_kpack_archives_serves_and_a_reference_alone_is_not_absence() {
+    fn accepts_code_in_kpack_archives_and_references_to_them() {
         let host = (Target::Unread, Storage::Kpack);
-        assert_eq!(ids(&[subject("a.rpm", std::slice::from_ref(&host))], &["gfx1151"], Some(true)), [""; 0]);
+        assert_eq!(
+            ids(&[subject("a.rpm", std::slice::from_ref(&host))], &["gfx1151"], Some(true)),
+            [""; 0]
+        );
         let both = subject("a.rpm", &[host, (gpu("gfx1100"), Storage::Kpack)]);
         assert_eq!(ids(std::slice::from_ref(&both), &["gfx1100"], Some(true)), [""; 0]);
         let found = ids(&[both], &["gfx1151"], Some(true));

@@ -7,33 +7,34 @@ use crate::finding::Finding;
 pub(super) const FILE: Rule = Rule {
     id: RuleId("file-unread"),
     severity: Severity::Error,
-    what: "a file or a folder cannot be read",
-    why: "nothing is known of it: neither whether it loads nor which GPUs it serves",
+    what: "a file or a folder is unreadable",
+    why: "rocmrpm cannot check whether it loads or which GPUs it serves",
     incident: "",
-    help: "make it readable for the user who inspects it, or leave it out of the folder",
+    help: "make it readable for your user, or remove it from the folder",
 };
 
 pub(super) const ARCHIVE: Rule = Rule {
     id: RuleId("archive-unread"),
     severity: Severity::Warning,
-    what: "an archive inside of a package or a folder was not read",
-    why: "libraries and GPU code in it count in no other finding, so that targets look missing or complete that are not",
-    incident: "rocm_sdk_devel's wheel has its libraries in `_devel.tar.xz`, which is unpacked when the wheel is first used",
-    help: "inspect the archive by itself: give its path, or unpack it and give the folder",
+    what: "an archive inside a package or a folder was not read",
+    why: "other rules do not see its libraries and GPU code, so the results for targets may be wrong",
+    incident: "rocm_sdk_devel's wheel has its libraries in `_devel.tar.xz`, which is unpacked on first use",
+    help: "inspect the archive separately: pass its path, or unpack it and pass the folder",
 };
 
 /// Judges the unread files of a subject: one finding each for files and for archives.
 pub(super) fn check(subject: &Subject) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (rule, archive) in [(&FILE, false), (&ARCHIVE, true)] {
-        let unread: Vec<&Unread> = subject.unread.iter().filter(|unread| unread.archive == archive).collect();
+        let unread: Vec<&Unread> =
+            subject.unread.iter().filter(|unread| unread.archive == archive).collect();
         let Some(first) = unread.first() else { continue };
         let more = match unread.len() {
             1 => String::new(),
             2 => ", and 1 more".to_owned(),
             count => format!(", and {} more", count - 1),
         };
-        let finding = rule.finding(format!("not read: {}{more}", first.why), "files that are read");
+        let finding = rule.finding(format!("not read: {}{more}", first.why), "a readable file");
         findings.push(Finding {
             subject: Some(subject.path.clone()),
             file: Some(first.path.clone()),
@@ -49,17 +50,19 @@ mod tests {
     use crate::testing::subject;
 
     #[test]
-    fn what_was_not_read_is_found_once_for_each_kind() {
-        let unread = |path: &str, archive| Unread { path: path.into(), archive, why: "is odd".into() };
+    fn reports_unread_files_once_for_each_kind() {
+        let unread =
+            |path: &str, archive| Unread { path: path.into(), archive, why: "is odd".into() };
         let mut folder = subject("folder", Vec::new());
         assert_eq!(check(&folder), []);
         folder.unread = vec![unread("a.7z", true), unread("b.7z", true), unread("c", false)];
-        let found: Vec<_> = check(&folder).iter().map(|f| format!("{} {}", f.severity, f)).collect();
+        let found: Vec<_> =
+            check(&folder).iter().map(|f| format!("{} {}", f.severity, f)).collect();
         assert_eq!(
             found,
             [
-                "error c: found not read: is odd, expected files that are read [file-unread]",
-                "warning a.7z: found not read: is odd, and 1 more, expected files that are read [archive-unread]"
+                "error c: found not read: is odd, expected a readable file [file-unread]",
+                "warning a.7z: found not read: is odd, and 1 more, expected a readable file [archive-unread]"
             ]
         );
     }

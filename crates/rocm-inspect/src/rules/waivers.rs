@@ -10,8 +10,8 @@ pub(super) const UNUSED: Rule = Rule {
     id: RuleId("waiver-unused"),
     severity: Severity::Error,
     what: "a waiver matches no finding",
-    why: "what it accepted is gone, or its rule, file or text is misspelt; left there, it would hide the next such \
-          finding, which nobody has looked at",
+    why: "the finding that it accepted is gone, or its rule, file or text is misspelled; if it stays, it may hide \
+          a new finding that no one has reviewed",
     incident: "",
     help: "remove the `[[inspect.waive]]` table, or correct its `rule`, `file` and `found`",
 };
@@ -23,7 +23,9 @@ pub(super) fn apply(findings: Vec<Finding>, waivers: &[Waiver]) -> (Vec<Finding>
     let (mut kept, mut waived) = (Vec::new(), Vec::new());
     for finding in findings {
         let mut by = None;
-        for (waiver, used) in waivers.iter().zip(&mut used).filter(|(waiver, _)| matches(waiver, &finding)) {
+        for (waiver, used) in
+            waivers.iter().zip(&mut used).filter(|(waiver, _)| matches(waiver, &finding))
+        {
             *used = true;
             by = by.or(Some(waiver));
         }
@@ -46,7 +48,7 @@ fn unused_finding(waiver: &Waiver) -> Finding {
     };
     let (file, found) = (part("file", &waiver.file), part("found", &waiver.found));
     let found = format!("a waiver of `{}`{file}{found} that matches no finding", waiver.rule);
-    let finding = UNUSED.finding(found, "a finding for every waiver");
+    let finding = UNUSED.finding(found, "a matching finding");
     Finding { file: Some(waiver.place.clone()), ..finding }
 }
 
@@ -77,7 +79,8 @@ mod tests {
     }
 
     fn stripped(file: &str) -> Finding {
-        let finding = hygiene::NOT_STRIPPED.finding("a full symbol table (.symtab)", "a stripped file");
+        let finding =
+            hygiene::NOT_STRIPPED.finding("a full symbol table (.symtab)", "a stripped file");
         Finding { subject: Some("k.rpm".into()), file: Some(file.into()), ..finding }
     }
 
@@ -89,19 +92,23 @@ mod tests {
     }
 
     #[test]
-    fn what_a_waiver_matches_is_taken_out_whatever_its_severity() {
-        let damaged =
-            Finding { file: Some("/usr/lib/x.so".into()), ..damage::ELF.finding("nonsense", "sense") };
+    fn removes_waived_findings_of_any_severity() {
+        let damaged = Finding {
+            file: Some("/usr/lib/x.so".into()),
+            ..damage::ELF.finding("nonsense", "sense")
+        };
         let findings = [stripped("/usr/lib64/liba.so"), stripped("/usr/lib64/b.so.1"), damaged];
-        let waivers =
-            [waiver("not-stripped", Some("/usr/*/lib*.so"), None), waiver("elf-damaged", None, None)];
+        let waivers = [
+            waiver("not-stripped", Some("/usr/*/lib*.so"), None),
+            waiver("elf-damaged", None, None),
+        ];
         let (kept, waived) = outcome(&findings, &waivers);
         assert_eq!(kept, ["not-stripped /usr/lib64/b.so.1"]);
         assert_eq!(waived, ["not-stripped known", "elf-damaged known"]);
     }
 
     #[test]
-    fn every_condition_must_hold() {
+    fn requires_every_condition() {
         let found = |waiver: Waiver| outcome(&[stripped("/usr/a.so")], &[waiver]).1.len();
         assert_eq!(found(waiver("not-stripped", None, None)), 1);
         assert_eq!(found(waiver("not-stripped", None, Some(".symtab"))), 1);
@@ -116,13 +123,13 @@ mod tests {
     }
 
     #[test]
-    fn a_waiver_that_matches_nothing_is_an_error_at_its_file() {
+    fn reports_unused_waivers_at_their_file() {
         let (kept, waived) = apply(Vec::new(), &[waiver("not-stripped", Some("*.so"), Some("x"))]);
         assert_eq!(waived, []);
         assert_eq!(
             kept[0].to_string(),
             "specs-templates/k/component.toml: found a waiver of `not-stripped`, file `*.so`, found `x` that \
-             matches no finding, expected a finding for every waiver [waiver-unused]"
+             matches no finding, expected a matching finding [waiver-unused]"
         );
         assert_eq!(kept[0].severity, Severity::Error);
         // Two waivers that match the same finding are both used.
@@ -131,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn stars_stand_for_any_characters() {
+    fn matches_any_characters_with_stars() {
         for (pattern, text) in [
             ("/usr/a.so", "/usr/a.so"),
             ("*", ""),

@@ -24,13 +24,15 @@ pub(super) fn was_right(sieve: &Sieve, file: &[u8]) -> Option<bool> {
     for index in 0..count {
         let at = usize::try_from(start + index * SECTION).ok()?;
         let kind = u32_at(file, at + 4)?;
-        let (flags, offset, size) = (u64_at(file, at + 8)?, u64_at(file, at + 24)?, u64_at(file, at + 32)?);
+        let (flags, offset, size) =
+            (u64_at(file, at + 8)?, u64_at(file, at + 24)?, u64_at(file, at + 32)?);
         if kind == SHT_NULL || kind == SHT_NOBITS || size == 0 {
             continue;
         }
         let range = offset..offset.saturating_add(size);
         let code = flags & u64::from(SHF_EXECINSTR) != 0;
-        right &= (code || !sieve.code.iter().any(|hole| overlap(hole, &range))) && !cuts(sieve, &range);
+        right &=
+            (code || !sieve.code.iter().any(|hole| overlap(hole, &range))) && !cuts(sieve, &range);
     }
     for program in programs.iter().filter(|p| p.kind != PT_LOAD && !p.file.is_empty()) {
         right &= intact(sieve, &program.file);
@@ -62,7 +64,8 @@ fn tables(sieve: &Sieve, file: &[u8], programs: &[Program]) -> Option<bool> {
             }
             let inside = |load: &&Program| {
                 let length = load.file.end - load.file.start;
-                load.kind == PT_LOAD && address.checked_sub(load.address).is_some_and(|in_it| in_it < length)
+                load.kind == PT_LOAD
+                    && address.checked_sub(load.address).is_some_and(|in_it| in_it < length)
             };
             if TABLES.contains(&tag)
                 && let Some(load) = programs.iter().find(inside)

@@ -13,7 +13,8 @@ use goblin::elf::program_header::PT_LOAD;
 
 use super::bundle::{MAX_ENTRIES, MAX_ID};
 use super::ccob;
-use super::code_object::{EM_AMDGPU, PROGRAM, SECTION};
+use super::code_object::EM_AMDGPU;
+use super::elf_headers::{PROGRAM, SECTION};
 use super::entry_id::EntryId;
 
 /// Pages are kept or skipped as a whole.
@@ -24,7 +25,7 @@ pub(super) const LOOKAHEAD: usize = 256 << 10;
 
 /// Whether a quick inspection decompresses only the table of entries of a compressed bundle. If
 /// false, compressed bundles are kept.
-const TABLES_ALONE: bool = true;
+const TABLES_ONLY: bool = true;
 
 const MAX_PROGRAMS: u64 = 64;
 
@@ -146,9 +147,12 @@ fn code(head: &[u8], declared: u64) -> Option<Vec<Range<u64>>> {
     }
     let mut code = Vec::new();
     for load in loads.iter().filter(|load| separate && load.flags & 3 == 1 && load.file.start > 0) {
-        let others = programs.iter().filter(|other| other.kind != PT_LOAD && !other.file.is_empty());
+        let others =
+            programs.iter().filter(|other| other.kind != PT_LOAD && !other.file.is_empty());
         let start = (load.file.start + PAGE as u64).next_multiple_of(PAGE as u64);
-        if start < load.file.end && others.into_iter().all(|other| !overlap(&other.file, &load.file)) {
+        if start < load.file.end
+            && others.into_iter().all(|other| !overlap(&other.file, &load.file))
+        {
             code.push(start..load.file.end);
         }
     }
@@ -184,14 +188,16 @@ impl Header {
             program: (u64_at(file, 32)?, u16_at(file, 56)?.into()),
             sections: (u64_at(file, 40)?, u16_at(file, 60)?.into()),
         };
-        (program == PROGRAM && section == SECTION && header.program.1 <= MAX_PROGRAMS).then_some(header)
+        (program == PROGRAM && section == SECTION && header.program.1 <= MAX_PROGRAMS)
+            .then_some(header)
     }
 
     pub(super) fn programs(&self, file: &[u8]) -> Option<Vec<Program>> {
         let (start, count) = self.program;
         let read = |index: u64| {
             let at = usize::try_from(start.checked_add(index * PROGRAM)?).ok()?;
-            let (offset, size) = (u64_at(file, at.checked_add(8)?)?, u64_at(file, at.checked_add(32)?)?);
+            let (offset, size) =
+                (u64_at(file, at.checked_add(8)?)?, u64_at(file, at.checked_add(32)?)?);
             Some(Program {
                 kind: u32_at(file, at)?,
                 flags: u32_at(file, at + 4)?,
@@ -227,7 +233,7 @@ fn compressed(window: &[u8]) -> Option<u64> {
         3 => (u64_at(window, 8)?, 32),
         _ => return None,
     };
-    if !TABLES_ALONE || total <= LOOKAHEAD as u64 || window.len() < LOOKAHEAD {
+    if !TABLES_ONLY || total <= LOOKAHEAD as u64 || window.len() < LOOKAHEAD {
         return None;
     }
     let payload = &window[header..LOOKAHEAD];
@@ -256,7 +262,9 @@ fn table(input: &mut impl Read) -> Option<(u64, Vec<Range<u64>>)> {
         let length = number(input).filter(|length| *length <= MAX_ID)?;
         let mut id = vec![0; length as usize];
         input.read_exact(&mut id).ok()?;
-        let id = String::from_utf8(id).ok().filter(|id| id.bytes().all(|byte| byte.is_ascii_graphic()))?;
+        let id = String::from_utf8(id)
+            .ok()
+            .filter(|id| id.bytes().all(|byte| byte.is_ascii_graphic()))?;
         end += 24 + length;
         if size > 0 {
             entries.push((
@@ -272,7 +280,8 @@ fn table(input: &mut impl Read) -> Option<(u64, Vec<Range<u64>>)> {
         }
         end = range.end;
     }
-    let ours = entries.into_iter().filter(|(_, ours)| *ours).map(|(range, _)| range).collect::<Vec<_>>();
+    let ours =
+        entries.into_iter().filter(|(_, ours)| *ours).map(|(range, _)| range).collect::<Vec<_>>();
     (!ours.is_empty()).then_some((end, ours))
 }
 

@@ -11,6 +11,7 @@ use std::thread;
 
 use fs_err as fs;
 
+use super::members::Members;
 use super::packed::Packed;
 #[cfg(feature = "rpm")]
 use super::rpm;
@@ -43,24 +44,26 @@ pub(super) fn read(path: &Path, kind: SubjectKind, depth: Depth) -> Result<Subje
     let (sender, receiver) = sync_channel::<(String, u64, Image)>(0);
     // Members listed in a directory can be decompressed in parallel.
     let walkers = match kind {
-        SubjectKind::Wheel => thread::available_parallelism().map_or(1, usize::from).min(MAX_WALKERS),
+        SubjectKind::Wheel => {
+            thread::available_parallelism().map_or(1, usize::from).min(MAX_WALKERS)
+        }
         _ => 1,
     };
     let next = AtomicUsize::new(0);
     let work = |sender: SyncSender<(String, u64, Image)>| {
-        let mut members = Members::new(path, size, depth, &next, sender);
+        let mut walker = Walker::new(path, size, depth, &next, sender);
         let mut subject = Subject::new(path, kind);
-        let walked = members.walk(kind, &mut subject);
+        let walked = walker.walk(kind, &mut subject);
         if walked.is_err() {
             abandoned.store(true, Ordering::Relaxed);
             next.store(usize::MAX / 2, Ordering::Relaxed);
         }
         // The error of the first failed member is reported, even if another walker fails too.
-        subject.unread = members.unread;
-        (walked.map_err(|error| (members.count, error)), subject, members.contents)
+        subject.unread = walker.unread;
+        (walked.map_err(|error| (walker.count, error)), subject, walker.contents)
     };
     thread::scope(|scope| {
-        let beside = parallel::builder().spawn_scoped(scope, || digest(path, &abandoned));
+        let hashing = parallel::builder().spawn_scoped(scope, || digest(path, &abandoned));
         // One thread hands members over to another, so there must be two.
         let inspector = parallel::builder().spawn_scoped(scope, move || {
             let members = receiver.into_iter();
@@ -73,7 +76,7 @@ pub(super) fn read(path: &Path, kind: SubjectKind, depth: Depth) -> Result<Subje
             walked.push(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         }
         let files = inspector.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let digest = match beside {
+        let digest = match hashing {
             Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             Err(_) => digest(path, &abandoned),
         };
@@ -103,16 +106,16 @@ pub(super) fn read(path: &Path, kind: SubjectKind, depth: Depth) -> Result<Subje
     .map(|()| subject.completed())
 }
 
-/// Receives the members of one archive, in the archive's order.
-pub(super) struct Members<'a> {
-    pub(super) archive: &'a Path,
+/// Inspects the members of one archive.
+struct Walker<'a> {
+    archive: &'a Path,
     depth: Depth,
     limit: u64,
     passed: u64,
     contents: Contents,
     paths: usize,
     /// How many members there were so far; also the index of the current one.
-    pub(super) count: usize,
+    count: usize,
     /// The next member that no walker has taken, if there are several walkers.
     next: &'a AtomicUsize,
     /// The members to read a second time, completely.
@@ -125,7 +128,7 @@ pub(super) struct Members<'a> {
     unread: Vec<Unread>,
 }
 
-impl<'a> Members<'a> {
+impl<'a> Walker<'a> {
     fn new(
         archive: &'a Path,
         size: u64,
@@ -174,52 +177,6 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Returns the index of the next member for this walker, of `count` members listed in a
-    /// directory; `after` is the last one that it took.
-    pub(super) fn next(&mut self, count: usize, after: Option<usize>) -> Option<usize> {
-        let index = match &self.second {
-            None => self.next.fetch_add(1, Ordering::Relaxed),
-            Some(wanted) => *wanted.range(after.map_or(0, |index| index + 1)..).next()?,
-        };
-        self.count = index;
-        (index < count).then_some(index)
-    }
-
-    /// Adds a symbolic link.
-    pub(super) fn link(&mut self, name: &str, target: &str) -> Result<(), InspectError> {
-        self.path(name.len() + target.len())?;
-        self.contents.links.insert(format!("{}{name}", self.inside), target.to_owned());
-        Ok(())
-    }
-
-    /// Adds a regular file without content of its own: a hard link.
-    pub(super) fn name(&mut self, name: &str) -> Result<(), InspectError> {
-        self.path(name.len())?;
-        self.contents.paths.insert(format!("{}{name}", self.inside));
-        Ok(())
-    }
-
-    /// Adds a regular file of an archive that must be read sequentially, so that skipped files are
-    /// decompressed too.
-    pub(super) fn streamed(
-        &mut self,
-        name: &str,
-        size: u64,
-        content: &mut dyn Read,
-    ) -> Result<(), InspectError> {
-        self.pass(name, size)?;
-        self.take(name, size, u64::MAX, content).map(drop)
-    }
-
-    /// Adds a regular file of an archive that allows skipping files.
-    pub(super) fn file(&mut self, name: &str, size: u64, content: &mut dyn Read) -> Result<(), InspectError> {
-        let allowed = self.limit.saturating_sub(self.passed);
-        match self.take(name, size, allowed, content)? {
-            true => self.pass(name, size),
-            false => Ok(()),
-        }
-    }
-
     /// Returns whether the file is inspected.
     fn take(
         &mut self,
@@ -256,7 +213,8 @@ impl<'a> Members<'a> {
             Err(MemberError::TooLarge) => Err(self.too_large(name)),
             Err(MemberError::Unreadable(source)) => Err(self.unreadable(name, source)),
             Err(MemberError::Length(what)) => {
-                Err(self.unreadable(name, std::io::Error::new(std::io::ErrorKind::InvalidData, what)))
+                Err(self
+                    .unreadable(name, std::io::Error::new(std::io::ErrorKind::InvalidData, what)))
             }
             Err(MemberError::NoRoom(folder, source)) => Err(InspectError::NoRoom {
                 archive: self.archive.to_owned(),
@@ -278,8 +236,12 @@ impl<'a> Members<'a> {
     ) -> Result<(), InspectError> {
         let path = format!("{}{name}", self.inside);
         if !self.inside.is_empty() || packed == Packed::Other {
-            let why = if packed == Packed::Other { "its format" } else { "an archive in an archive" };
-            self.unread.push(Unread { path, archive: true, why: format!("{why} is not read") });
+            let why = if packed == Packed::Other {
+                "unsupported archive format"
+            } else {
+                "a nested archive"
+            };
+            self.unread.push(Unread { path, archive: true, why: why.to_owned() });
             return Ok(());
         }
         self.inside = format!("{name}/");
@@ -305,22 +267,13 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// Counts what must be decompressed to skip or read a member.
-    pub(super) fn pass(&mut self, name: &str, size: u64) -> Result<(), InspectError> {
-        check_stop()?;
-        self.passed = self.passed.saturating_add(size);
-        match self.passed > self.limit {
-            true => Err(self.too_large(name)),
-            false => Ok(()),
-        }
-    }
-
     fn path(&mut self, length: usize) -> Result<(), InspectError> {
         // Each path counts with 64 bytes of overhead in addition to its text.
         self.paths = self.paths.saturating_add(if self.second.is_none() { length + 64 } else { 0 });
         match self.paths > MAX_PATHS {
             true => {
-                Err(self.damaged(format!("its members' names have more than {MAX_PATHS} bytes together")))
+                Err(self
+                    .damaged(format!("the names of its members exceed {MAX_PATHS} bytes in total")))
             }
             false => Ok(()),
         }
@@ -333,17 +286,69 @@ impl<'a> Members<'a> {
             limit: self.limit,
         }
     }
+}
 
-    /// Returns the error for an unreadable member.
-    pub(super) fn unreadable(&self, member: &str, source: std::io::Error) -> InspectError {
+impl Members for Walker<'_> {
+    fn archive(&self) -> &Path {
+        self.archive
+    }
+
+    fn next(&mut self, count: usize, after: Option<usize>) -> Option<usize> {
+        let index = match &self.second {
+            None => self.next.fetch_add(1, Ordering::Relaxed),
+            Some(wanted) => *wanted.range(after.map_or(0, |index| index + 1)..).next()?,
+        };
+        self.count = index;
+        (index < count).then_some(index)
+    }
+
+    fn link(&mut self, name: &str, target: &str) -> Result<(), InspectError> {
+        self.path(name.len() + target.len())?;
+        self.contents.links.insert(format!("{}{name}", self.inside), target.to_owned());
+        Ok(())
+    }
+
+    fn name(&mut self, name: &str) -> Result<(), InspectError> {
+        self.path(name.len())?;
+        self.contents.paths.insert(format!("{}{name}", self.inside));
+        Ok(())
+    }
+
+    fn streamed(
+        &mut self,
+        name: &str,
+        size: u64,
+        content: &mut dyn Read,
+    ) -> Result<(), InspectError> {
+        self.pass(name, size)?;
+        self.take(name, size, u64::MAX, content).map(drop)
+    }
+
+    fn file(&mut self, name: &str, size: u64, content: &mut dyn Read) -> Result<(), InspectError> {
+        let allowed = self.limit.saturating_sub(self.passed);
+        match self.take(name, size, allowed, content)? {
+            true => self.pass(name, size),
+            false => Ok(()),
+        }
+    }
+
+    fn pass(&mut self, name: &str, size: u64) -> Result<(), InspectError> {
+        check_stop()?;
+        self.passed = self.passed.saturating_add(size);
+        match self.passed > self.limit {
+            true => Err(self.too_large(name)),
+            false => Ok(()),
+        }
+    }
+
+    fn unreadable(&self, member: &str, source: std::io::Error) -> InspectError {
         if let Err(stopped) = check_stop() {
             return stopped.into();
         }
         InspectError::Member { archive: self.archive.to_owned(), member: member.to_owned(), source }
     }
 
-    /// Returns the error for an inconsistent archive.
-    pub(super) fn damaged(&self, what: String) -> InspectError {
+    fn damaged(&self, what: String) -> InspectError {
         InspectError::Damaged { path: self.archive.to_owned(), what }
     }
 }
@@ -353,10 +358,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_archive_that_never_ends_is_refused() {
+    fn rejects_endless_archives() {
         let (sender, _receiver) = sync_channel(0);
         let next = AtomicUsize::new(0);
-        let mut members = Members::new(Path::new("bomb.whl"), 1000, Depth::Quick, &next, sender);
+        let mut members = Walker::new(Path::new("bomb.whl"), 1000, Depth::Quick, &next, sender);
         members.limit = 1000;
         let bomb = || (&b"\x7fELF"[..]).chain(std::io::repeat(0));
         let error = members.file("libk.so", 1001, &mut bomb()).unwrap_err();
@@ -369,10 +374,10 @@ mod tests {
     }
 
     #[test]
-    fn names_without_number_are_refused() {
+    fn rejects_too_many_names() {
         let (sender, _receiver) = sync_channel(0);
         let next = AtomicUsize::new(0);
-        let mut members = Members::new(Path::new("names.rpm"), 1000, Depth::Quick, &next, sender);
+        let mut members = Walker::new(Path::new("names.rpm"), 1000, Depth::Quick, &next, sender);
         let name = "x".repeat(16 << 20);
         let taken = (0..100).take_while(|_| members.name(&name).is_ok()).count();
         assert!((10..16).contains(&taken), "{taken}");

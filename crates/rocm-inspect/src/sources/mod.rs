@@ -2,6 +2,7 @@
 //! and reads them on all cores. It neither judges nor extracts them.
 
 mod archive;
+mod members;
 mod packed;
 #[cfg(feature = "rpm")]
 mod rpm;
@@ -107,9 +108,11 @@ impl Job {
         };
         match self.in_folder(inside, depth) {
             // An unreadable file in a folder does not affect the others.
-            Err(error) if !is_ours(&error) => {
-                Ok(Done::Unread(Unread { path: inside.clone(), archive: false, why: with_cause(&error) }))
-            }
+            Err(error) if !is_ours(&error) => Ok(Done::Unread(Unread {
+                path: inside.clone(),
+                archive: false,
+                why: with_cause(&error),
+            })),
             done => done,
         }
     }
@@ -117,19 +120,21 @@ impl Job {
     fn in_folder(&self, inside: &str, depth: Depth) -> Result<Done, InspectError> {
         let path = &self.path;
         match archive_kind(path)? {
-            Some(SubjectKind::Rpm) => {
-                archive::read(path, SubjectKind::Rpm, depth).map(|subject| Done::Subject(Box::new(subject)))
-            }
+            Some(SubjectKind::Rpm) => archive::read(path, SubjectKind::Rpm, depth)
+                .map(|subject| Done::Subject(Box::new(subject))),
             Some(SubjectKind::Wheel) if path.extension().is_some_and(|e| e == "whl") => {
-                archive::read(path, SubjectKind::Wheel, depth).map(|subject| Done::Subject(Box::new(subject)))
+                archive::read(path, SubjectKind::Wheel, depth)
+                    .map(|subject| Done::Subject(Box::new(subject)))
             }
             // Many folders contain zip and tar archives of other kinds.
             Some(_) if Packed::of(inside).is_some() => {
-                let why = "archives in a folder are not read, except RPMs and wheels".to_owned();
+                let why = "only RPMs and wheels are read in a folder".to_owned();
                 Ok(Done::Unread(Unread { path: inside.to_owned(), archive: true, why }))
             }
             _ => {
-                let Some((bytes, size)) = image::on_disk(path, inside)? else { return Ok(Done::File(None)) };
+                let Some((bytes, size)) = image::on_disk(path, inside)? else {
+                    return Ok(Done::File(None));
+                };
                 let facts = facts(inside.to_owned(), size, &bytes, depth);
                 unchanged(&bytes, path)?;
                 Ok(Done::File(Some(Box::new(facts))))
@@ -140,7 +145,10 @@ impl Job {
 
 /// Returns whether an error concerns this machine or this run rather than a single file.
 fn is_ours(error: &InspectError) -> bool {
-    matches!(error, InspectError::Process(_) | InspectError::NoRoom { .. } | InspectError::Changed { .. })
+    matches!(
+        error,
+        InspectError::Process(_) | InspectError::NoRoom { .. } | InspectError::Changed { .. }
+    )
 }
 
 fn with_cause(error: &InspectError) -> String {
@@ -165,16 +173,25 @@ fn archive_kind(path: &Path) -> io::Result<Option<SubjectKind>> {
 }
 
 /// Starts the subject of a folder, and adds a job for every file in it.
-fn folder(path: &Path, folders: &mut Vec<Subject>, jobs: &mut Vec<Job>) -> Result<(), InspectError> {
+fn folder(
+    path: &Path,
+    folders: &mut Vec<Subject>,
+    jobs: &mut Vec<Job>,
+) -> Result<(), InspectError> {
     let mut subject = Subject::new(path, SubjectKind::Folder);
-    let inside = |entry: &Path| entry.strip_prefix(path).unwrap_or(entry).to_string_lossy().into_owned();
+    let inside =
+        |entry: &Path| entry.strip_prefix(path).unwrap_or(entry).to_string_lossy().into_owned();
     for entry in walkdir::WalkDir::new(path).sort_by_file_name() {
         check_stop()?;
         let entry = match entry {
             Ok(entry) => entry,
             Err(error) if error.depth() > 0 && error.path().is_some() => {
                 let path = error.path().map(inside).unwrap_or_default();
-                subject.unread.push(Unread { path, archive: false, why: io::Error::from(error).to_string() });
+                subject.unread.push(Unread {
+                    path,
+                    archive: false,
+                    why: io::Error::from(error).to_string(),
+                });
                 continue;
             }
             Err(error) => return Err(io::Error::from(error).into()),
@@ -203,13 +220,16 @@ fn single(path: &Path, depth: Depth) -> Result<Subject, InspectError> {
     subject.contents.paths.insert(subject.name.clone());
     let abandoned = AtomicBool::new(false);
     thread::scope(|scope| {
-        let beside = || parallel::builder().spawn_scoped(scope, || subject::digest(path, &abandoned));
-        let digest = (depth == Depth::Deep).then(beside);
+        let hashing =
+            || parallel::builder().spawn_scoped(scope, || subject::digest(path, &abandoned));
+        let digest = (depth == Depth::Deep).then(hashing);
         subject.files.push(facts(subject.name.clone(), size, &bytes, depth));
         unchanged(&bytes, path)?;
         if let Some(digest) = digest {
             let digest = match digest {
-                Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Ok(thread) => {
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                }
                 Err(_) => subject::digest(path, &abandoned),
             };
             subject.sha256 = Some(digest?.0);

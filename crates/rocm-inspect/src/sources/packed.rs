@@ -39,7 +39,9 @@ impl Packed {
             () if ends(&[".tar.gz", ".tgz"]) => Self::Tar(Compression::Gzip),
             () if ends(&[".tar.xz", ".txz"]) => Self::Tar(Compression::Xz),
             () if ends(&[".tar.zst", ".tzst"]) => Self::Tar(Compression::Zstd),
-            () if ends(&[".tar.bz2", ".tbz2", ".tar.lz4", ".7z", ".rpm", ".deb", ".conda"]) => Self::Other,
+            () if ends(&[".tar.bz2", ".tbz2", ".tar.lz4", ".7z", ".rpm", ".deb", ".conda"]) => {
+                Self::Other
+            }
             () => return None,
         };
         data_files::look(path).is_none().then_some(packed)
@@ -64,8 +66,10 @@ impl Compression {
             Self::None => Box::new(packed),
             Self::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(packed)),
             Self::Xz => {
-                let stream =
-                    liblzma::stream::Stream::new_stream_decoder(XZ_MEMORY, liblzma::stream::CONCATENATED);
+                let stream = liblzma::stream::Stream::new_stream_decoder(
+                    XZ_MEMORY,
+                    liblzma::stream::CONCATENATED,
+                );
                 Box::new(liblzma::bufread::XzDecoder::new_stream(packed, stream?))
             }
             Self::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(packed)?),

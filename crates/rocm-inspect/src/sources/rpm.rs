@@ -1,13 +1,14 @@
 //! Walks the members of an RPM. `rpms` reads the format.
 
-use super::archive::Members;
+use super::members::Members;
 use crate::InspectError;
 use crate::facts::Subject;
 use rocmrpm_rpms::{self as rpms, EntryKind};
 
 /// Adds every file of the package, and the relevant fields of its header.
-pub(super) fn walk(members: &mut Members<'_>, subject: &mut Subject) -> Result<(), InspectError> {
-    let header = rpms::for_each_file(members.archive, |entry, reader| match &entry.kind {
+pub(super) fn walk(members: &mut dyn Members, subject: &mut Subject) -> Result<(), InspectError> {
+    let archive = members.archive().to_owned();
+    let header = rpms::for_each_file(&archive, |entry, reader| match &entry.kind {
         EntryKind::Regular => members.streamed(&entry.path, entry.size, reader),
         EntryKind::Symlink(target) => members.link(&entry.path, target),
         _ => Ok(()),

@@ -38,22 +38,24 @@ impl Subject {
         self.unread.sort();
         let mut sums: BTreeMap<_, (u64, u64, Kernels)> = BTreeMap::new();
         for code in self.files.iter().flat_map(|file| &file.device) {
-            let key: (&Target, _, _, _) = (&code.target, code.storage, code.compression, code.version);
+            let key: (&Target, _, _, _) =
+                (&code.target, code.storage, code.compression, code.version);
             let sum = sums.entry(key).or_insert((0, 0, Kernels::ZERO));
             sum.0 = sum.0.saturating_add(code.count);
             sum.1 = sum.1.saturating_add(code.bytes);
             sum.2 = sum.2.plus(Kernels { count: code.kernels, code: code.kernel_code });
         }
-        let device = sums.into_iter().map(|((target, storage, compression, version), sum)| DeviceCode {
-            target: target.clone(),
-            storage,
-            compression,
-            version,
-            count: sum.0,
-            bytes: sum.1,
-            kernels: sum.2.count,
-            kernel_code: sum.2.code,
-        });
+        let device =
+            sums.into_iter().map(|((target, storage, compression, version), sum)| DeviceCode {
+                target: target.clone(),
+                storage,
+                compression,
+                version,
+                count: sum.0,
+                bytes: sum.1,
+                kernels: sum.2.count,
+                kernel_code: sum.2.code,
+            });
         self.device = device.collect();
         self
     }
@@ -74,7 +76,7 @@ impl Read for Stoppable<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         check_stop().map_err(io::Error::other)?;
         match self.abandoned.load(Ordering::Relaxed) {
-            true => Err(io::Error::other("what it is for has failed")),
+            true => Err(io::Error::other("canceled after another error")),
             false => self.file.read(buffer),
         }
     }

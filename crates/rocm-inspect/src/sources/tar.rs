@@ -10,7 +10,7 @@ use std::path::Path;
 use fs_err as fs;
 use tar::EntryType;
 
-use super::archive::Members;
+use super::members::Members;
 use super::packed::Compression;
 use super::wheel::{distribution, is_metadata};
 use crate::InspectError;
@@ -32,14 +32,16 @@ pub(super) fn is_tar(path: &Path, head: &[u8]) -> io::Result<bool> {
     let mut block = Vec::new();
     let file = BufReader::new(fs::File::open(path)?);
     // If decompression fails, it is not a tar archive.
-    let read = compression.reader(file).and_then(|stream| stream.take(BLOCK).read_to_end(&mut block));
+    let read =
+        compression.reader(file).and_then(|stream| stream.take(BLOCK).read_to_end(&mut block));
     Ok(read.is_ok()
-        && header(&block).is_some_and(|header| header.as_ustar().is_some() || header.as_gnu().is_some()))
+        && header(&block)
+            .is_some_and(|header| header.as_ustar().is_some() || header.as_gnu().is_some()))
 }
 
 /// Adds every member of the archive, and its distribution's name.
-pub(super) fn walk(members: &mut Members<'_>, subject: &mut Subject) -> Result<(), InspectError> {
-    let mut file = BufReader::with_capacity(128 << 10, fs::File::open(members.archive)?);
+pub(super) fn walk(members: &mut dyn Members, subject: &mut Subject) -> Result<(), InspectError> {
+    let mut file = BufReader::with_capacity(128 << 10, fs::File::open(members.archive())?);
     let compression = Compression::of(file.fill_buf()?);
     walk_stream(members, &mut *compression.reader(file)?, &mut subject.package)
 }
@@ -47,7 +49,7 @@ pub(super) fn walk(members: &mut Members<'_>, subject: &mut Subject) -> Result<(
 /// Adds every member of the tar archive in `stream`. `package` receives the distribution's name
 /// that the archive states.
 pub(super) fn walk_stream(
-    members: &mut Members<'_>,
+    members: &mut dyn Members,
     mut stream: &mut dyn Read,
     package: &mut Option<String>,
 ) -> Result<(), InspectError> {
@@ -66,7 +68,7 @@ pub(super) fn walk_stream(
         };
         let kind = header.entry_type();
         let stated = next.size.map_or_else(|| header.entry_size(), Ok);
-        let stated = stated.map_err(|_| members.damaged(format!("{place} states no size")))?;
+        let stated = stated.map_err(|_| members.damaged(format!("{place} has no size")))?;
         let size = match kind {
             EntryType::Symlink | EntryType::Link | EntryType::Directory => 0,
             _ => stated,
@@ -75,11 +77,15 @@ pub(super) fn walk_stream(
         match kind {
             EntryType::XHeader | EntryType::GNULongName | EntryType::GNULongLink => {
                 if size > MAX_EXTENSION {
-                    return Err(members.damaged(format!("{place} has an extension of {size} bytes")));
+                    return Err(
+                        members.damaged(format!("{place} has an extension of {size} bytes"))
+                    );
                 }
                 members.pass(&place, size)?;
                 let mut bytes = Vec::new();
-                content.read_to_end(&mut bytes).map_err(|error| members.unreadable(&place, error))?;
+                content
+                    .read_to_end(&mut bytes)
+                    .map_err(|error| members.unreadable(&place, error))?;
                 next.take(kind, &bytes);
             }
             EntryType::XGlobalHeader => members.pass(&place, size)?,
@@ -87,7 +93,8 @@ pub(super) fn walk_stream(
                 let Extensions { name, link, .. } = std::mem::take(&mut next);
                 let name = name.unwrap_or_else(|| text(&header.path_bytes()));
                 let name = name.trim_start_matches("./").to_owned();
-                let target = || link.or_else(|| Some(text(&header.link_name_bytes()?))).unwrap_or_default();
+                let target =
+                    || link.or_else(|| Some(text(&header.link_name_bytes()?))).unwrap_or_default();
                 match kind {
                     EntryType::Directory => {}
                     EntryType::Symlink => members.link(&name, &target())?,
@@ -98,9 +105,9 @@ pub(super) fn walk_stream(
                         if metadata {
                             members.pass(&name, size)?;
                             members.name(&name)?;
-                            let said = distribution(&mut content);
-                            let said = said.map_err(|error| members.unreadable(&name, error))?;
-                            *package = said.or(package.take());
+                            let found = distribution(&mut content);
+                            let found = found.map_err(|error| members.unreadable(&name, error))?;
+                            *package = found.or(package.take());
                         } else {
                             members.streamed(&name, size, &mut content)?;
                         }

@@ -25,19 +25,19 @@ fn fatbin() -> Vec<u8> {
 }
 
 #[test]
-fn a_whole_library_has_no_findings() {
+fn accepts_an_undamaged_library() {
     assert_eq!(found(&HostElf::new().fatbin(&fatbin()).build()), [""; 0]);
 }
 
 #[test]
-fn code_moved_to_kpack_archives_is_not_called_absent() {
+fn reports_missing_kpack_archives_instead_of_missing_code() {
     let found = found(&HostElf::new().fatbin(&fatbin()).empty(".hip_fatbin").kpack().build());
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(found[0].starts_with("error kpack-reference-unresolved: "));
 }
 
 #[test]
-fn damage_is_found_with_its_place_in_the_file() {
+fn reports_damage_with_its_offset() {
     let library = HostElf::new().fatbin(&fatbin()).build();
     let at = library.windows(24).position(|w| w == crate::bundle::MAGIC).unwrap();
     let mut broken = library.clone();
@@ -48,7 +48,10 @@ fn damage_is_found_with_its_place_in_the_file() {
     let mut other = library.clone();
     other[at + 4096 + 48] = 0x41;
     let mismatch = found(&other);
-    assert!(mismatch[1].starts_with("error bundle-id-mismatch: code for gfx1100 under"), "{mismatch:?}");
+    assert!(
+        mismatch[1].starts_with("error bundle-id-mismatch: code for gfx1100 under"),
+        "{mismatch:?}"
+    );
 
     let headless = found(&library[..20]);
     assert!(headless.iter().any(|f| f.starts_with("error elf-damaged: ")), "{headless:?}");
@@ -80,7 +83,9 @@ fn wheel(dir: &Path, name: &str, members: &[(&str, &[u8])]) -> PathBuf {
 
 fn package(dir: &Path, members: &[(&str, &[u8])]) -> PathBuf {
     let mut builder = ::rpm::PackageBuilder::new("python3-k", "1.0", "MIT", "x86_64", "a fixture");
-    builder.using_config(::rpm::BuildConfig::default().compression(::rpm::CompressionWithLevel::Zstd(1)));
+    builder.using_config(
+        ::rpm::BuildConfig::default().compression(::rpm::CompressionWithLevel::Zstd(1)),
+    );
     for (name, bytes) in members {
         builder.with_file_contents(*bytes, ::rpm::FileOptions::new(format!("/{name}"))).unwrap();
     }
@@ -93,7 +98,8 @@ fn package(dir: &Path, members: &[(&str, &[u8])]) -> PathBuf {
 fn tarball(dir: &Path, members: &[(&str, &[u8])]) -> PathBuf {
     let path = dir.join("k-1.0.tar.gz");
     let file = fs::File::create(&path).unwrap();
-    let mut tar = ::tar::Builder::new(flate2::write::GzEncoder::new(file, flate2::Compression::fast()));
+    let mut tar =
+        ::tar::Builder::new(flate2::write::GzEncoder::new(file, flate2::Compression::fast()));
     for (name, bytes) in members {
         let mut header = ::tar::Header::new_gnu();
         header.set_size(bytes.len() as u64);
@@ -114,7 +120,7 @@ fn only(path: &Path, depth: Depth) -> Subject {
 }
 
 #[test]
-fn members_of_every_archive_have_the_facts_of_files_on_disk() {
+fn reads_the_same_facts_from_archives_and_files() {
     let (library, dir) = (large(), tempfile::tempdir().unwrap());
     let long = format!("k/{}/libk.so", "x".repeat(180));
     let members: Vec<(&str, &[u8])> = vec![
@@ -143,14 +149,18 @@ fn members_of_every_archive_have_the_facts_of_files_on_disk() {
         assert_eq!(ours.replace(r#""path":"/"#, r#""path":""#), facts, "{path:?}");
         assert_eq!(subject.package.as_deref(), Some(package));
         assert_eq!(subject.sha256, Some(rocmrpm_base::digest::Sha256::of_file(&path).unwrap().0));
-        let paths: Vec<_> = subject.contents.paths.iter().map(|p| p.trim_start_matches(root)).collect();
-        assert!(paths.iter().copied().eq(folder.contents.paths.iter().map(String::as_str)), "{paths:?}");
+        let paths: Vec<_> =
+            subject.contents.paths.iter().map(|p| p.trim_start_matches(root)).collect();
+        assert!(
+            paths.iter().copied().eq(folder.contents.paths.iter().map(String::as_str)),
+            "{paths:?}"
+        );
         assert_eq!(subject.contents.links[&format!("{root}k/link.so")], "libk.so");
     }
 }
 
 #[test]
-fn a_repository_is_one_set() {
+fn inspects_a_repository_as_one_set() {
     let dir = tempfile::tempdir().unwrap();
     let library = HostElf::new().fatbin(&fatbin()).build();
     fs::create_dir(dir.path().join("repodata")).unwrap();
@@ -189,7 +199,7 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn tar_archives_are_read_however_they_are_compressed() {
+fn reads_tar_archives_of_any_compression() {
     let dir = tempfile::tempdir().unwrap();
     let tar = tar_of("k/libk.so", &HostElf::new().fatbin(&fatbin()).build());
     let zst = zstd::stream::encode_all(&tar[..], 1).unwrap();
@@ -204,7 +214,7 @@ fn tar_archives_are_read_however_they_are_compressed() {
 }
 
 #[test]
-fn archives_in_a_wheel_are_read_and_what_is_not_is_found() {
+fn reads_archives_in_a_wheel_and_reports_unread_ones() {
     let dir = tempfile::tempdir().unwrap();
     let library = HostElf::new().fatbin(&fatbin()).build();
     let tar = tar_of("lib/libk.so", &library);
@@ -218,7 +228,8 @@ fn archives_in_a_wheel_are_read_and_what_is_not_is_found() {
         ("k/nested.tar", nested),
         ("k/old.7z", b"7z\xbc\xaf\x27\x1c".to_vec()),
     ];
-    let members: Vec<(&str, &[u8])> = members.iter().map(|(name, bytes)| (*name, &bytes[..])).collect();
+    let members: Vec<(&str, &[u8])> =
+        members.iter().map(|(name, bytes)| (*name, &bytes[..])).collect();
     let path = wheel(dir.path(), "k-1.0-py3-none-any.whl", &members);
     let wanted = GpuTarget::parse("gfx1151").unwrap();
     let expectations = Expectations { gpu_targets: vec![wanted], ..Default::default() };
@@ -233,38 +244,41 @@ fn archives_in_a_wheel_are_read_and_what_is_not_is_found() {
         let unread: Vec<_> = subject.unread.iter().map(|unread| unread.path.as_str()).collect();
         assert_eq!(unread, ["k/cut.tar.xz", "k/nested.tar/deep.tar", "k/old.7z"]);
         assert!(subject.unread.iter().all(|unread| unread.archive && !unread.why.is_empty()));
-        let found: Vec<_> = report.findings.iter().map(|f| format!("{} {}", f.severity, f.id)).collect();
+        let found: Vec<_> =
+            report.findings.iter().map(|f| format!("{} {}", f.severity, f.id)).collect();
         // The fixture does not have a PT_GNU_STACK.
-        let found: Vec<_> = found.iter().filter(|found| !found.ends_with("executable-stack")).collect();
+        let found: Vec<_> =
+            found.iter().filter(|found| !found.ends_with("executable-stack")).collect();
         assert_eq!(found, ["warning archive-unread"]);
         assert_eq!(report.verdicts()[0].to_string(), "served exactly");
     }
 }
 
 #[test]
-fn one_file_that_cannot_be_read_does_not_hide_the_others() {
+fn inspects_other_files_after_an_unreadable_one() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("broken-1-py3-none-any.whl"), b"PK\x03\x04 and no more").unwrap();
     fs::write(dir.path().join("libk.so"), HostElf::new().fatbin(&fatbin()).build()).unwrap();
     let report = inspect(&[dir.path().to_owned()], &Expectations::default(), Depth::Quick).unwrap();
     assert_eq!(report.subjects[0].files.len(), 1);
-    let found: Vec<_> = report.errors().map(|f| format!("{} {}", f.file.as_deref().unwrap(), f.id)).collect();
+    let found: Vec<_> =
+        report.errors().map(|f| format!("{} {}", f.file.as_deref().unwrap(), f.id)).collect();
     assert_eq!(found, ["broken-1-py3-none-any.whl file-unread"]);
 }
 
 #[test]
-fn a_fifo_or_a_device_is_refused_at_once() {
+fn rejects_fifos_and_devices_immediately() {
     let dir = tempfile::tempdir().unwrap();
     let fifo = dir.path().join("f.whl");
     rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RWXU).unwrap();
     assert!(refused(&fifo).ends_with("f.whl: a FIFO, not a file or a folder"));
     assert_eq!(refused(Path::new("/dev/zero")), "/dev/zero: a device, not a file or a folder");
     let late = crate::image::open(&fifo).unwrap_err();
-    assert!(late.to_string().contains("not a regular file"), "one that appears after the check");
+    assert!(late.to_string().contains("not a regular file"), "created after the check");
 }
 
 #[test]
-fn the_exit_code_follows_the_headline() {
+fn matches_errors_with_the_headline() {
     let dir = tempfile::tempdir().unwrap();
     let other = bundle(&[("hipv4-amdgcn-amd-amdhsa--gfx1100", &code_object("gfx1100", 300))]);
     fs::write(dir.path().join("liba.so"), HostElf::new().fatbin(&fatbin()).build()).unwrap();
@@ -277,7 +291,7 @@ fn the_exit_code_follows_the_headline() {
 }
 
 #[test]
-fn want_of_memory_is_not_damage() {
+fn distinguishes_lack_of_memory_from_damage() {
     let mut subject = crate::testing::subject("k.whl", vec![FileFacts::default()]);
     assert!(crate::complete(std::slice::from_ref(&subject)).is_ok());
     subject.files[0].out_of_memory = true;
@@ -293,7 +307,7 @@ fn refused(path: &Path) -> String {
 }
 
 #[test]
-fn zips_that_lie_are_refused() {
+fn rejects_inconsistent_zips() {
     let dir = tempfile::tempdir().unwrap();
     let library = HostElf::new().build();
     let path = wheel(dir.path(), "k.whl", &[("k/a.so", &library), ("k/b.so", &library)]);
@@ -308,11 +322,11 @@ fn zips_that_lie_are_refused() {
     };
     let size = entries[0] + 24;
     for (text, error) in [
-        ("one name", patched(entries[1] + 46, b"k/a.so")),
+        ("the same name", patched(entries[1] + 46, b"k/a.so")),
         ("share the same bytes", patched(entries[1] + 42, &[0; 4])),
         ("`k/a.so`: File is larger", patched(size, &100u32.to_le_bytes())),
         ("`k/a.so`: the archive states", patched(size, &(library.len() as u32 + 1).to_le_bytes())),
-        ("`k/a.so` brings the content", patched(size, &0xffff_fff0u32.to_le_bytes())),
+        ("`k/a.so` exceeds the limit", patched(size, &0xffff_fff0u32.to_le_bytes())),
         ("`k/a.so`: ", patched(entries[0] + 8, &[1])),
         ("`k/a.so`: Invalid checksum", patched(entries[0] + 16, &[1, 2, 3, 4])),
     ] {
@@ -321,7 +335,7 @@ fn zips_that_lie_are_refused() {
 }
 
 #[test]
-fn archives_cut_or_changed_anywhere_are_no_panic() {
+fn survives_truncated_and_corrupt_archives() {
     let dir = tempfile::tempdir().unwrap();
     let library = HostElf::new().fatbin(&fatbin()[..64]).build();
     let members: [(&str, &[u8]); 2] = [("k/a.so", &library), ("k/b.so", &library)];
@@ -333,7 +347,10 @@ fn archives_cut_or_changed_anywhere_are_no_panic() {
             let cut = read(std::slice::from_ref(&path), Depth::Quick);
             // The trailing zero blocks of a tar archive may be missing.
             let complete = cut.as_ref().is_ok_and(|subjects| subjects[0].files.len() == 2);
-            assert!(cut.is_err() || complete && length + 64 > whole.len(), "{path:?} cut at {length}");
+            assert!(
+                cut.is_err() || complete && length + 64 > whole.len(),
+                "{path:?} cut at {length}"
+            );
         }
         crate::testing::flip_bytes(&whole, 400, |bytes| {
             fs::write(&path, bytes).unwrap();
@@ -343,10 +360,12 @@ fn archives_cut_or_changed_anywhere_are_no_panic() {
 }
 
 #[test]
-fn members_outside_of_an_archive_are_errors() {
+fn rejects_members_outside_of_the_archive() {
     let dir = tempfile::tempdir().unwrap();
-    let path = wheel(dir.path(), "x-1-py3-none-any.whl", &[("../../pwned", b"x"), ("/tmp/pwned", b"x")]);
+    let path =
+        wheel(dir.path(), "x-1-py3-none-any.whl", &[("../../pwned", b"x"), ("/tmp/pwned", b"x")]);
     let report = inspect(&[path], &Expectations::default(), Depth::Quick).unwrap();
-    let found: Vec<_> = report.findings.iter().map(|f| format!("{} {}", f.severity, f.id)).collect();
+    let found: Vec<_> =
+        report.findings.iter().map(|f| format!("{} {}", f.severity, f.id)).collect();
     assert_eq!(found, ["error path-outside"]);
 }

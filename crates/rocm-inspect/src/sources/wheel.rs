@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read, Write as _};
 
 use fs_err as fs;
 
-use super::archive::Members;
+use super::members::Members;
 use crate::InspectError;
 use crate::facts::Subject;
 use crate::image;
@@ -18,13 +18,13 @@ const MAX_LINK: u64 = 4096;
 const MAX_METADATA: u64 = 64 << 10;
 
 /// Adds every member of the wheel, and its distribution's name.
-pub(super) fn walk(members: &mut Members<'_>, subject: &mut Subject) -> Result<(), InspectError> {
-    let path = members.archive;
-    let fail = |source| InspectError::Wheel { path: path.to_owned(), source };
-    let file = BufReader::with_capacity(32 << 10, fs::File::open(path)?);
+pub(super) fn walk(members: &mut dyn Members, subject: &mut Subject) -> Result<(), InspectError> {
+    let path = members.archive().to_owned();
+    let fail = |source| InspectError::Wheel { path: path.clone(), source };
+    let file = BufReader::with_capacity(32 << 10, fs::File::open(&path)?);
     let mut archive = zip::ZipArchive::new(file).map_err(fail)?;
     if archive.has_duplicate_names() {
-        return Err(members.damaged("two of its members have one name".into()));
+        return Err(members.damaged("two of its members have the same name".into()));
     }
     if archive.has_overlapping_entries().map_err(fail)? {
         return Err(members.damaged("two of its members share the same bytes".into()));
@@ -35,7 +35,9 @@ pub(super) fn walk(members: &mut Members<'_>, subject: &mut Subject) -> Result<(
         let name = archive.name_for_index(index).and_then(Result::ok).map(|name| visible(&name));
         let mut member = match archive.by_index(index) {
             Ok(member) => member,
-            Err(error) => return Err(members.unreadable(&name.unwrap_or_default(), io::Error::other(error))),
+            Err(error) => {
+                return Err(members.unreadable(&name.unwrap_or_default(), io::Error::other(error)));
+            }
         };
         if member.is_dir() {
             continue;
@@ -49,8 +51,9 @@ pub(super) fn walk(members: &mut Members<'_>, subject: &mut Subject) -> Result<(
             members.link(&name, &String::from_utf8_lossy(&target))?;
         } else if is_metadata(&name, ".dist-info", "METADATA") {
             members.name(&name)?;
-            let said = distribution(&mut member).map_err(|error| members.unreadable(&name, error))?;
-            subject.package = said;
+            let found =
+                distribution(&mut member).map_err(|error| members.unreadable(&name, error))?;
+            subject.package = found;
         } else {
             members.file(&name, size, &mut member)?;
         }
@@ -61,11 +64,11 @@ pub(super) fn walk(members: &mut Members<'_>, subject: &mut Subject) -> Result<(
 /// Adds the files of a zip archive that is itself the member `name` of an archive. It goes through
 /// a temporary file, because its directory is at the end.
 pub(super) fn walk_nested(
-    members: &mut Members<'_>,
+    members: &mut dyn Members,
     name: &str,
     mut content: impl Read,
 ) -> Result<(), InspectError> {
-    let archive = members.archive.to_owned();
+    let archive = members.archive().to_owned();
     let folder = image::folder();
     let no_room = |source| InspectError::NoRoom {
         archive: archive.clone(),

@@ -97,11 +97,13 @@ mod tests {
     fn child(environment: &Environment, program: &str, ours: &[(&str, &str)]) -> Vec<String> {
         let ours = ours.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let all = environment.of_child(program, ours);
-        all.into_iter().map(|(name, value)| format!("{}={}", name.display(), value.display())).collect()
+        all.into_iter()
+            .map(|(name, value)| format!("{}={}", name.display(), value.display()))
+            .collect()
     }
 
     #[test]
-    fn tools_get_settings_of_the_user_but_no_code() {
+    fn tools_inherit_settings_but_no_code() {
         let ours = [
             ("https_proxy", "http://proxy:3128"),
             ("LD_LIBRARY_PATH", "/opt/rocm/lib"),
@@ -118,11 +120,14 @@ mod tests {
         let mut environment = Environment::default();
         environment.set("PYTHONPATH", Some("/ours".into()));
         environment.set("https_proxy", None);
-        assert_eq!(child(&environment, "pip", &ours), ["LD_LIBRARY_PATH=/opt/rocm/lib", "PYTHONPATH=/ours"]);
+        assert_eq!(
+            child(&environment, "pip", &ours),
+            ["LD_LIBRARY_PATH=/opt/rocm/lib", "PYTHONPATH=/ours"]
+        );
     }
 
     #[test]
-    fn isolated_code_gets_path_and_a_home_of_its_own() {
+    fn isolated_code_gets_path_and_its_own_home() {
         let home = tempfile::tempdir().unwrap();
         let text = crate::process::Command::new("env").isolated(home.path()).text().unwrap();
         let mut lines: Vec<&str> = text.lines().collect();

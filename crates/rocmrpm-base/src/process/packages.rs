@@ -36,12 +36,14 @@ const PACKAGES: &[(&str, &str, &str)] = &[
 pub fn install_help(program: &str) -> String {
     let base = program.rsplit('/').next().unwrap_or(program);
     match PACKAGES.iter().find(|(name, ..)| *name == base) {
-        Some((_, fedora, "")) => format!("on Fedora: `dnf install {fedora}`; Debian has no package of it"),
+        Some((_, fedora, "")) => {
+            format!("on Fedora: `dnf install {fedora}`; Debian does not package it")
+        }
         Some((_, "", debian)) => format!("on Debian: `apt-get install {debian}`"),
         Some((_, fedora, debian)) => {
             format!("on Fedora: `dnf install {fedora}`; on Debian: `apt-get install {debian}`")
         }
-        None => format!("install `{base}` and see that it is on PATH"),
+        None => format!("install `{base}` and add it to PATH"),
     }
 }
 

@@ -32,8 +32,9 @@ pub fn points(file_name: &str, text: &str) -> Vec<Found> {
     // Most files match few patterns: search the whole text once before going line by line.
     let lower = text.to_ascii_lowercase();
     let in_text = |part: &String| memmem::find(text.as_bytes(), part.as_bytes()).is_some();
-    let in_lower =
-        |call: &String| memmem::find(lower.as_bytes(), call.to_ascii_lowercase().as_bytes()).is_some();
+    let in_lower = |call: &String| {
+        memmem::find(lower.as_bytes(), call.to_ascii_lowercase().as_bytes()).is_some()
+    };
     let may_be_there = |pattern: &&'static Pattern| {
         !pattern.items.is_empty()
             || pattern.texts.iter().chain(&pattern.words).any(in_text)
@@ -74,10 +75,13 @@ fn point(pattern: &'static Pattern, at: usize, line: &str) -> Found {
 
 /// Returns the first URL of a line.
 fn url(line: &str) -> Option<String> {
-    let start =
-        ["https://", "http://", "git@", "ftp://"].iter().filter_map(|scheme| line.find(scheme)).min()?;
-    let end =
-        line[start..].find([' ', '"', '\'', ')', ',', ';', '<', '>']).map_or(line.len(), |end| start + end);
+    let start = ["https://", "http://", "git@", "ftp://"]
+        .iter()
+        .filter_map(|scheme| line.find(scheme))
+        .min()?;
+    let end = line[start..]
+        .find([' ', '"', '\'', ')', ',', ';', '<', '>'])
+        .map_or(line.len(), |end| start + end);
     Some(line[start..end].to_owned())
 }
 
@@ -174,21 +178,23 @@ fn calls(pattern: &'static Pattern, code: &[String]) -> Vec<Found> {
         let lower = line.to_ascii_lowercase();
         for call in &pattern.calls {
             let Some(start) = lower.find(&call.to_ascii_lowercase()) else { continue };
-            let stands = lower[..start].chars().next_back().is_none_or(|c| !c.is_alphanumeric() && c != '_');
+            let stands =
+                lower[..start].chars().next_back().is_none_or(|c| !c.is_alphanumeric() && c != '_');
             if !stands || !lower[start + call.len()..].trim_start().starts_with('(') {
                 continue;
             }
             let arguments = arguments(&code[at..], start + call.len());
-            let words: Vec<&str> = arguments.split_whitespace().map(|word| word.trim_matches('"')).collect();
+            let words: Vec<&str> =
+                arguments.split_whitespace().map(|word| word.trim_matches('"')).collect();
             let any = |keys: &[String]| words.iter().any(|word| keys.iter().any(|key| key == word));
-            let hidden =
-                pattern.arguments_in_a_variable && words.get(1).is_some_and(|word| word.starts_with("${"));
+            let hidden = pattern.arguments_in_a_variable
+                && words.get(1).is_some_and(|word| word.starts_with("${"));
             let fits = pattern.needs.is_empty() || hidden || any(&pattern.needs);
             if !fits || any(&pattern.unless) {
                 continue;
             }
-            let told = words.iter().position(|word| pattern.fetches.iter().any(|key| key == word));
-            let fetches = told.and_then(|key| words.get(key + 1)).map(|value| (*value).to_owned());
+            let key = words.iter().position(|word| pattern.fetches.iter().any(|key| key == word));
+            let fetches = key.and_then(|key| words.get(key + 1)).map(|value| (*value).to_owned());
             let names: Vec<&str> = if pattern.declared_by.is_some() {
                 words.clone()
             } else {
@@ -201,7 +207,13 @@ fn calls(pattern: &'static Pattern, code: &[String]) -> Vec<Found> {
             }
             for name in names {
                 let (text, name) = (text.clone(), Some(name.to_owned()));
-                found.push(Found { kind: &pattern.id, line: at + 1, text, name, fetches: fetches.clone() });
+                found.push(Found {
+                    kind: &pattern.id,
+                    line: at + 1,
+                    text,
+                    name,
+                    fetches: fetches.clone(),
+                });
             }
         }
     }
@@ -233,7 +245,8 @@ fn arguments(code: &[String], start: usize) -> String {
 
 /// Counts the items that a file lists and returns one point for all of them.
 fn listed(pattern: &'static Pattern, text: &str) -> Option<Found> {
-    let is = |line: &str| pattern.items.iter().any(|item| line.trim_start().starts_with(item.as_str()));
+    let is =
+        |line: &str| pattern.items.iter().any(|item| line.trim_start().starts_with(item.as_str()));
     let first = text.lines().position(is)?;
     let count = text.lines().filter(|line| is(line)).count();
     let text = format!("{count} of `{}`", pattern.items[0].trim_end());
@@ -249,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn cmake_calls_are_read_over_lines() {
+    fn reads_cmake_calls_over_lines() {
         let text = "# FetchContent_Declare(no GIT_REPOSITORY x)\n#[[ FetchContent_Declare(no URL x)\n]]\n\
             FetchContent_Declare(\n  cutlass # the name\n  GIT_REPOSITORY https://github.com/x/y.git\n  GIT_TAG v1)\n\
             fetchcontent_declare(local SOURCE_DIR ${DIR})\nFetchContent_MakeAvailable(cutlass other)\n\
@@ -257,8 +270,10 @@ mod tests {
             file(DOWNLOAD https://x/z f)\nFetchContent_Populate(arm SOURCE_DIR d URL https://x/a)\nmessage(STATUS \"git clone it\")\n\
             FetchContent_Declare(hidden ${ARGS})\nfile(READ ${x} y)\n";
         let found = points("CMakeLists.txt", text);
-        let shown: Vec<_> =
-            found.iter().map(|p| (p.line, p.kind, p.name.as_deref(), p.fetches.as_deref())).collect();
+        let shown: Vec<_> = found
+            .iter()
+            .map(|p| (p.line, p.kind, p.name.as_deref(), p.fetches.as_deref()))
+            .collect();
         assert_eq!(
             shown,
             [
@@ -274,37 +289,49 @@ mod tests {
     }
 
     #[test]
-    fn python_strings_that_only_tell_something_do_not_count() {
+    fn ignores_python_messages() {
         let text = "\"\"\"pip install this\nand git clone that\"\"\"\nx = 1  # pip install\n\
             raise RuntimeError('pip install torch')\nsubprocess.run(['git', 'clone', url])\n\
             with urllib.request.urlopen(url) as f:\nsubprocess.check_call([\"curl\", url])\ncurl = 1\n\
             s = \"# no comment\"; urlretrieve(u)\nparent_requests.get(x)\n'see `pip install y`'\n\
             os.system('pip install z')\n";
-        let expected = [(5, "git"), (6, "python-download"), (7, "curl"), (9, "python-download"), (12, "pip")];
+        let expected =
+            [(5, "git"), (6, "python-download"), (7, "curl"), (9, "python-download"), (12, "pip")];
         assert_eq!(kinds("setup.py", text), expected);
     }
 
     #[test]
-    fn shell_commands_are_told_from_words() {
+    fn distinguishes_shell_commands_from_words() {
         let text = "curl -L x\nlibcurl -x\ncommand -v curl -x\nwget https://x\n$(MAKE) curl\necho curl -x\n";
         assert_eq!(kinds("a.sh", text), [(1, "curl"), (4, "curl")]);
         assert_eq!(kinds("python-x.spec", "python3 -m pip install x\n"), [(1, "pip")]);
     }
 
     #[test]
-    fn lists_are_one_point() {
+    fn reports_one_point_per_list() {
         let lock = "[[package]]\nname = \"a\"\nsource = \"registry+https://x\"\n[[package]]\nsource = \"git+https://y\"\n";
         let found = points("Cargo.lock", lock);
         assert_eq!((found.len(), found[0].line, found[0].kind), (1, 3, "cargo"));
         assert!(found[0].text.starts_with("2 of"));
-        assert_eq!(kinds("pyproject.toml", "requires = [\"x @ git+https://y\"]\n"), [(1, "requirement-url")]);
+        assert_eq!(
+            kinds("pyproject.toml", "requires = [\"x @ git+https://y\"]\n"),
+            [(1, "requirement-url")]
+        );
         assert_eq!(kinds("Cargo.lock", "[[package]]\nname = \"own\"\n"), []);
     }
 
     #[test]
-    fn no_text_makes_it_panic() {
-        let texts =
-            ["FetchContent_Declare(", "file(((((", "'''", "#[[", "\"", "curl\"", "ü curl \u{301}'", "\\"];
+    fn never_panics() {
+        let texts = [
+            "FetchContent_Declare(",
+            "file(((((",
+            "'''",
+            "#[[",
+            "\"",
+            "curl\"",
+            "ü curl \u{301}'",
+            "\\",
+        ];
         for text in texts {
             for file in ["CMakeLists.txt", "setup.py", "a.sh", "Cargo.lock", "build.rs"] {
                 points(file, text);

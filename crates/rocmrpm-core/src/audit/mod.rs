@@ -25,7 +25,8 @@ use table::{Satisfier, TABLE};
 pub fn download_points(root: &Path) -> Result<Vec<(String, usize, String)>, Error> {
     let what = |found: &Found| found.name.clone().or_else(|| found.fetches.clone());
     let points = scan(root, ("", ""))?.points.into_iter();
-    let mut points: Vec<_> = points.map(|(file, at)| (file, at.line, what(&at).unwrap_or(at.text))).collect();
+    let mut points: Vec<_> =
+        points.map(|(file, at)| (file, at.line, what(&at).unwrap_or(at.text))).collect();
     // The first argument of a call names what it declares.
     points.dedup_by(|(file, line, _), (first, at, _)| file == first && line == at);
     Ok(points)
@@ -49,7 +50,7 @@ pub struct Audit {
     pub scripts: usize,
     /// How many points there are in tests, examples and documentation.
     pub passed_over: usize,
-    /// Build scripts that were not read: too large, or no text.
+    /// Build scripts that were not read: too large, or not text.
     pub unread: Vec<String>,
 }
 
@@ -79,9 +80,9 @@ pub struct Point {
 pub struct Satisfied {
     /// `source`, `setting`, `package`, `not-reached`, `line` or `file`.
     pub by: String,
-    /// Which one.
+    /// The source, setting, package, line, or file.
     pub with: String,
-    /// How that is known: component.toml, or a sentence.
+    /// The evidence: component.toml, or a sentence.
     pub because: String,
 }
 
@@ -89,7 +90,7 @@ pub struct Satisfied {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mistake {
-    /// component.toml.
+    /// The path of component.toml.
     pub file: String,
     /// The line, counted from 1.
     pub line: usize,
@@ -117,11 +118,11 @@ pub fn offline(component: &Component, pin: &Pin, prepared: &Prepared) -> Result<
     let found = scan(&record.folder, (&spec.file_name, &spec.text))?;
     let sections = Sections::parse(&spec.text);
     let known = Known { root: &record.folder, pin, spec: &sections };
-    let mut entries: Vec<Entry<'_>> = component
+    let mut entries: Vec<OfflineEntry<'_>> = component
         .offline
         .iter()
         .filter(|offline| offline.versions.holds(&pin.version))
-        .map(|offline| Entry { offline, used: false, wrong: known.refutes(offline) })
+        .map(|offline| OfflineEntry { offline, used: false, wrong: known.refutes(offline) })
         .collect();
     let mut points = Vec::new();
     for (file, point) in &found.points {
@@ -149,7 +150,8 @@ pub fn offline(component: &Component, pin: &Pin, prepared: &Prepared) -> Result<
         });
         // All entries that cover the point count as used; report the first valid one.
         let declared: Vec<_> = declared.collect();
-        let declared = declared.into_iter().find(|(holds, _)| *holds).map(|(_, satisfied)| satisfied);
+        let declared =
+            declared.into_iter().find(|(holds, _)| *holds).map(|(_, satisfied)| satisfied);
         points.push(Point {
             file: file.clone(),
             line: point.line,
@@ -160,14 +162,19 @@ pub fn offline(component: &Component, pin: &Pin, prepared: &Prepared) -> Result<
             help: pattern.map_or_else(String::new, |pattern| pattern.help.clone()),
         });
     }
-    let place = |offline: &Offline| 1 + component.file.text[..offline.span.start].matches('\n').count();
+    let place =
+        |offline: &Offline| 1 + component.file.text[..offline.span.start].matches('\n').count();
     let mut mistakes = Vec::new();
     for entry in entries {
         let (problem, help) = match entry.wrong {
             Some(wrong) => wrong,
             None if !entry.used => (
-                format!("no download point is in `{}`{}", entry.offline.file, with_text(entry.offline)),
-                "remove the entry, or give it the `versions` that it is for".to_owned(),
+                format!(
+                    "no download point in `{}`{}",
+                    entry.offline.file,
+                    with_text(entry.offline)
+                ),
+                "remove the entry, or set the `versions` that it applies to".to_owned(),
             ),
             None => continue,
         };
@@ -191,14 +198,14 @@ fn with_text(offline: &Offline) -> String {
 }
 
 /// An `[[offline]]` entry that applies to this version.
-struct Entry<'o> {
+struct OfflineEntry<'o> {
     offline: &'o Offline,
     used: bool,
     /// What is wrong with it, and how to fix it.
     wrong: Option<(String, String)>,
 }
 
-impl Entry<'_> {
+impl OfflineEntry<'_> {
     fn covers(&self, file: &str, point: &Found) -> bool {
         covers(&self.offline.file, file)
             && self.offline.find.as_ref().is_none_or(|find| point.text.contains(find.as_str()))
@@ -233,7 +240,7 @@ impl Known<'_> {
             }
             By::Setting if has_setting(self.spec, with) => None,
             By::Setting => Some((
-                format!("`{with}` does not stand in the spec's %build"),
+                format!("`{with}` is not in the spec's %build"),
                 "set it there, or correct the entry".to_owned(),
             )),
             By::Package if requires(self.spec, with) => None,
@@ -255,7 +262,12 @@ impl Known<'_> {
         })
     }
 
-    fn holds(&self, satisfier: &Satisfier, file: &str, point: &Found) -> Option<(&'static str, String)> {
+    fn holds(
+        &self,
+        satisfier: &Satisfier,
+        file: &str,
+        point: &Found,
+    ) -> Option<(&'static str, String)> {
         if let Some(setting) = &satisfier.setting {
             let name = point.name.as_deref().map(str::to_uppercase);
             if setting.contains("@NAME@") && name.is_none() {
@@ -270,7 +282,8 @@ impl Known<'_> {
             return folder.ancestors().chain([Path::new("..")]).find_map(|folder| {
                 let path = folder.join(name);
                 let full = self.root.join(&path);
-                let regular = std::fs::symlink_metadata(&full).is_ok_and(|metadata| metadata.is_file());
+                let regular =
+                    std::fs::symlink_metadata(&full).is_ok_and(|metadata| metadata.is_file());
                 let text = regular.then(|| fs_err::read(full).ok()).flatten()?;
                 let text = String::from_utf8_lossy(&text).into_owned();
                 let all = satisfier.has.iter().all(|part| text.contains(part.as_str()));
@@ -289,13 +302,15 @@ fn has_setting(spec: &Sections, setting: &str) -> bool {
     let setting = plain(setting);
     let word = |c: char| c.is_alphanumeric() || c == '_';
     let build = spec.scripts.iter().filter(|script| script.section == "build");
-    let lines =
-        build.flat_map(|script| &script.lines).filter(|line| !line.text.trim_start().starts_with('#'));
+    let lines = build
+        .flat_map(|script| &script.lines)
+        .filter(|line| !line.text.trim_start().starts_with('#'));
     lines.map(|line| plain(&line.text)).any(|line| {
         line.match_indices(&setting).any(|(at, _)| {
             // `-DNAME=ON` sets the CMake variable NAME.
             let (before, after) = (&line[..at], &line[at + setting.len()..]);
-            let begins = before.ends_with("-D") || !before.ends_with(word) || !setting.starts_with(word);
+            let begins =
+                before.ends_with("-D") || !before.ends_with(word) || !setting.starts_with(word);
             begins && (!after.starts_with(word) || !setting.ends_with(word))
         })
     })
@@ -316,16 +331,27 @@ mod tests {
         # B=comment\nexport C='on' \\\n  CMAKE_ARGS=\"-DD=ON -DEE=1\"\n%{?x}\n%install\nexport F=1\n";
 
     #[test]
-    fn settings_are_those_of_the_build_section() {
+    fn reads_settings_of_the_build_section() {
         let spec = Sections::parse(SPEC);
-        let held =
-            ["A=no", "B=comment", "C=on", "D=ON", "E=1", "EE=1", "EE", "F=1", "C=o", "-DD=ON", "CMAKE_ARGS"];
+        let held = [
+            "A=no",
+            "B=comment",
+            "C=on",
+            "D=ON",
+            "E=1",
+            "EE=1",
+            "EE",
+            "F=1",
+            "C=o",
+            "-DD=ON",
+            "CMAKE_ARGS",
+        ];
         let held = held.map(|setting| has_setting(&spec, setting));
         assert_eq!(held, [false, false, true, true, false, true, true, false, false, true, true]);
     }
 
     #[test]
-    fn packages_are_those_that_the_build_requires() {
+    fn reads_build_requires() {
         let spec = Sections::parse(SPEC);
         let held = ["cmake", "ninja-build", "ninja", "3.26"].map(|name| requires(&spec, name));
         assert_eq!(held, [true, true, false, false]);

@@ -30,8 +30,10 @@ pub struct Scan {
 pub fn scan(root: &Path, spec: (&str, &str)) -> Result<Scan, Error> {
     let files = files(root)?;
     let mut scan = Scan::default();
-    let roots = files.iter().filter(|file| TABLE.is_root(base(file)) && !TABLE.is_passed_over(file));
-    let mut queue: VecDeque<Script<'_>> = roots.map(|file| Script { file, imports: true }).collect();
+    let roots =
+        files.iter().filter(|file| TABLE.is_root(base(file)) && !TABLE.is_passed_over(file));
+    let mut queue: VecDeque<Script<'_>> =
+        roots.map(|file| Script { file, imports: true }).collect();
     let mut seen: BTreeSet<&str> = queue.iter().map(|script| script.file).collect();
     let index = Index::new(&files);
     index.named(Script { file: spec.0, imports: false }, spec.1, &mut seen, &mut queue);
@@ -44,7 +46,8 @@ pub fn scan(root: &Path, spec: (&str, &str)) -> Result<Scan, Error> {
             continue;
         };
         scan.read += 1;
-        scan.points.extend(points(base(file), &text).into_iter().map(|found| (file.to_owned(), found)));
+        scan.points
+            .extend(points(base(file), &text).into_iter().map(|found| (file.to_owned(), found)));
         index.named(script, &text, &mut seen, &mut queue);
     }
     for file in &files {
@@ -64,7 +67,8 @@ pub fn scan(root: &Path, spec: (&str, &str)) -> Result<Scan, Error> {
 fn files(root: &Path) -> Result<Vec<String>, Error> {
     let mut files = Vec::new();
     for entry in walkdir::WalkDir::new(root).sort_by_file_name() {
-        let entry = entry.map_err(|error| IoError::doing("look through the source")(error.into()))?;
+        let entry =
+            entry.map_err(|error| IoError::doing("look through the source")(error.into()))?;
         let path = entry.path().strip_prefix(root).unwrap_or(entry.path());
         // Vendored crates do not download crates (cargo's book, "vendor").
         let name = entry.file_name();
@@ -139,7 +143,10 @@ impl<'f> Index<'f> {
             let calls = language.name != "toml" && (!file.ends_with(".spec") || runs);
             for word in line.split(|c: char| !in_path(c)).filter(|_| calls) {
                 if word.ends_with(".py") || word.ends_with(".sh") {
-                    add(self.script(folder, word.trim_start_matches("./").trim_start_matches('/')), false);
+                    add(
+                        self.script(folder, word.trim_start_matches("./").trim_start_matches('/')),
+                        false,
+                    );
                 }
             }
             if let Some(backend) = trimmed.strip_prefix("build-backend") {
@@ -153,7 +160,8 @@ impl<'f> Index<'f> {
                     let found = self.module(folder, script.imports, &module);
                     let path = module.replace('.', "/");
                     let elsewhere = || self.script(folder, &format!("{path}.py"));
-                    let found = found.or_else(|| (anywhere && path.contains('/')).then(elsewhere).flatten());
+                    let found = found
+                        .or_else(|| (anywhere && path.contains('/')).then(elsewhere).flatten());
                     add(found, script.imports);
                 }
             }
@@ -210,10 +218,14 @@ fn imports(line: &str) -> Vec<String> {
         let text = text.trim().trim_start_matches('(').trim_end_matches(')');
         text.split_whitespace().next().unwrap_or_default().to_owned()
     };
-    if let Some((module, names)) = line.strip_prefix("from ").and_then(|rest| rest.split_once(" import ")) {
+    if let Some((module, names)) =
+        line.strip_prefix("from ").and_then(|rest| rest.split_once(" import "))
+    {
         let module = module.trim();
-        let within =
-            names.split(',').map(name).map(|inner| format!("{}.{inner}", module.trim_end_matches('.')));
+        let within = names
+            .split(',')
+            .map(name)
+            .map(|inner| format!("{}.{inner}", module.trim_end_matches('.')));
         return within.chain([module.to_owned()]).collect();
     }
     line.strip_prefix("import ").map(|rest| rest.split(',').map(name).collect()).unwrap_or_default()
@@ -234,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_that_scripts_name_count_and_others_do_not() {
+    fn follows_scripts_named_by_scripts() {
         let dir = source(&[
             (
                 "setup.py",
@@ -264,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn links_huge_and_binary_files_are_not_read() {
+    fn skips_links_huge_and_binary_files() {
         let dir = source(&[("binary/setup.py", "\0pip install x")]);
         let at = |name: &str| dir.path().join(name);
         fs_err::os::unix::fs::symlink("/", at("root")).unwrap();

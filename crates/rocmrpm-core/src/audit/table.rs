@@ -90,7 +90,8 @@ pub struct Satisfier {
 /// The parsed table.
 pub static TABLE: LazyLock<Table> = LazyLock::new(|| {
     // A test parses the table, so a mistake in it never reaches users.
-    toml::from_str(include_str!("points.toml")).unwrap_or_else(|error| unreachable!("points.toml: {error}"))
+    toml::from_str(include_str!("points.toml"))
+        .unwrap_or_else(|error| unreachable!("points.toml: {error}"))
 });
 
 impl Table {
@@ -107,14 +108,17 @@ impl Table {
     /// Returns whether no build reads a file, judging by its folders.
     pub fn is_passed_over(&self, path: &str) -> bool {
         let folders = path.rsplit_once('/').map_or("", |(folders, _)| folders);
-        folders.split('/').any(|folder| self.passed_over.iter().any(|name| name.eq_ignore_ascii_case(folder)))
+        folders
+            .split('/')
+            .any(|folder| self.passed_over.iter().any(|name| name.eq_ignore_ascii_case(folder)))
     }
 
     /// Returns the patterns that apply to a file.
     pub fn patterns(&self, file_name: &str) -> impl Iterator<Item = &Pattern> {
         let language = self.language(file_name).map(|language| language.name.clone());
         self.point.iter().filter(move |pattern| {
-            let spoken = language.as_ref().is_some_and(|language| pattern.languages.contains(language));
+            let spoken =
+                language.as_ref().is_some_and(|language| pattern.languages.contains(language));
             let listed = pattern.files.iter().any(|file| file == file_name);
             if pattern.files.is_empty() { spoken } else { listed }
         })
@@ -131,9 +135,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_whole() {
+    fn table_is_complete() {
         for point in &TABLE.point {
-            let looks = point.calls.len() + point.words.len() + point.texts.len() + point.items.len();
+            let looks =
+                point.calls.len() + point.words.len() + point.texts.len() + point.items.len();
             assert!(looks > 0 && !point.help.is_empty(), "{}", point.id);
             assert!(!point.languages.is_empty() || !point.files.is_empty(), "{}", point.id);
             for language in &point.languages {
@@ -142,16 +147,23 @@ mod tests {
         }
         for satisfier in &TABLE.satisfier {
             let kinds = &satisfier.points;
-            assert!(kinds.iter().all(|id| TABLE.point.iter().any(|point| point.id == *id)), "{kinds:?}");
-            let by = [satisfier.setting.is_some(), !satisfier.line.is_empty(), satisfier.file.is_some()];
+            assert!(
+                kinds.iter().all(|id| TABLE.point.iter().any(|point| point.id == *id)),
+                "{kinds:?}"
+            );
+            let by =
+                [satisfier.setting.is_some(), !satisfier.line.is_empty(), satisfier.file.is_some()];
             assert_eq!(by.iter().filter(|by| **by).count(), 1, "{kinds:?}");
             assert!(!satisfier.says.is_empty());
         }
     }
 
     #[test]
-    fn folders_of_tests_are_passed_over_and_files_of_that_name_are_not() {
+    fn skips_test_folders_but_not_files() {
         let passed = ["tests/setup.py", "x/Docs/y.cmake", "setup.py", "cmake/tests.cmake", "test"];
-        assert_eq!(passed.map(|path| TABLE.is_passed_over(path)), [true, true, false, false, false]);
+        assert_eq!(
+            passed.map(|path| TABLE.is_passed_over(path)),
+            [true, true, false, false, false]
+        );
     }
 }

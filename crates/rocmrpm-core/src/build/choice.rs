@@ -37,9 +37,11 @@ pub fn choose_builder<'w>(
     let workspace = stack.workspace;
     let usual = if workspace.chroot.is_host() { BuilderName::Host } else { BuilderName::Mock };
     match asked.unwrap_or(usual) {
-        BuilderName::Mock if asked.is_none() && until <= Stage::Srpm && find_program("mock").is_none() => {
-            let note = "mock is not installed: the SRPM is made by rpmbuild on this machine, with this \
-                        machine's macros where the chroot defines none";
+        BuilderName::Mock
+            if asked.is_none() && until <= Stage::Srpm && find_program("mock").is_none() =>
+        {
+            let note = "mock is not installed, so rpmbuild makes the SRPM on this machine, with this \
+                        machine's macros unless the chroot defines them";
             (Box::new(HostBuilder::new(workspace)), Some(note.to_owned()))
         }
         BuilderName::Mock => {
@@ -64,7 +66,7 @@ pub fn choose_builder<'w>(
 fn network_note() -> Option<String> {
     let first = fs_err::read("/proc/1/cmdline").ok()?;
     let systemd = first.windows(b"systemd".len()).any(|word| word == b"systemd");
-    let note = "systemd does not run here, and without it mock lets builds reach the network: packages \
-                may contain files that a build downloaded";
+    let note = "systemd is not running, so mock cannot block network access: packages may contain files \
+                that a build downloaded";
     (!systemd).then(|| note.to_owned())
 }

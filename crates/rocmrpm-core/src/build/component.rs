@@ -10,7 +10,7 @@ use super::record::{
     BUILDROOT_LOCK, BuildRecord, FileRecord, Results, SCHEMA, Times, build_folder, is_binary_rpm,
     target_names, work_dir,
 };
-use super::shelf::Shelf;
+use super::stack_repository::StackRepository;
 use super::stage::Stage;
 use super::{Builder, BuiltRpms, Installable, Job};
 use crate::error::{Error, IoError, Kind};
@@ -24,7 +24,7 @@ use crate::stack::{Stack, Step, Verdict};
 use crate::workspace::{Component, Pin, Workspace};
 
 /// What building any component of a run needs.
-pub(super) struct Way<'a> {
+pub(super) struct BuildContext<'a> {
     pub stack: &'a Stack<'a>,
     pub workspace: &'a Workspace,
     pub builder: &'a dyn Builder,
@@ -33,7 +33,7 @@ pub(super) struct Way<'a> {
     pub until: Stage,
     pub timeout: Option<Duration>,
     pub installable: Installable,
-    pub shelf: &'a Shelf<'a>,
+    pub repository: &'a StackRepository<'a>,
 }
 
 /// The result of building a component.
@@ -49,7 +49,7 @@ pub(super) fn rpm_count(n: usize) -> String {
     format!("{n} RPM{}", if n == 1 { "" } else { "s" })
 }
 
-impl Way<'_> {
+impl BuildContext<'_> {
     /// Builds one component. `jobs` is the number of compile jobs that it may run.
     pub fn build(
         &self,
@@ -70,14 +70,14 @@ impl Way<'_> {
             logs: work.join("logs"),
             jobs,
             timeout: self.timeout.or(component.timeout),
-            repository: self.shelf.dir(),
+            repository: self.repository.dir(),
             retry: self.retry(component),
             enter: Some(enter_again(self.workspace, component)),
             events: self.events,
         };
         // A run that was killed could not stop its child processes, which would write into this
         // build.
-        end_leftovers(&job.work).map_err(IoError::doing("end what an earlier run left running"))?;
+        end_leftovers(&job.work).map_err(IoError::doing("stop processes of an earlier run"))?;
         let results = Results::of(&build_dir, self.until, &component.name);
         let waiting = Results::rejected(&build_dir, &component.name);
         match step.verdict {
@@ -97,14 +97,20 @@ impl Way<'_> {
         let srpm = made.iter().find(|file| file.ends_with(".src.rpm"));
         let summary = match step.verdict {
             _ if rpms == 0 => srpm.cloned().unwrap_or_default(),
-            Verdict::Inspect(_) => format!("{}, inspected anew", rpm_count(rpms)),
+            Verdict::Inspect(_) => format!("{}, reinspected", rpm_count(rpms)),
             Verdict::Fresh | Verdict::Stale(_) => rpm_count(rpms),
         };
         Ok(Built { results, summary })
     }
 
     /// Builds a component and leaves the result, with its record, in the folder `waiting`.
-    fn make(&self, job: &Job<'_>, step: &Step, work: &Path, waiting: &Results) -> Result<(), Error> {
+    fn make(
+        &self,
+        job: &Job<'_>,
+        step: &Step,
+        work: &Path,
+        waiting: &Results,
+    ) -> Result<(), Error> {
         let Job { component, spec, .. } = *job;
         let prepare = || format!("prepare `{}`", work.display());
         files::remove_dir_if_there(work).map_err(IoError::doing(prepare()))?;
@@ -156,9 +162,9 @@ impl Way<'_> {
         };
         let spec_path = job.sources.join(&spec.file_name);
         let files: Vec<&PathBuf> = [&srpm, &spec_path].into_iter().chain(&built.rpms).collect();
-        let keep = IoError::doing(format!("keep what was built of `{}`", component.name));
+        let keep = IoError::doing(format!("keep the results of `{}`", component.name));
         if let Some(lock) = &built.lock {
-            let keep = IoError::doing("keep what the build root was made of");
+            let keep = IoError::doing("keep the lock of the build root");
             fs_err::create_dir_all(waiting.dir())
                 .and_then(|()| files::link_or_copy(lock, &waiting.dir().join(BUILDROOT_LOCK)))
                 .map_err(keep)?;
@@ -175,11 +181,14 @@ impl Way<'_> {
     /// under a wrong key.
     fn check_unchanged(&self, pin: &Pin, step: &Step, patches: &[FileRecord]) -> Result<(), Error> {
         let mut now = sources::identities(pin, &self.workspace.root)?;
-        now.extend(patches.iter().map(|patch| (format!("patch {}", patch.file), patch.sha256.to_string())));
+        now.extend(
+            patches.iter().map(|patch| (format!("patch {}", patch.file), patch.sha256.to_string())),
+        );
         match now.iter().find(|(name, value)| step.inputs.get(name) != Some(value.as_str())) {
             None => Ok(()),
             Some((name, _)) => {
-                let message = format!("the {name} of `{}` changed while rocmrpm was running", pin.component);
+                let message =
+                    format!("the {name} of `{}` changed while rocmrpm was running", pin.component);
                 Err(Error::new(Kind::Environment, message).with_help("run the same command again"))
             }
         }
@@ -236,12 +245,17 @@ pub(crate) fn lay_out(
         }
         let fetched = fetched?;
         fetcher.copy_to(&fetched, dir)?;
-        sources.push(FileRecord { file: fetched.file_name, sha256: fetched.sha256, size: fetched.size });
+        sources.push(FileRecord {
+            file: fetched.file_name,
+            sha256: fetched.sha256,
+            size: fetched.size,
+        });
     }
     let mut patches = Vec::new();
     for patch in component.patches_for(&pin.version) {
         let to = dir.join(&patch.file_name);
-        fs_err::copy(component.dir.join(&patch.file_name), &to).map_err(IoError::doing("copy a patch"))?;
+        fs_err::copy(component.dir.join(&patch.file_name), &to)
+            .map_err(IoError::doing("copy a patch"))?;
         patches.push(FileRecord::of(&to).map_err(IoError::doing("read a patch"))?);
     }
     let spec_path = dir.join(&spec.file_name);
@@ -251,14 +265,19 @@ pub(crate) fn lay_out(
 
 /// Moves results that must be inspected again to where a build leaves them, unless they are there
 /// already: until they pass, they are not accepted.
-fn take_back(results: &Results, waiting: &Results, step: &Step, work: &Path) -> Result<(), IoError> {
+fn take_back(
+    results: &Results,
+    waiting: &Results,
+    step: &Step,
+    work: &Path,
+) -> Result<(), IoError> {
     if results.record()?.is_none_or(|record| record.key != step.key) {
         return Ok(());
     }
     files::remove_dir_if_there(work)
         .and_then(|()| fs_err::create_dir_all(work))
         .and_then(|()| fs_err::rename(results.dir(), waiting.dir()))
-        .map_err(IoError::doing(format!("inspect `{}` again", step.component)))
+        .map_err(IoError::doing(format!("reinspect `{}`", step.component)))
 }
 
 /// Fills a results folder: files, logs, and last the record.

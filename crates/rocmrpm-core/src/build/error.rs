@@ -32,7 +32,7 @@ pub enum ComponentError {
         errors: Vec<Finding>,
     },
     /// Another component provides the same package.
-    #[error("`{component}` makes the package `{package}`, as `{other}` does")]
+    #[error("`{component}` and `{other}` both provide the package `{package}`")]
     SamePackage {
         /// The component that was built.
         component: String,
@@ -42,7 +42,7 @@ pub enum ComponentError {
         package: String,
     },
     /// The build succeeded without making a package.
-    #[error("`{component}` was built, but no RPM came of it")]
+    #[error("the build of `{component}` succeeded but made no RPMs")]
     NoRpms {
         /// The component.
         component: String,
@@ -65,13 +65,13 @@ impl Diagnose for ComponentError {
                 // The rule about waivers cannot be waived, and its own help is complete.
                 if let Some(finding) = report.errors().find(|finding| finding.id.as_str() != "waiver-unused")
                 {
-                    help.push(format!("why, and how to waive it: {} explain {}", own_program(), finding.id));
+                    help.push(format!("explain or waive it: {} explain {}", own_program(), finding.id));
                 }
                 Diagnosis::from(Kind::Findings)
                     .with_help_lines(help)
-                    .with_help(format!("the whole report: {}", path.display()))
-                    .with_help(format!("the build's logs: {}", logs.display()))
-                    .with_help(format!("to try again: {retry}"))
+                    .with_help(format!("full report: {}", path.display()))
+                    .with_help(format!("build logs: {}", logs.display()))
+                    .with_help(format!("retry: {retry}"))
                     .with_details(report.errors().map(ToString::to_string))
             }
             Self::Wheels { errors, .. } => {
@@ -82,9 +82,9 @@ impl Diagnose for ComponentError {
                     .with_details(errors.iter().map(ToString::to_string))
             }
             Self::SamePackage { other, .. } => Kind::Config.with_help(format!(
-                "take it out of one of the two templates; if it moved here, build `{other}` first"
+                "remove it from one of the two templates; if the package moved, build `{other}` first"
             )),
-            Self::NoRpms { .. } => Kind::Build.with_help("does the template have a `%files` section?"),
+            Self::NoRpms { .. } => Kind::Build.with_help("add a `%files` section to the template"),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Explains a failed build from its log: the phase, the relevant lines, and the cause if it is a
 //! known one. The causes themselves are data, in `failures.toml`.
 
-mod catalogue;
+mod catalog;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub mod fuzzing;
 mod log;
@@ -9,14 +9,14 @@ mod pattern;
 
 use std::path::{Path, PathBuf};
 
-pub use catalogue::{Cause, CauseKind, Known, Phase, cause, causes};
+pub use catalog::{Cause, CauseKind, Known, Phase, cause, causes};
 pub(in crate::build) use log::{Log, shown_lines};
 pub use pattern::Pattern;
 
 use crate::error::{Diagnose, Diagnosis, Kind, Problem};
 use crate::process::{Finished, own_program};
 
-/// The catalogue's entry for a full disk.
+/// The catalog's entry for a full disk.
 const DISK_FULL: &str = "disk-full";
 
 /// A file system with less free space than this, in bytes, counts as full.
@@ -36,9 +36,9 @@ pub struct Failure {
     pub cause: Option<String>,
     /// How to fix it.
     pub help: Option<String>,
-    /// The ID of the cause, if it comes from the catalogue.
+    /// The ID of the cause, if it comes from the catalog.
     pub id: Option<&'static str>,
-    /// The path of the whole log.
+    /// The path of the full log.
     pub log: PathBuf,
     /// The command that retries.
     pub retry: String,
@@ -60,7 +60,7 @@ impl Failure {
     fn of_log(log: &Log, component: &str, path: &Path, spec: (&Path, &str), retry: &str) -> Self {
         let problems = log.spec_problems(spec);
         let phase = if problems.is_empty() { log.phase() } else { "the spec".to_owned() };
-        let found = catalogue::find(log.failed_part(), Phase::named(&phase));
+        let found = catalog::find(log.failed_part(), Phase::named(&phase));
         let (line, known) = found.unzip();
         let mut failure = Self {
             component: component.to_owned(),
@@ -106,12 +106,12 @@ impl Diagnose for Failure {
         Diagnosis::from(self.kind)
             .with_help_lines(&self.help)
             .with_help_lines(
-                self.id.map(|id| format!("more about this cause: {} explain {id}", own_program())),
+                self.id.map(|id| format!("explain this cause: {} explain {id}", own_program())),
             )
-            .with_help(format!("the whole log: {}", self.log.display()))
-            .with_help(format!("to try again: {}", self.retry))
+            .with_help(format!("full log: {}", self.log.display()))
+            .with_help(format!("retry: {}", self.retry))
             .with_help_lines(
-                self.enter.as_ref().map(|enter| format!("to look around in the build root: {enter}")),
+                self.enter.as_ref().map(|enter| format!("open a shell in the build root: {enter}")),
             )
             .with_details(&self.lines)
             .with_problems(&self.problems)
@@ -122,12 +122,12 @@ impl Known {
     /// Finds the cause in a text, such as the end of a log of mock, dnf or a remote builder. `None`
     /// as the phase matches any.
     pub fn in_text(text: &[u8], phase: Option<Phase>) -> Option<Self> {
-        catalogue::find(Log::of(text).failed_part(), phase).map(|(_, known)| known)
+        catalog::find(Log::of(text).failed_part(), phase).map(|(_, known)| known)
     }
 
     /// Finds the cause in a log file, reading only its end.
     pub fn in_log(path: &Path, phase: Option<Phase>) -> Option<Self> {
-        catalogue::find(Log::read(path).failed_part(), phase).map(|(_, known)| known)
+        catalog::find(Log::read(path).failed_part(), phase).map(|(_, known)| known)
     }
 
     /// Returns a full disk as the cause if the disk of this path is full.
@@ -140,7 +140,7 @@ impl Known {
     /// Finds the cause of an end by a signal that rocmrpm did not send.
     pub fn of_end(done: &Finished) -> Option<Self> {
         done.signal?;
-        catalogue::find(&[done.how()], None).map(|(_, known)| known)
+        catalog::find(&[done.how()], None).map(|(_, known)| known)
     }
 }
 
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn phase_lines_and_cause_are_found() {
+    fn finds_phase_lines_and_cause() {
         let log = "+ make\nmaking\nfoo.cpp:1: fatal error: hip/hip_runtime.h: No such file\nmake: *** [x] Error 1\n\
                    error: Bad exit status from /var/tmp/rpm-tmp.Ab (%build)\n\nRPM build errors:\n    Bad exit";
         let failure = failure(log, "");
@@ -164,11 +164,11 @@ mod tests {
         assert_eq!(failure.cause.as_deref(), Some("HIP's headers are not installed"));
         assert!(failure.lines.iter().any(|l| l.contains("hip_runtime.h")), "{:?}", failure.lines);
         assert_eq!(failure.kind(), Kind::Build);
-        assert!(failure.help().iter().any(|h| h == "to try again: rocmrpm build demo"));
+        assert!(failure.help().iter().any(|h| h == "retry: rocmrpm build demo"));
     }
 
     #[test]
-    fn what_an_earlier_phase_said_is_no_cause() {
+    fn ignores_output_of_earlier_phases() {
         let log = "Executing(%prep): sh\nHunk #1 succeeded at 5 (offset 2 lines).\nfoo: command not found\n\
                    Executing(%build): sh\n+ make\nmake: *** Error 1\n\
                    error: Bad exit status from /var/tmp/rpm-tmp.Ab (%build)\n";
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_that_rpm_6_repeats_are_left_out_and_an_earlier_rpmbuild_too() {
+    fn omits_warnings_that_rpm_6_repeats_and_an_earlier_rpmbuild() {
         let log = "Wrote: /builddir/x.src.rpm\nRPM build warnings:\n    old\n+ make\noops\n\
                    RPM build warnings:\n    old\nerror: Bad exit status from /var/tmp/x (%build)\n\n\
                    RPM build errors:\n    Bad exit status from /var/tmp/x (%build)\n";
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_below_a_summary_that_came_too_early_is_shown() {
+    fn shows_output_after_a_premature_summary() {
         let log = "Executing(%build): sh\nRPM build errors:\n+ make\nit breaks\n\
                    error: Bad exit status from /var/tmp/rpm-tmp.Ab (%build)\n    \
                    Bad exit status from /var/tmp/rpm-tmp.Ab (%build)\nChild return code was: 1\n";
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rejected_spec_is_shown_with_its_line() {
+    fn shows_the_line_of_a_rejected_spec() {
         let failure = failure("error: line 2: Unknown tag: Nmae: x\n", "Version: 1\nNmae: x\n");
         assert_eq!(failure.kind(), Kind::Config);
         let problem = &failure.problems[0];

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Instant;
 
-use super::component::{Way, rpm_count};
+use super::component::{BuildContext, rpm_count};
 use super::error::ComponentError;
 use super::record::{REPORT, Results};
 use super::system::system;
@@ -27,7 +27,8 @@ pub fn expectations(stack: &Stack<'_>, component: &Component) -> Result<Expectat
     let mut system = system(workspace)?;
     for required in stack.select(&[component]).iter().filter(|other| other.name != component.name) {
         let results = Results::of(&workspace.build_dir(), Stage::Rpm, &required.name);
-        if let Some(report) = results.report()?.and_then(|json| serde_json::from_slice(&json).ok()) {
+        if let Some(report) = results.report()?.and_then(|json| serde_json::from_slice(&json).ok())
+        {
             system.add_inspected(&report);
         }
     }
@@ -58,9 +59,11 @@ pub fn inspect_wheels(
         let file = finding.file.as_deref().and_then(|file| file.rsplit('/').next());
         (finding.id, file.map(str::to_owned))
     };
-    let in_wheel = |finding: &&Finding| finding.subject.as_ref().is_some_and(|path| wheels.contains(path));
+    let in_wheel =
+        |finding: &&Finding| finding.subject.as_ref().is_some_and(|path| wheels.contains(path));
     let passed: BTreeSet<_> = report.findings.iter().filter(|f| !in_wheel(f)).map(name).collect();
-    let errors = report.errors().filter(in_wheel).filter(|finding| !passed.contains(&name(finding)));
+    let errors =
+        report.errors().filter(in_wheel).filter(|finding| !passed.contains(&name(finding)));
     let errors: Vec<Finding> = errors.cloned().collect();
     if errors.is_empty() {
         return Ok(());
@@ -75,8 +78,10 @@ pub(super) fn inputs(workspace: &Workspace, component: &Component, until: Stage)
         inputs.add("set of rules", RULES_VERSION);
         inputs.add("promise of device code", canonical(&component.device_code));
         let Workspace { chroot, provider, .. } = workspace;
-        let sonames: Vec<_> = provider.capabilities.values().map(|one| (&one.runtime, &one.soname)).collect();
-        let known = (&chroot.libraries, &chroot.symbol_versions, sonames, &provider.search_path_tag);
+        let sonames: Vec<_> =
+            provider.capabilities.values().map(|one| (&one.runtime, &one.soname)).collect();
+        let known =
+            (&chroot.libraries, &chroot.symbol_versions, sonames, &provider.search_path_tag);
         inputs.add("table of libraries", Sha256::of_bytes(canonical(&known)));
         let waivers = component.waivers.iter();
         let waivers = waivers.map(|w| canonical(&(&w.rule, &w.file, &w.found, &w.reason)));
@@ -85,15 +90,20 @@ pub(super) fn inputs(workspace: &Workspace, component: &Component, until: Stage)
     inputs
 }
 
-impl Way<'_> {
+impl BuildContext<'_> {
     /// Inspects the packages in the folder `waiting` and stores the report there. An error stops
     /// the component.
-    pub(super) fn inspect(&self, job: &Job<'_>, step: &Step, waiting: &Results) -> Result<(), Error> {
+    pub(super) fn inspect(
+        &self,
+        job: &Job<'_>,
+        step: &Step,
+        waiting: &Results,
+    ) -> Result<(), Error> {
         check_stop()?;
         let component = job.component;
         let started = Instant::now();
         let rpms = waiting.rpms()?;
-        self.shelf.check_names(&component.name, &rpms)?;
+        self.repository.check_names(&component.name, &rpms)?;
         self.phase(component, "Inspecting", &rpm_count(rpms.len()));
         let expectations = Expectations {
             build_roots: self.builder.build_roots(job),
@@ -101,7 +111,9 @@ impl Way<'_> {
             ..expectations(self.stack, component)?
         };
         let report = inspect::inspect(&rpms, &expectations, Depth::Deep)?;
-        for finding in report.findings.iter().filter(|finding| finding.severity == Severity::Warning) {
+        for finding in
+            report.findings.iter().filter(|finding| finding.severity == Severity::Warning)
+        {
             self.events.event(Event::Warning(format!("{}: {finding}", component.name)));
         }
         for Waived { finding, reason, .. } in &report.waived {
@@ -174,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wheel_is_refused_for_what_is_wrong_in_it_alone() {
+    fn rejects_a_wheel_only_for_errors_that_its_rpm_lacks() {
         let dir = tempfile::tempdir().unwrap();
         let component = dir.path().join("k");
         fs_err::create_dir(&component).unwrap();
@@ -184,25 +196,34 @@ mod tests {
         let whole = HostElf::new().needed("libc.so.6").build();
         let outcome = |in_rpm: &[u8], in_wheel: &[u8]| {
             let (rpm, wheel) = (rpm(dir.path(), in_rpm), wheel(dir.path(), in_wheel));
-            let error = inspect_wheels(&component, &Expectations::default(), &[rpm], &[wheel]).err()?;
+            let error =
+                inspect_wheels(&component, &Expectations::default(), &[rpm], &[wheel]).err()?;
             Some((error.to_string(), error.kind(), error.details().concat()))
         };
         let cut = &whole[..whole.len() - 100];
         assert_eq!(outcome(&whole, &whole), None);
         let (text, kind, details) = outcome(&whole, cut).unwrap();
-        assert_eq!((text.as_str(), kind), ("the wheels of `k` did not pass inspection", Kind::Findings));
-        assert!(details.contains("k/libk.so: found") && details.contains("[elf-damaged]"), "{details}");
+        assert_eq!(
+            (text.as_str(), kind),
+            ("the wheels of `k` did not pass inspection", Kind::Findings)
+        );
+        assert!(
+            details.contains("k/libk.so: found") && details.contains("[elf-damaged]"),
+            "{details}"
+        );
         // Accepted in the RPM, possibly through a waiver.
         assert_eq!(outcome(cut, cut), None);
     }
 
     #[test]
-    fn packages_are_judged_again_when_what_they_are_judged_by_changes() {
+    fn inspects_packages_again_when_inspection_inputs_change() {
         let dir = tempfile::tempdir().unwrap();
         let mut workspace = sample(dir.path(), "fedora-43");
         let component = |text: &str| {
             fs_err::write(dir.path().join("specs-templates/one/component.toml"), text).unwrap();
-            Component::read(&dir.path().join("specs-templates/one"), "one", &mut Vec::new()).unwrap().unwrap()
+            Component::read(&dir.path().join("specs-templates/one"), "one", &mut Vec::new())
+                .unwrap()
+                .unwrap()
         };
         let plain = component("");
         let before = inputs(&workspace, &plain, Stage::Rpm);
@@ -224,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_inputs_of_a_judgement_are_pinned() {
+    fn inspection_inputs_are_pinned() {
         let dir = tempfile::tempdir().unwrap();
         let mut workspace = sample(dir.path(), "fedora-43");
         workspace.chroot.libraries.insert("liba.so.1".into(), "a".into());
@@ -249,7 +270,8 @@ mod tests {
             ("table of libraries".to_owned(), Sha256::of_bytes(known).to_string()),
         ];
         let found = inputs(&workspace, &component, Stage::Rpm);
-        let found: Vec<_> = found.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let found: Vec<_> =
+            found.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         similar_asserts::assert_eq!(found, expected);
     }
 }

@@ -169,12 +169,17 @@ impl HostBuilder {
             self.rpmbuild_spec(job, "buildrequires.log", "-br")?;
             for package in rpms_below(&job.work.join("rpmbuild/SRPMS"))? {
                 if package.to_string_lossy().ends_with(".buildreqs.nosrc.rpm") {
-                    let list = Command::new("rpm").args(["-qp", "--requires"]).arg(package).text()?;
+                    let list =
+                        Command::new("rpm").args(["-qp", "--requires"]).arg(package).text()?;
                     all = format!("{all}\n{list}");
                 }
             }
         }
-        Ok(all.lines().filter(|line| !line.starts_with("rpmlib(")).map(|line| format!("{line}\n")).collect())
+        Ok(all
+            .lines()
+            .filter(|line| !line.starts_with("rpmlib("))
+            .map(|line| format!("{line}\n"))
+            .collect())
     }
 
     fn spec_path(&self, job: &Job<'_>) -> PathBuf {
@@ -191,13 +196,24 @@ impl HostBuilder {
     }
 
     /// Runs rpmbuild with its output in a log, and explains a failure.
-    fn rpmbuild(&self, job: &Job<'_>, log: &str, args: &[&str], file: &Path) -> Result<(), BuildError> {
+    fn rpmbuild(
+        &self,
+        job: &Job<'_>,
+        log: &str,
+        args: &[&str],
+        file: &Path,
+    ) -> Result<(), BuildError> {
         let log = job.logs.join(log);
         let command = self.rpm_tool("rpmbuild", job)?.args(args).arg(file).log_to(&log);
         let done = match command.timeout(job.timeout).run() {
             Err(ProcessError::TimedOut { allowed, .. }) => {
                 let component = job.component.name.to_string();
-                return Err(BuildError::TimedOut { component, allowed, log, retry: job.retry.clone() });
+                return Err(BuildError::TimedOut {
+                    component,
+                    allowed,
+                    log,
+                    retry: job.retry.clone(),
+                });
             }
             other => other?,
         };
@@ -206,13 +222,14 @@ impl HostBuilder {
             return Ok(());
         }
         let spec = (self.spec_path(job), &job.spec.text);
-        let failure = Failure::from_log(job.component.name.as_str(), &log, (&spec.0, spec.1), &job.retry);
+        let failure =
+            Failure::from_log(job.component.name.as_str(), &log, (&spec.0, spec.1), &job.retry);
         let mut failure = failure.ended(&done);
         if failure.lines.is_empty() && failure.problems.is_empty() {
             failure.lines.push(format!("rpmbuild {}", done.how()));
         }
         if failure.phase == "BuildRequires" {
-            failure.help = Some(format!("to install them: {}", builddep(&job.repository, &spec.0)));
+            failure.help = Some(format!("install them: {}", builddep(&job.repository, &spec.0)));
         }
         let build_root = build_root(&job.work);
         let cd = || format!("cd {}", quote(&build_root.to_string_lossy()));
@@ -255,10 +272,10 @@ fn refuse_path(dir: &Path) -> Result<(), BuildError> {
         None => Ok(()),
         Some(odd) => Err(BuildError::Environment {
             message: match odd {
-                ' ' => format!("rpmbuild cannot build in `{text}`: the path has a space"),
-                odd => format!("rpmbuild cannot build in `{text}`: the path has the character `{odd}`"),
+                ' ' => format!("rpmbuild cannot build in `{text}`: the path contains a space"),
+                odd => format!("rpmbuild cannot build in `{text}`: the path contains the character `{odd}`"),
             },
-            help: "move the workspace to a folder whose path has letters, digits, `-`, `_` and `.` only"
+            help: "move the workspace to a folder with only letters, digits, `-`, `_` and `.` in its path"
                 .into(),
         }),
     }
@@ -291,7 +308,7 @@ impl Builder for HostBuilder {
         let made = rpms_below(&job.work.join("rpmbuild/SRPMS"))?;
         made.into_iter().next().ok_or_else(|| BuildError::Environment {
             message: "rpmbuild succeeded but made no SRPM".into(),
-            help: format!("its log: {}", job.logs.join("srpm.log").display()),
+            help: format!("full log: {}", job.logs.join("srpm.log").display()),
         })
     }
 
@@ -304,8 +321,11 @@ impl Builder for HostBuilder {
             built.buildroot.sort();
         } else {
             let needs = needs_of(&self.build_requires(job)?, BUILD_PATH)?;
-            let list =
-                Command::new("dpkg-query").args(["-W", "-f", "${Package}-${Version}.${Architecture}\n"]);
+            let list = Command::new("dpkg-query").args([
+                "-W",
+                "-f",
+                "${Package}-${Version}.${Architecture}\n",
+            ]);
             // On a machine with neither RPMs nor Debian packages, the list stays empty.
             built.buildroot = list.text().unwrap_or_default().lines().map(str::to_owned).collect();
             if !needs.missing.is_empty() {
@@ -317,7 +337,7 @@ impl Builder for HostBuilder {
                 return Err(BuildError::Missing {
                     component: job.component.name.to_string(),
                     what: list.join(", "),
-                    help: format!("`apt-get install {}`", packages.join(" ")),
+                    help: format!("run `apt-get install {}`", packages.join(" ")),
                 });
             }
             built.unchecked = needs.unchecked;
@@ -350,7 +370,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gpu_macros_get_the_quoted_list() {
+    fn sets_gpu_macros_to_the_quoted_list() {
         let targets = ["gfx1100", "gfx1151"].map(|name| GpuTarget::parse(name).unwrap());
         assert_eq!(
             gpu_defines(&["rocm_gpu_list".into()], &targets),
@@ -359,18 +379,19 @@ mod tests {
     }
 
     #[test]
-    fn what_other_components_make_is_installed_from_their_repository() {
+    fn installs_packages_of_other_components_from_their_repository() {
         let dir = tempfile::tempdir().unwrap();
         let spec = Path::new("/w/x.spec");
         assert_eq!(builddep(dir.path(), spec), "sudo dnf builddep /w/x.spec");
         fs_err::create_dir(dir.path().join("repodata")).unwrap();
         let from = format!("--repofrompath=rocmrpm,file://{}", dir.path().display());
-        let command = format!("sudo dnf builddep {} --setopt=rocmrpm.gpgcheck=0 /w/x.spec", quote(&from));
+        let command =
+            format!("sudo dnf builddep {} --setopt=rocmrpm.gpgcheck=0 /w/x.spec", quote(&from));
         assert_eq!(builddep(dir.path(), spec), command);
     }
 
     #[test]
-    fn paths_that_rpm_does_not_quote_are_refused() {
+    fn rejects_paths_that_rpm_does_not_quote() {
         for bad in ["/a b", "/a:b", "/a{b", "/a'b", "/a$b"] {
             assert!(refuse_path(Path::new(bad)).is_err(), "{bad}");
         }

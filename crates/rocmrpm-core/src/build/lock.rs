@@ -23,8 +23,9 @@ impl BuildLock {
         let refused = || IoError::doing(format!("lock `{}`", path.display()));
         fs_err::create_dir_all(dir).map_err(refused())?;
         files::try_lock(&path).map_err(refused())?.map(Self).ok_or_else(|| {
-            let message = format!("another rocmrpm is working in `{}`", dir.display());
-            Error::new(Kind::Environment, message).with_help("wait until it is done, or use another chroot")
+            let message = format!("another rocmrpm process is using `{}`", dir.display());
+            Error::new(Kind::Environment, message)
+                .with_help("wait until it finishes, or use another chroot")
         })
     }
 }

@@ -15,7 +15,7 @@ mod release;
 mod requires;
 mod run;
 mod schedule;
-mod shelf;
+mod stack_repository;
 mod stage;
 mod system;
 
@@ -36,7 +36,7 @@ pub use requires::{HostNeeds, needs_of};
 pub(crate) use run::surroundings;
 pub use run::{Estimate, Options, Outcome, Prepared, Run, prepare, run};
 pub use schedule::Limits;
-pub use shelf::{refresh_repository, result_rpms};
+pub use stack_repository::{refresh_repository, result_rpms};
 pub use stage::Stage;
 pub use system::system;
 
@@ -161,8 +161,8 @@ pub enum BuildError {
         /// Where to fix it.
         help: String,
     },
-    /// The machine lacks what the spec requires.
-    #[error("`{component}` requires what this machine lacks: {what}")]
+    /// BuildRequires of the spec are not installed on this machine.
+    #[error("BuildRequires of `{component}` are not installed: {what}")]
     Missing {
         /// The component.
         component: String,
@@ -172,7 +172,7 @@ pub enum BuildError {
         help: String,
     },
     /// The build timed out and was killed.
-    #[error("`{component}` took longer than the {} that a build of it may take", duration::shown(*allowed))]
+    #[error("the build of `{component}` exceeded its time limit of {}", duration::shown(*allowed))]
     TimedOut {
         /// The component.
         component: String,
@@ -241,17 +241,17 @@ impl Diagnose for BuildError {
             Self::Missing { help, .. } => Kind::MissingTool.with_help(help),
             Self::TimedOut { component, log, retry, .. } => Diagnosis::from(Kind::Timeout)
                 .with_help(format!(
-                    "give it more time: `timeout` in the component.toml of `{component}`, or `--timeout`"
+                    "raise `timeout` in the component.toml of `{component}`, or pass a longer `--timeout`"
                 ))
-                .with_help(format!("what it did until then: {}", log.display()))
-                .with_help(format!("to try again: {retry}"))
+                .with_help(format!("full log: {}", log.display()))
+                .with_help(format!("retry: {retry}"))
                 .with_details(failure::Log::read(log).last(LAST_LINES)),
             Self::Template(error) => error.diagnosis(),
             Self::Remote(error) => error.0.diagnosis(),
             Self::Hermetic(error) => error.diagnosis(),
             Self::Earlier(error) => error.diagnosis(),
             Self::Process(error @ ProcessError::Missing { program }) if program == "mock" => {
-                error.diagnosis().with_help("`--chroot host` builds on this machine instead, without mock")
+                error.diagnosis().with_help("pass `--chroot host` to build on this machine without mock")
             }
             Self::Process(error) => error.diagnosis(),
             Self::Io(error) => Diagnosis::of_io(error),
@@ -263,5 +263,9 @@ impl Diagnose for BuildError {
 #[cfg(feature = "schema")]
 pub(crate) fn documents() -> Vec<serde_json::Value> {
     use crate::document::schema_of;
-    vec![schema_of::<record::BuildRecord>(), schema_of::<record::Times>(), schema_of::<record::Judgement>()]
+    vec![
+        schema_of::<record::BuildRecord>(),
+        schema_of::<record::Times>(),
+        schema_of::<record::Judgement>(),
+    ]
 }

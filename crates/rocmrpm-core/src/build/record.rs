@@ -32,41 +32,41 @@ pub(super) const BUILDROOT_LOCK: &str = "buildroot_lock.json";
 /// The file name of the inspection's report.
 pub(super) const REPORT: &str = "inspection.json";
 
-/// `build.json`: what a component was built from, and what came out.
+/// `build.json`: the inputs and outputs of a component's build.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BuildRecord {
     /// The name and number of the schema.
     pub schema: String,
-    /// Which component.
+    /// The component.
     pub component: String,
     /// Its upstream version.
     pub version: String,
-    /// Its Release, as the spec has it.
+    /// Its Release, as in the spec.
     pub release: String,
-    /// Whether something was not committed, or a pin was overridden.
+    /// Whether there were uncommitted changes, or a pin was overridden.
     pub dirty: bool,
-    /// The time that the outputs carry, in seconds since 1970: the changelog's newest.
+    /// The timestamp of the outputs, in seconds since 1970: that of the newest changelog entry.
     pub source_date_epoch: i64,
     /// The build key.
     pub key: Sha256,
-    /// What the key was made of.
+    /// The inputs of the build key.
     pub inputs: KeyInputs,
     /// The chroot's name.
     pub chroot: String,
     /// The builder's name.
     pub builder: String,
-    /// The last stage of the component's way: `srpm` or `rpm`.
+    /// The last stage that was built: `srpm` or `rpm`.
     pub stage: String,
     /// The GPU targets it was built for.
     pub gpu_targets: Vec<String>,
-    /// The version of the ROCm it was built with, where it is known.
+    /// The version of ROCm that it was built with, if known.
     pub rocm: Option<String>,
     /// The source and the patches.
     pub sources: Vec<FileRecord>,
-    /// The files that came out, those of the results folder.
+    /// The resulting files in the results folder.
     pub outputs: Vec<FileRecord>,
-    /// The build root's packages, where the builder knows them.
+    /// The build root's packages, if the builder knows them.
     pub buildroot: Vec<String>,
     /// BuildRequires that could not be checked.
     pub unchecked_build_requires: Vec<String>,
@@ -74,15 +74,15 @@ pub struct BuildRecord {
 
 /// `times.json`: how long a build took.
 ///
-/// It is not in `build.json`, whose digest is in the wheels: the same inputs give the same wheels, whenever
-/// they are built.
+/// It is separate from `build.json`, whose digest is in the wheels: the same inputs give the same
+/// wheels at any time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Times {
     schema: String,
     /// The seconds that each phase took.
     seconds: BTreeMap<String, f64>,
-    /// When the build ended: RFC 3339 in UTC.
+    /// When the build finished: RFC 3339 in UTC.
     finished: String,
 }
 
@@ -94,15 +94,15 @@ impl Times {
     }
 }
 
-/// `judgement.json`: what an inspection records beside its report.
+/// `judgement.json`: what an inspection records next to its report.
 ///
-/// It is not in `build.json`, whose digest is in the wheels: packages that are inspected again are the same
-/// packages.
+/// It is separate from `build.json`, whose digest is in the wheels: inspecting packages again does
+/// not change them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Judgement {
     schema: String,
-    /// What the inspection depended on.
+    /// The inputs of the inspection.
     pub inspection: KeyInputs,
     /// The report.
     pub report: FileRecord,
@@ -204,7 +204,8 @@ impl Results {
     pub(super) fn seconds(&self) -> (Option<f64>, Option<f64>) {
         let times: Option<Times> = self.read_json("times.json").unwrap_or_default();
         let judgement = self.judgement().unwrap_or_default();
-        let build = times.filter(|times| times.schema == TIMES_SCHEMA).map(|t| t.seconds.values().sum());
+        let build =
+            times.filter(|times| times.schema == TIMES_SCHEMA).map(|t| t.seconds.values().sum());
         let plain = |seconds: &f64| seconds.is_finite() && *seconds >= 0.0;
         (build.filter(plain), judgement.map(|judgement| judgement.seconds).filter(plain))
     }
@@ -225,7 +226,7 @@ impl Results {
                 Ok(metadata) if metadata.len() == output.size => {}
                 Ok(_) => return Ok(Some(format!("{} changed on disk", output.file))),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                    return Ok(Some(format!("{} is gone", output.file)));
+                    return Ok(Some(format!("{} is missing", output.file)));
                 }
                 Err(error) => return Err(unreadable(error)),
             }
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_missing_record_is_no_record() {
+    fn fails_on_an_unreadable_record() {
         let dir = tempfile::tempdir().unwrap();
         let results = results(dir.path());
         assert!(results.record().unwrap().is_none() && results.recorded().unwrap().is_none());
@@ -334,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_record_is_no_record() {
+    fn treats_a_damaged_record_as_missing() {
         let dir = tempfile::tempdir().unwrap();
         let results = results(dir.path());
         fs_err::create_dir_all(results.dir()).unwrap();
@@ -343,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn times_and_judgements_of_another_schema_are_unknown() {
+    fn ignores_times_and_judgements_of_another_schema() {
         let dir = tempfile::tempdir().unwrap();
         let results = results(dir.path());
         fs_err::create_dir_all(results.dir()).unwrap();
@@ -357,7 +358,10 @@ mod tests {
             (TIMES_SCHEMA, "rocmrpm/judgement/0", (Some(3.0), None)),
         ] {
             let seconds = serde_json::json!({ "build": 1.0, "install": 2.0 });
-            write("times.json", serde_json::json!({ "schema": times, "seconds": seconds, "finished": "" }));
+            write(
+                "times.json",
+                serde_json::json!({ "schema": times, "seconds": seconds, "finished": "" }),
+            );
             let judgement = serde_json::json!({
                 "schema": judgement, "inspection": {}, "report": file, "seconds": 0.5
             });
@@ -372,12 +376,18 @@ mod tests {
     }
 
     #[test]
-    fn source_packages_have_a_folder_of_their_own() {
+    fn source_packages_have_their_own_folder() {
         let demo = ComponentName::parse("demo").unwrap();
-        for (stage, folder) in
-            [(Stage::Spec, "b/srpms/demo"), (Stage::Srpm, "b/srpms/demo"), (Stage::Rpm, "b/results/demo")]
-        {
-            assert_eq!(Results::of(Path::new("b"), stage, &demo).dir(), Path::new(folder), "{stage:?}");
+        for (stage, folder) in [
+            (Stage::Spec, "b/srpms/demo"),
+            (Stage::Srpm, "b/srpms/demo"),
+            (Stage::Rpm, "b/results/demo"),
+        ] {
+            assert_eq!(
+                Results::of(Path::new("b"), stage, &demo).dir(),
+                Path::new(folder),
+                "{stage:?}"
+            );
         }
     }
 
@@ -395,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_accepted_until_a_file_is_gone_or_changes() {
+    fn accepts_results_until_a_file_is_missing_or_changes() {
         let dir = tempfile::tempdir().unwrap();
         let results = results(dir.path());
         fs_err::create_dir_all(results.dir()).unwrap();
@@ -440,7 +450,7 @@ mod tests {
             write(name, "longer");
             assert_eq!((rpms(), damage()), (vec![], Some(format!("{name} changed on disk"))));
             fs_err::remove_file(results.dir().join(name)).unwrap();
-            assert_eq!((rpms(), damage()), (vec![], Some(format!("{name} is gone"))));
+            assert_eq!((rpms(), damage()), (vec![], Some(format!("{name} is missing"))));
             write(name, original);
             assert_eq!(damage(), None);
         }

@@ -21,7 +21,7 @@ const SPEC: &str = include_str!("release.spec.tera");
 
 /// The values for the spec.
 #[derive(Serialize)]
-struct Values<'a> {
+struct ReleaseValues<'a> {
     stack: &'a str,
     version: &'a str,
     release: String,
@@ -32,7 +32,10 @@ struct Values<'a> {
 
 /// Makes the package if the workspace names the location of its repository, and returns it. Reuses
 /// the package of an earlier run if nothing changed.
-pub(super) fn make(workspace: &Workspace, signer: Option<&Signer>) -> Result<Option<PathBuf>, Error> {
+pub(super) fn make(
+    workspace: &Workspace,
+    signer: Option<&Signer>,
+) -> Result<Option<PathBuf>, Error> {
     let dir = workspace.build_dir().join("release");
     let fail = |what: &'static str| IoError::doing(what);
     let Some(repositories) = repositories(workspace, signer) else {
@@ -51,9 +54,9 @@ pub(super) fn make(workspace: &Workspace, signer: Option<&Signer>) -> Result<Opt
         return Ok(Some(rpm.clone()));
     }
     files::remove_dir_if_there(&dir).map_err(fail("remove an old release package"))?;
-    fs::create_dir_all(&dir).map_err(fail("make a folder for the release package"))?;
+    fs::create_dir_all(&dir).map_err(fail("create a folder for the release package"))?;
     let work = tempfile::Builder::new().prefix("rocmrpm-release-").tempdir();
-    let work = work.map_err(fail("make a folder for the release package"))?;
+    let work = work.map_err(fail("create a folder for the release package"))?;
     let write = |name: &str, bytes: &[u8]| fs::write(work.path().join(name), bytes);
     let stack = &workspace.manifest.name;
     write("release.spec", spec.as_bytes())
@@ -78,11 +81,15 @@ fn concerning(workspace: &Workspace) -> Vec<String> {
     ]
 }
 
-fn spec(workspace: &Workspace, signer: Option<&Signer>, commits: &Commits) -> Result<String, Error> {
+fn spec(
+    workspace: &Workspace,
+    signer: Option<&Signer>,
+    commits: &Commits,
+) -> Result<String, Error> {
     let name = "release.spec.tera";
     let url = workspace.manifest.repository.url.as_deref().unwrap_or_default();
     let number = if commits.dirty { commits.number + 1 } else { commits.number.max(1) };
-    let values = Values {
+    let values = ReleaseValues {
         stack: &workspace.manifest.name,
         version: if workspace.chroot.release.is_empty() { "1" } else { &workspace.chroot.release },
         release: format!("{number}{}", if commits.dirty { "~dirty" } else { "" }),
@@ -119,12 +126,16 @@ fn rpmbuild(workspace: &Workspace, work: &Path, seconds: i64) -> Result<PathBuf,
         command = command.args(define("dist", &workspace.chroot.dist));
     }
     let log = work.join("log");
-    let command =
-        command.isolated(work).env("LC_ALL", "C").env("SOURCE_DATE_EPOCH", seconds.to_string()).log_to(&log);
+    let command = command
+        .isolated(work)
+        .env("LC_ALL", "C")
+        .env("SOURCE_DATE_EPOCH", seconds.to_string())
+        .log_to(&log);
     // rpm expands the dist tag, which comes from the workspace.
     let command = command.runs_code_of(&workspace.root);
     command.arg(work.join("release.spec")).output()?;
-    let made = rpms_below(&work.join("RPMS")).map_err(IoError::doing("find the release package"))?;
+    let made =
+        rpms_below(&work.join("RPMS")).map_err(IoError::doing("find the release package"))?;
     let none = || Error::new(Kind::Internal, "rpmbuild succeeded but made no release package");
     made.into_iter().next().ok_or_else(none)
 }
@@ -140,8 +151,11 @@ fn repositories(workspace: &Workspace, signer: Option<&Signer>) -> Option<String
     };
     for repository in &workspace.chroot.repositories {
         let (id, url, key) = (&repository.id, &repository.url, &repository.gpg_key);
-        let check =
-            if key.is_empty() { "gpgcheck=0\n".to_owned() } else { format!("gpgcheck=1\ngpgkey={key}\n") };
+        let check = if key.is_empty() {
+            "gpgcheck=0\n".to_owned()
+        } else {
+            format!("gpgcheck=1\ngpgkey={key}\n")
+        };
         text += &format!(
             "\n[{id}]\nname={id}\nbaseurl={url}\nenabled=1\npriority={}\n{check}",
             repository.priority
@@ -167,7 +181,8 @@ fn own(stack: &str, url: &str, signer: Option<&Signer>) -> String {
 /// dnf5-plugins/copr_plugin/copr_repo.hpp.
 fn of_copr(copr: &CoprProject) -> String {
     let (id, url, key) = (copr.repository_id(), copr.repository_url(), copr.key_url());
-    let priority = copr.priority.map_or_else(String::new, |priority| format!("priority={priority}\n"));
+    let priority =
+        copr.priority.map_or_else(String::new, |priority| format!("priority={priority}\n"));
     format!(
         "[{id}]\nname=Copr repo for {} owned by {}\nbaseurl={url}\ntype=rpm-md\nskip_if_unavailable=True\n\
          gpgcheck=1\ngpgkey={key}\nrepo_gpgcheck=0\nenabled=1\nenabled_metadata=1\n{priority}",

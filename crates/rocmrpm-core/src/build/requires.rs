@@ -45,7 +45,8 @@ pub fn needs_of(build_requires: &str, path: &str) -> Result<HostNeeds, ProcessEr
     let table: Table = toml::from_str(NEEDS).unwrap_or(Table { need: Vec::new() });
     let mut needs = HostNeeds::default();
     let mut modules: Vec<(&str, &Need)> = Vec::new();
-    let mut lines: Vec<&str> = build_requires.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
+    let mut lines: Vec<&str> =
+        build_requires.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
     lines.sort_unstable();
     lines.dedup();
     for line in lines {
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_valid_and_names_packages() {
+    fn table_is_valid_and_names_packages() {
         let table: Table = toml::from_str(NEEDS).unwrap();
         for need in table.need {
             let checks = need.programs.len() + need.files.len() + need.modules.len();
@@ -95,9 +96,12 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_unchecked_and_known_ones_are_not() {
-        let needs = needs_of("no-such-package >= 2\ngcc >= 99\ngit-core\npyproject-rpm-macros\n", "/usr/bin")
-            .unwrap();
+    fn reports_unknown_names_as_unchecked() {
+        let needs = needs_of(
+            "no-such-package >= 2\ngcc >= 99\ngit-core\npyproject-rpm-macros\n",
+            "/usr/bin",
+        )
+        .unwrap();
         assert_eq!(needs.unchecked, ["gcc >= 99", "no-such-package >= 2"]);
         assert_eq!(needs.missing, []);
     }

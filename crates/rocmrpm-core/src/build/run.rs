@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::component::{Built, Way};
+use super::component::{BuildContext, Built};
 use super::gate;
 use super::lock::BuildLock;
 use super::record::Results;
 use super::schedule::{self, End, Limits, Task, run_tasks};
-use super::shelf::Shelf;
+use super::stack_repository::StackRepository;
 use super::stage::Stage;
 use super::{Builder, Installable};
 use crate::canonical::canonical;
@@ -63,8 +63,10 @@ pub struct Estimate {
 impl Prepared<'_, '_> {
     /// Returns the work to do, in build order.
     fn tasks(&self) -> Vec<Task> {
-        let verdict = |component: &Component| Some(&self.plan.step(component.name.as_str())?.verdict);
-        let pending = self.selected.iter().filter_map(|component| Some((component, verdict(component)?)));
+        let verdict =
+            |component: &Component| Some(&self.plan.step(component.name.as_str())?.verdict);
+        let pending =
+            self.selected.iter().filter_map(|component| Some((component, verdict(component)?)));
         let pending = pending.filter(|(_, verdict)| **verdict != Verdict::Fresh);
         pending.map(|(component, verdict)| self.task(component, verdict)).collect()
     }
@@ -76,7 +78,9 @@ impl Prepared<'_, '_> {
         let (build, inspection) = (accepted.0.or(rejected.0), accepted.1.or(rejected.1));
         let seconds = match verdict {
             Verdict::Inspect(_) => inspection,
-            Verdict::Fresh | Verdict::Stale(_) => build.map(|build| build + inspection.unwrap_or(0.0)),
+            Verdict::Fresh | Verdict::Stale(_) => {
+                build.map(|build| build + inspection.unwrap_or(0.0))
+            }
         };
         Task {
             name: component.name.to_string(),
@@ -120,7 +124,9 @@ pub struct Run {
 impl Run {
     /// Returns whether every component is built or up to date.
     pub fn complete(&self) -> bool {
-        self.outcomes.iter().all(|(_, outcome)| matches!(outcome, Outcome::Built(_) | Outcome::Fresh))
+        self.outcomes
+            .iter()
+            .all(|(_, outcome)| matches!(outcome, Outcome::Built(_) | Outcome::Fresh))
     }
 }
 
@@ -171,7 +177,9 @@ pub fn prepare<'s, 'w>(
         specs.insert(component.name.clone(), rendered);
     }
     if !problems.0.is_empty() {
-        problems.0.extend(unpinned.iter().map(|(component, error)| not_pinned(workspace, component, error)));
+        problems.0.extend(
+            unpinned.iter().map(|(component, error)| not_pinned(workspace, component, error)),
+        );
         return Err(problems.into());
     }
     if unpinned.len() > 1 {
@@ -208,7 +216,10 @@ fn recorded(results: &Results, builder: &dyn Builder) -> Result<Option<Recorded>
 fn not_pinned(workspace: &Workspace, component: &Component, error: &SourceError) -> Problem {
     let set = &workspace.pins;
     let span = set.pins.get(&component.name).map_or(0..0, |at| at.span.clone());
-    Problem { help: error.help().pop(), ..set.file_of(&component.name).problem(span, error.to_string(), "") }
+    Problem {
+        help: error.help().pop(),
+        ..set.file_of(&component.name).problem(span, error.to_string(), "")
+    }
 }
 
 /// Lists everything that can change a component's result.
@@ -244,7 +255,8 @@ pub(crate) fn surroundings(
     let (chroot, provider) = (&stack.workspace.chroot, &stack.workspace.provider);
     inputs.add("chroot", Sha256::of_bytes(chroot_text(chroot)));
     if !chroot.additional_packages.is_empty() {
-        let packages: Vec<&str> = chroot.additional_packages.iter().map(|at| at.value.as_str()).collect();
+        let packages: Vec<&str> =
+            chroot.additional_packages.iter().map(|at| at.value.as_str()).collect();
         inputs.add("additional packages", packages.join(" "));
     }
     inputs.add("ROCm provider", Sha256::of_bytes(provider_text(provider)));
@@ -282,7 +294,8 @@ pub fn run(
         .filter(|c| plan.step(c.name.as_str()).is_some_and(|step| step.verdict != Verdict::Fresh))
         .collect();
     let workspace = stack.workspace;
-    let shelf = Shelf::new(stack, stale.iter().map(|component| component.name.clone()));
+    let repository =
+        StackRepository::new(stack, stale.iter().map(|component| component.name.clone()));
     let mut ends = BTreeMap::new();
     if plan.stale() > 0 {
         builder.ready()?;
@@ -290,40 +303,59 @@ pub fn run(
     if options.until > Stage::Srpm || builder.reads_repository() {
         // Also if there is nothing to build: an earlier run may have stopped before this point. And
         // the very first build needs a repository, even an empty one.
-        shelf.refresh()?;
+        repository.refresh()?;
     }
     if !stale.is_empty() {
         events.event(Event::Planned { total: stale.len() });
         let Options { until, timeout, installable, .. } = options;
-        let way =
-            Way { stack, workspace, builder, fetcher, events, until, timeout, installable, shelf: &shelf };
+        let way = BuildContext {
+            stack,
+            workspace,
+            builder,
+            fetcher,
+            events,
+            until,
+            timeout,
+            installable,
+            repository: &repository,
+        };
         let tasks = prepared.tasks();
         let results = run_tasks(&tasks, builder.limits(), options.keep_going, |task, jobs| {
             let started = Instant::now();
             let component = stale.iter().find(|c| c.name.as_str() == task.name);
             let step = plan.step(&task.name);
             let (Some(component), Some(step)) = (component, step) else {
-                return Err(Error::new(Kind::Internal, format!("the task `{}` has no component", task.name)));
+                return Err(Error::new(
+                    Kind::Internal,
+                    format!("the task `{}` has no component", task.name),
+                ));
             };
             let targets = stack.gpu_targets(component);
             let result = way.build(component, &specs[&component.name], step, targets, jobs);
             let result = result.and_then(|built| {
                 if options.until > Stage::Srpm {
-                    shelf.accept(&component.name)?;
+                    repository.accept(&component.name)?;
                 }
                 Ok(built)
             });
             if result.is_err() && matches!(step.verdict, Verdict::Inspect(_)) {
                 // It was in the repository until now.
-                shelf.refresh()?;
+                repository.refresh()?;
             }
             let (outcome, detail) = match &result {
                 Ok(built) => (events::Outcome::Built, built.summary.clone()),
-                Err(error) if error.kind() == Kind::Interrupted => (events::Outcome::Stopped, String::new()),
+                Err(error) if error.kind() == Kind::Interrupted => {
+                    (events::Outcome::Stopped, String::new())
+                }
                 Err(_) => (events::Outcome::Failed, String::new()),
             };
             let seconds = started.elapsed().as_secs_f64();
-            events.event(Event::Finished { component: component.name.clone(), outcome, seconds, detail });
+            events.event(Event::Finished {
+                component: component.name.clone(),
+                outcome,
+                seconds,
+                detail,
+            });
             if let (events::Outcome::Failed, Err(error)) = (outcome, &result) {
                 events.failure(error);
             }
@@ -369,9 +401,15 @@ mod tests {
             chroot_text(&workspace.chroot),
             r#"(("43", "x86_64", "3.14", ".fc43", "fedora-43-x86_64.cfg"), {"debug_package": "%{nil}"}, [("rocm", "https://example.org/$basearch", "", 90)])"#
         );
-        assert_eq!(provider_text(&workspace.provider), r#"("/usr", Known("6.4"), ["rocm_gpu_list"])"#);
+        assert_eq!(
+            provider_text(&workspace.provider),
+            r#"("/usr", Known("6.4"), ["rocm_gpu_list"])"#
+        );
         workspace.provider.version = RocmVersion::Header("/opt/rocm/include/v.h".into());
         workspace.provider.gpu_macros.clear();
-        assert_eq!(provider_text(&workspace.provider), r#"("/usr", Header("/opt/rocm/include/v.h"), [])"#);
+        assert_eq!(
+            provider_text(&workspace.provider),
+            r#"("/usr", Header("/opt/rocm/include/v.h"), [])"#
+        );
     }
 }

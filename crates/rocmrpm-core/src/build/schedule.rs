@@ -64,7 +64,8 @@ impl Graph {
         let requires: Vec<Vec<usize>> = tasks
             .iter()
             .map(|task| {
-                let known = task.requires.iter().filter_map(|name| index.get(name.as_str()).copied());
+                let known =
+                    task.requires.iter().filter_map(|name| index.get(name.as_str()).copied());
                 known.collect::<BTreeSet<usize>>().into_iter().collect()
             })
             .collect();
@@ -72,7 +73,8 @@ impl Graph {
         for (index, required) in requires.iter().enumerate() {
             required.iter().for_each(|required| required_by[*required].push(index));
         }
-        let mut graph = Self { requires, required_by, order: Vec::new(), rank: vec![0; tasks.len()] };
+        let mut graph =
+            Self { requires, required_by, order: Vec::new(), rank: vec![0; tasks.len()] };
         graph.order = graph.urgency(tasks);
         for (rank, index) in graph.order.iter().enumerate() {
             graph.rank[*index] = rank;
@@ -88,13 +90,13 @@ impl Graph {
         known.sort_by(f64::total_cmp);
         let usual = known.get(known.len() / 2).copied().unwrap_or(1.0);
         let own: Vec<f64> = tasks.iter().map(|task| task.seconds.unwrap_or(usual)).collect();
-        let mut way = own.clone();
+        let mut path = own.clone();
         for index in self.topological().into_iter().rev() {
-            let after = self.required_by[index].iter().map(|after| way[*after]);
-            way[index] = own[index] + after.fold(0.0, f64::max);
+            let after = self.required_by[index].iter().map(|after| path[*after]);
+            path[index] = own[index] + after.fold(0.0, f64::max);
         }
         let mut order: Vec<usize> = (0..tasks.len()).collect();
-        order.sort_by(|a, b| way[*b].total_cmp(&way[*a]));
+        order.sort_by(|a, b| path[*b].total_cmp(&path[*a]));
         order
     }
 
@@ -116,7 +118,7 @@ impl Graph {
     }
 }
 
-struct State<'a, T, E> {
+struct ScheduleState<'a, T, E> {
     tasks: &'a [Task],
     graph: &'a Graph,
     /// The ranks of the tasks that have not started.
@@ -140,7 +142,7 @@ struct Share {
     memory: u64,
 }
 
-impl<'a, T, E> State<'a, T, E> {
+impl<'a, T, E> ScheduleState<'a, T, E> {
     fn new(tasks: &'a [Task], graph: &'a Graph, limits: Limits) -> Self {
         let unmet: Vec<usize> = graph.requires.iter().map(Vec::len).collect();
         let ready = (0..tasks.len()).filter(|rank| unmet[graph.order[*rank]] == 0).collect();
@@ -160,7 +162,8 @@ impl<'a, T, E> State<'a, T, E> {
     }
 
     fn begin(&mut self, index: usize, jobs: usize) -> Share {
-        let memory = (jobs as u64).saturating_mul(self.tasks[index].memory_per_job).min(self.free_memory);
+        let memory =
+            (jobs as u64).saturating_mul(self.tasks[index].memory_per_job).min(self.free_memory);
         self.waiting.remove(&self.graph.rank[index]);
         self.ready.remove(&self.graph.rank[index]);
         self.running += 1;
@@ -212,12 +215,14 @@ impl<'a, T, E> State<'a, T, E> {
         while stop || self.lost {
             let hopeless = self.waiting.iter().find_map(|rank| {
                 let index = self.graph.order[*rank];
-                let lost = self.graph.requires[index]
-                    .iter()
-                    .find(|required| matches!(self.ends[**required], Some(End::Failed(_) | End::Skipped(_))));
+                let lost = self.graph.requires[index].iter().find(|required| {
+                    matches!(self.ends[**required], Some(End::Failed(_) | End::Skipped(_)))
+                });
                 let reason = match lost {
-                    Some(lost) => format!("it requires `{}`, which was not built", self.tasks[*lost].name),
-                    None if stop => "the run was stopped".to_owned(),
+                    Some(lost) => {
+                        format!("requires `{}`, which was not built", self.tasks[*lost].name)
+                    }
+                    None if stop => "the run was interrupted".to_owned(),
                     None if self.failed && !keep_going => "another component failed".to_owned(),
                     None => return None,
                 };
@@ -236,7 +241,7 @@ impl<'a, T, E> State<'a, T, E> {
 /// a known time count as zero.
 pub fn estimate(tasks: &[Task], limits: Limits) -> f64 {
     let graph = Graph::new(tasks);
-    let mut state = State::<(), ()>::new(tasks, &graph, limits);
+    let mut state = ScheduleState::<(), ()>::new(tasks, &graph, limits);
     let mut running: Vec<(f64, usize, Share)> = Vec::new();
     let mut now = 0.0;
     loop {
@@ -261,7 +266,7 @@ pub fn run_tasks<T: Send, E: Send>(
     work: impl Fn(&Task, usize) -> Result<T, E> + Sync,
 ) -> Vec<End<T, E>> {
     let graph = Graph::new(tasks);
-    let state = Mutex::new(State::new(tasks, &graph, limits));
+    let state = Mutex::new(ScheduleState::new(tasks, &graph, limits));
     let changed = Condvar::new();
     let worker = || {
         let mut guard = lock(&state);
@@ -331,10 +336,12 @@ mod tests {
         let tasks = tasks.to_vec();
         let (sender, receiver) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            let ends = catch_unwind(AssertUnwindSafe(|| run_tasks(&tasks, limits, keep_going, work)));
+            let ends =
+                catch_unwind(AssertUnwindSafe(|| run_tasks(&tasks, limits, keep_going, work)));
             sender.send(ends)
         });
-        let ends = receiver.recv_timeout(Duration::from_secs(60)).expect("the tasks do not end");
+        let ends =
+            receiver.recv_timeout(Duration::from_secs(60)).expect("the tasks did not finish");
         ends.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
@@ -366,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn independent_tasks_run_together_as_far_as_memory_allows() {
+    fn runs_independent_tasks_concurrently_within_memory() {
         let tasks = [task("a", &[], 4), task("b", &[], 4), task("c", &[], 4)];
         assert_eq!(peak_of(&tasks, Limits { cores: 4, memory: 100 }).0, 3);
         assert_eq!(peak_of(&tasks, Limits { cores: 4, memory: 8 }).0, 2);
@@ -375,19 +382,19 @@ mod tests {
     }
 
     #[test]
-    fn a_task_alone_gets_all_cores_that_memory_feeds() {
+    fn gives_a_single_task_all_cores_that_memory_allows() {
         let (_, ends) = peak_of(&[task("a", &[], 2)], Limits { cores: 8, memory: 10 });
         assert_eq!(ends, [End::Done(5)]);
     }
 
     #[test]
-    fn order_is_kept() {
+    fn starts_tasks_after_their_requirements() {
         let tasks = [task("c", &["b"], 1), task("b", &["a"], 1), task("a", &["not a task"], 1)];
         assert_eq!(order_on(3, &tasks), ["a", "b", "c"]);
     }
 
     #[test]
-    fn the_longest_way_to_the_end_starts_first() {
+    fn starts_the_longest_path_first() {
         // `a` itself is short, but the tasks that wait for it are not.
         let tasks = [
             lasting("long", &[], 50.0),
@@ -400,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn equals_start_in_the_order_given_and_unknown_times_count_as_the_middle_one() {
+    fn keeps_order_of_ties_and_uses_the_median_for_unknown_times() {
         let equal = ["x", "b", "y", "a"].map(|name| lasting(name, &[], 5.0));
         assert_eq!(order_of(&equal), ["x", "b", "y", "a"]);
         let unknown = ["x", "b", "a"].map(|name| lasting(name, &[], None));
@@ -415,13 +422,21 @@ mod tests {
         ];
         assert_eq!(order_of(&mixed), ["long", "new", "middle", "short"]);
         // Of an even number, the longer of the two in the middle.
-        let even =
-            [("new", None), ("20", Some(20.0)), ("5", Some(5.0)), ("1", Some(1.0)), ("90", Some(90.0))];
-        assert_eq!(order_of(&even.map(|(name, s)| lasting(name, &[], s))), ["90", "new", "20", "5", "1"]);
+        let even = [
+            ("new", None),
+            ("20", Some(20.0)),
+            ("5", Some(5.0)),
+            ("1", Some(1.0)),
+            ("90", Some(90.0)),
+        ];
+        assert_eq!(
+            order_of(&even.map(|(name, s)| lasting(name, &[], s))),
+            ["90", "new", "20", "5", "1"]
+        );
     }
 
     #[test]
-    fn the_whole_time_is_estimated_from_the_last_times() {
+    fn estimates_total_time_from_earlier_runs() {
         let tasks = [
             lasting("a", &[], 10.0),
             lasting("b", &["a"], 60.0),
@@ -438,10 +453,13 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_handed_on_and_nobody_waits_for_it() {
+    fn propagates_a_panic_without_deadlock() {
         let tasks = [task("a", &[], 1), task("b", &["a"], 1), task("c", &["b"], 1)];
-        let run =
-            || run::<(), ()>(&tasks, Limits { cores: 3, memory: 9 }, true, |_, _| std::panic::panic_any("x"));
+        let run = || {
+            run::<(), ()>(&tasks, Limits { cores: 3, memory: 9 }, true, |_, _| {
+                std::panic::panic_any("x")
+            })
+        };
         // On this thread it is the panic itself, on another one the message of their scope.
         let panic = catch_unwind(run).unwrap_err();
         let text = panic.downcast_ref::<&str>().copied();
@@ -449,22 +467,27 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_stops_what_depends_on_it_or_everything() {
+    fn failure_skips_dependents_or_everything() {
         let tasks = [task("a", &[], 1), task("b", &["a"], 1), task("c", &[], 1)];
         let limits = Limits { cores: 1, memory: 100 };
         let run = |keep_going| {
-            run(&tasks, limits, keep_going, |task, _| if task.name == "a" { Err(()) } else { Ok(()) })
+            run(
+                &tasks,
+                limits,
+                keep_going,
+                |task, _| if task.name == "a" { Err(()) } else { Ok(()) },
+            )
         };
         let skipped = |reason: &str| End::Skipped(reason.to_owned());
         assert_eq!(
             run(true),
-            [End::Failed(()), skipped("it requires `a`, which was not built"), End::Done(())]
+            [End::Failed(()), skipped("requires `a`, which was not built"), End::Done(())]
         );
         assert_eq!(
             run(false),
             [
                 End::Failed(()),
-                skipped("it requires `a`, which was not built"),
+                skipped("requires `a`, which was not built"),
                 skipped("another component failed")
             ]
         );

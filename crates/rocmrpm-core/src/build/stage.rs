@@ -23,8 +23,15 @@ pub enum Stage {
 
 impl Stage {
     /// All stages in order.
-    pub const ALL: &[Stage] =
-        &[Stage::Sources, Stage::Spec, Stage::Srpm, Stage::Rpm, Stage::Wheel, Stage::Index, Stage::Container];
+    pub const ALL: &[Stage] = &[
+        Stage::Sources,
+        Stage::Spec,
+        Stage::Srpm,
+        Stage::Rpm,
+        Stage::Wheel,
+        Stage::Index,
+        Stage::Container,
+    ];
 
     /// Returns the stage's name on the command line and in records.
     pub fn name(self) -> &'static str {

@@ -30,11 +30,14 @@ fn of(chroot: &Chroot, provider: &Provider) -> Result<System, ProcessError> {
 
 fn rocm(provider: &Provider) -> Rocm {
     let capabilities = provider.capabilities.iter();
-    let capabilities = capabilities.map(|(name, c)| (name.clone(), (c.runtime.clone(), c.soname.clone())));
+    let capabilities =
+        capabilities.map(|(name, c)| (name.clone(), (c.runtime.clone(), c.soname.clone())));
     Rocm {
         prefix: provider.prefix.clone(),
         major: match &provider.version {
-            RocmVersion::Known(version) => version.split('.').next().and_then(|major| major.parse().ok()),
+            RocmVersion::Known(version) => {
+                version.split('.').next().and_then(|major| major.parse().ok())
+            }
             RocmVersion::Header(_) => None,
         },
         search_path_tag: provider.search_path_tag,
@@ -50,14 +53,16 @@ mod tests {
 
     fn chroot(name: &str, text: &str) -> Chroot {
         let mut problems = Vec::new();
-        let chroot = Chroot::read(name, File { name: name.into(), text: text.into() }, &mut problems);
+        let chroot =
+            Chroot::read(name, File { name: name.into(), text: text.into() }, &mut problems);
         assert_eq!(problems.len(), 0, "{problems:?}");
         chroot
     }
 
     fn provider(text: &str) -> Provider {
         let mut problems = Vec::new();
-        let provider = Provider::read("p", File { name: "p".into(), text: text.into() }, &mut problems);
+        let provider =
+            Provider::read("p", File { name: "p".into(), text: text.into() }, &mut problems);
         assert_eq!(problems.len(), 0, "{problems:?}");
         provider
     }
@@ -67,13 +72,18 @@ mod tests {
     const FEDORA_ROCM: &str = include_str!("../../../../mock-configs/rocm/fedora-43.toml");
 
     #[test]
-    fn a_chroot_has_its_releases_its_providers_and_its_own_libraries() {
-        let own = format!("{FEDORA}\n[libraries]\n\"libfoo.so.1\" = \"foo\"\n\"libm.so.6\" = \"\"\n");
+    fn combines_libraries_of_release_provider_and_chroot() {
+        let own =
+            format!("{FEDORA}\n[libraries]\n\"libfoo.so.1\" = \"foo\"\n\"libm.so.6\" = \"\"\n");
         let system = of(&chroot("fedora-43", &own), &provider(AMD)).unwrap();
         assert_eq!((system.name.as_str(), system.arch.as_str()), ("fedora-43", "x86_64"));
         assert_eq!(system.package("libc.so.6"), Some("glibc"));
         assert_eq!(system.package("libfoo.so.1"), Some("foo"));
-        assert_eq!(system.package("libm.so.6"), None, "the chroot says that it lacks this one");
+        assert_eq!(
+            system.package("libm.so.6"),
+            None,
+            "the chroot's definition removes this library"
+        );
         assert_eq!(system.package("libpython3.14.so.1.0"), Some("python3-libs"));
         assert_eq!(system.package("libamdhip64.so.7"), Some("amdrocm-runtime7.14"));
         assert_eq!(system.package("libamdhip64.so.6"), None);
@@ -88,19 +98,21 @@ mod tests {
     }
 
     #[test]
-    fn fedoras_own_rocm_is_of_version_6() {
+    fn fedora_43_has_rocm_6() {
         let system = of(&chroot("fedora-43", FEDORA), &provider(FEDORA_ROCM)).unwrap();
         assert_eq!(system.package("libamdhip64.so.6"), Some("rocm-hip"));
         assert_eq!(system.package("libamdhip64.so.7"), None);
         assert_eq!(system.search_path_tag, None);
         assert_eq!(system.rocm_prefix, "/usr");
         let any = System::fedora();
-        assert!(any.package("libamdhip64.so.6").is_some() && any.package("libamdhip64.so.7").is_some());
+        assert!(
+            any.package("libamdhip64.so.6").is_some() && any.package("libamdhip64.so.7").is_some()
+        );
         assert!(any.symbol_versions.is_empty());
     }
 
     #[test]
-    fn this_machine_is_asked() {
+    fn host_chroot_uses_this_machine() {
         let host = chroot("host", "rocm-provider = \"p\"\n[symbol-versions]\nGCC = \"9\"\n");
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("lib")).unwrap();

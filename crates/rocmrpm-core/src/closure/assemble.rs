@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::lock::Lock;
 use super::never::never;
-use super::resolve::Question;
+use super::question::Question;
 use super::roots::{self, Stated};
 use super::{About, ClosureError, Edge, Graph, Locked, LockedFile, Node, Origin, metadata};
 use crate::digest::Sha256;
@@ -43,7 +43,8 @@ pub(super) fn connected(
     let known = known(question, lock, fetcher)?;
     let dropped = question.dropped();
     let root = &question.root.name;
-    let mut extras: BTreeMap<&str, BTreeSet<String>> = BTreeMap::from([(root.as_str(), question.extras())]);
+    let mut extras: BTreeMap<&str, BTreeSet<String>> =
+        BTreeMap::from([(root.as_str(), question.extras())]);
     let mut open: Vec<&str> = vec![root];
     let mut edges: BTreeMap<&str, Vec<Edge>> = BTreeMap::new();
     while let Some(name) = open.pop() {
@@ -52,7 +53,9 @@ pub(super) fn connected(
             false => &known[name].stated,
         };
         let mut own = Vec::new();
-        for need in stated.holding(&question.environment, extras.get(name).unwrap_or(&BTreeSet::new())) {
+        for need in
+            stated.holding(&question.environment, extras.get(name).unwrap_or(&BTreeSet::new()))
+        {
             own.push(edge(name, need, !need.holds(question.environment.markers(), &[])));
             if dropped.contains(need.name()) || need.name() == root {
                 continue;
@@ -61,19 +64,23 @@ pub(super) fn connected(
                 if free == Some(need.name()) {
                     continue;
                 }
-                let wrong = format!("`{name}` requires `{}`, which is not in it", need.wanted());
+                let wrong =
+                    format!("`{name}` requires `{}`, which it does not contain", need.wanted());
                 return Err(torn(file, wrong));
             };
             let locked = lock.version(to).filter(|_| free != Some(to.as_str()));
             if let Some(version) = locked.filter(|version| !need.takes(version)) {
-                let wrong = format!("`{name}` requires `{}`, and {to} {version} is in it", need.wanted());
+                let wrong =
+                    format!("`{name}` requires `{}`, but it has {to} {version}", need.wanted());
                 return Err(torn(file, wrong));
             }
             // The extras that are requested can change what a distribution requires.
             let asked = extras.entry(to).or_default();
             let before = asked.len();
             asked.extend(need.parsed.extras.iter().map(ToString::to_string));
-            if (asked.len() > before || !edges.contains_key(to.as_str())) && !open.contains(&to.as_str()) {
+            if (asked.len() > before || !edges.contains_key(to.as_str()))
+                && !open.contains(&to.as_str())
+            {
                 open.push(to);
             }
         }
@@ -92,7 +99,9 @@ pub(super) fn connected(
         edges: edges.into_values().flatten().collect(),
         not_after: question.cutoff.day,
     };
-    graph.edges.sort_by(|a, b| (&a.from, &a.to, &a.text, a.extra).cmp(&(&b.from, &b.to, &b.text, b.extra)));
+    graph.edges.sort_by(|a, b| {
+        (&a.from, &a.to, &a.text, a.extra).cmp(&(&b.from, &b.to, &b.text, b.extra))
+    });
     // A requirement that holds without an extra does not need one.
     graph.edges.dedup_by(|b, a| (&a.from, &a.to, &a.text) == (&b.from, &b.to, &b.text));
     Ok(graph)
@@ -190,7 +199,11 @@ fn forbid(graph: &Graph) -> Result<(), ClosureError> {
         let Origin::Index { .. } = node.locked.origin else { continue };
         if let Some(never) = never(name) {
             let chain = chain(graph, name).unwrap_or_default();
-            return Err(ClosureError::Never { name: name.clone(), reason: never.reason.clone(), chain });
+            return Err(ClosureError::Never {
+                name: name.clone(),
+                reason: never.reason.clone(),
+                chain,
+            });
         }
     }
     Ok(())
@@ -246,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_chain_is_told() {
+    fn finds_shortest_chain() {
         let edges = vec![
             edge("a", "b", "b>=1"),
             edge("b", "a", "a"),
@@ -256,7 +269,13 @@ mod tests {
             edge("root", "c", "c>3"),
         ];
         let component = crate::names::ComponentName::parse("root").unwrap();
-        let graph = Graph { component, root: "root".into(), nodes: BTreeMap::new(), edges, not_after: None };
+        let graph = Graph {
+            component,
+            root: "root".into(),
+            nodes: BTreeMap::new(),
+            edges,
+            not_after: None,
+        };
         assert_eq!(chain(&graph, "d").as_deref(), Some("root -> c -> d<2"));
         assert_eq!(chain(&graph, "b").as_deref(), Some("root -> a -> b>=1"));
         assert_eq!(chain(&graph, "x"), None);

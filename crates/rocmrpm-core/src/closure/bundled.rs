@@ -55,7 +55,9 @@ pub(super) struct Inventory {
 pub(super) fn tables() -> &'static Tables {
     static READ: LazyLock<Tables> =
         // A test parses the table.
-        LazyLock::new(|| toml::from_str(TABLES).unwrap_or_else(|error| unreachable!("{error}")));
+        LazyLock::new(|| {
+            toml::from_str(TABLES).unwrap_or_else(|error| unreachable!("{error}"))
+        });
     &READ
 }
 
@@ -98,10 +100,13 @@ impl Traces {
             // around the first.
             let starts = folder.match_indices('-').map(|(at, _)| at);
             let is_version = |text: &str| {
-                text.split('.').count() >= 3 && text.split('.').take(2).all(is_number) && is_plain(text)
+                text.split('.').count() >= 3
+                    && text.split('.').take(2).all(is_number)
+                    && is_plain(text)
             };
             let split = starts.map(|at| (&folder[..at], &folder[at + 1..]));
-            if let Some((name, version)) = split.into_iter().find(|(_, version)| is_version(version))
+            if let Some((name, version)) =
+                split.into_iter().find(|(_, version)| is_version(version))
                 && is_plain(name)
             {
                 self.crates.insert((name.to_owned(), version.to_owned()));
@@ -115,10 +120,13 @@ impl Traces {
         let place = b"/buildtrees/";
         for at in memmem::find_iter(bytes, place) {
             let mut parts = path(&bytes[at + place.len()..]).split('/');
-            let (Some(port), Some("src"), Some(folder)) = (parts.next(), parts.next(), parts.next()) else {
+            let (Some(port), Some("src"), Some(folder)) =
+                (parts.next(), parts.next(), parts.next())
+            else {
                 continue;
             };
-            let Some((stem, digest)) = folder.strip_suffix(".clean").and_then(|name| name.rsplit_once('-'))
+            let Some((stem, digest)) =
+                folder.strip_suffix(".clean").and_then(|name| name.rsplit_once('-'))
             else {
                 continue;
             };
@@ -145,8 +153,12 @@ fn find(bytes: &[u8], trace: &str) -> Option<BTreeSet<String>> {
     let is_version = |text: &str| text.contains('.') && text.split('.').all(is_number);
     if before.is_empty() {
         let version = |at: usize| {
-            let digits =
-                bytes[..at].iter().rev().take(32).take_while(|b| b.is_ascii_digit() || **b == b'.').count();
+            let digits = bytes[..at]
+                .iter()
+                .rev()
+                .take(32)
+                .take_while(|b| b.is_ascii_digit() || **b == b'.')
+                .count();
             std::str::from_utf8(&bytes[at - digits..at])
                 .ok()
                 .filter(|text| is_version(text))
@@ -163,7 +175,8 @@ fn find(bytes: &[u8], trace: &str) -> Option<BTreeSet<String>> {
         let version = std::str::from_utf8(version).ok()?;
         (is_version(version) && rest.starts_with(after.as_bytes())).then(|| version.to_owned())
     };
-    let found: BTreeSet<String> = memmem::find_iter(bytes, before.as_bytes()).filter_map(version).collect();
+    let found: BTreeSet<String> =
+        memmem::find_iter(bytes, before.as_bytes()).filter_map(version).collect();
     (!found.is_empty()).then_some(found)
 }
 
@@ -188,11 +201,12 @@ mod tests {
     use crate::closure::license;
 
     #[test]
-    fn the_tables_are_sound() {
+    fn built_in_tables_are_valid() {
         let tables = tables();
         let licenses = tables.library.values().map(|library| &library.license);
         let licenses = licenses.chain(tables.crates.values()).chain(tables.copied.values());
-        for text in licenses.chain(tables.wheel.values().filter_map(|wheel| wheel.license.as_ref())) {
+        for text in licenses.chain(tables.wheel.values().filter_map(|wheel| wheel.license.as_ref()))
+        {
             assert_eq!(license::refused(text), None);
         }
         for (name, wheel) in &tables.wheel {
@@ -208,14 +222,17 @@ mod tests {
     }
 
     #[test]
-    fn binaries_show_what_is_in_them() {
+    fn detects_software_in_binaries() {
         let mut traces = Traces::default();
         traces.add(
             b"\0/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tiktoken-rs-0.7.0/src/lib.rs\0\
               /registry/src/x/a-b2-1.2.3-rc.1/src/lib.rs\0/registry/src/x/odd/src/lib.rs\0/registry/src/",
         );
         let crates = [("a-b2", "1.2.3-rc.1"), ("tiktoken-rs", "0.7.0")];
-        assert_eq!(traces.crates, crates.map(|(name, version)| (name.into(), version.into())).into());
+        assert_eq!(
+            traces.crates,
+            crates.map(|(name, version)| (name.into(), version.into())).into()
+        );
         let mut traces = Traces::default();
         traces.add(
             b"OpenSSL 3.6.5 3 Nov 2026\0 1.0.8, 13-Jul-2019\0libcurl/8.23.0\0/vcpkg/buildtrees/abseil/src/20260107.1-b1a4a53e9a.clean/x\0\

@@ -1,24 +1,12 @@
-//! Explains why no set of versions satisfies all requirements: finds the chains of requirements
-//! that conflict by resolving again without one distribution. uv's own output is shown as well.
-//! Does not suggest versions.
-
-use std::collections::BTreeMap;
+//! Requirements of a closure that cannot all be satisfied, as shown to the user. `explain` finds them.
 
 use pep440_rs::Version;
 
-use super::resolve::{Attempt, Question};
-use super::{ClosureError, Edge, assemble};
 use crate::error::{Diagnose, Diagnosis, Kind};
-use crate::sources::{Fetcher, ProjectFile, version_of_sdist};
-use crate::uv;
-use crate::wheel::{FileName, normalized};
-
-/// The maximum number of distributions to try. uv names only a few, and the relevant one early.
-const TRIES: usize = 4;
 
 /// Requirements on one distribution that cannot all be satisfied.
 #[derive(Debug, thiserror::Error)]
-#[error("`{component}` has no closure: {}", on.as_ref().map_or("its requirements exclude each other".to_owned(), On::message))]
+#[error("`{component}` has no closure: {}", on.as_ref().map_or("its requirements conflict".to_owned(), On::message))]
 pub struct Collision {
     /// The component of the closure.
     pub component: String,
@@ -58,12 +46,14 @@ impl On {
     fn message(&self) -> String {
         let name = &self.name;
         match &self.why {
-            Why::Held(held) => format!("the stack has {name} {held}, which is refused"),
-            Why::NoVersion => format!("the index has no version of `{name}` that is required"),
+            Why::Held(held) => format!("the stack has {name} {held}, which a requirement excludes"),
+            Why::NoVersion => {
+                format!("the index has no version of `{name}` that satisfies a requirement")
+            }
             Why::NoFile(file) => format!(
                 "`{name}` has no wheel for the chroot's Python and no source distribution, only files such as {file}"
             ),
-            Why::Exclude => format!("two requirements on `{name}` exclude each other"),
+            Why::Exclude => format!("two requirements on `{name}` conflict"),
             Why::Among => format!("the requirements on `{name}` cannot be satisfied together"),
         }
     }
@@ -76,143 +66,30 @@ impl Diagnose for Collision {
             match why {
                 Why::Held(_) => {
                     help.push(format!(
-                        "pin another version of `{name}`, or one of the component that takes it"
+                        "pin another version of `{name}`, or a version of the component that accepts it"
                     ));
                 }
                 Why::NoFile(_) => {
-                    help.push(format!("make `{name}` a component of the stack: `rocmrpm add {name}`"));
+                    help.push(format!(
+                        "make `{name}` a component of the stack: `rocmrpm add {name}`"
+                    ));
                 }
                 _ => {}
             }
             help.push(
-                "what can be done without is dropped: `[[closure.member]]` with `place = \"dropped\"`".into(),
+                "drop a member that you do not need: `[[closure.member]]` with `place = \"dropped\"`".into(),
             );
         }
         if self.said.iter().any(|line| line.contains("exclude-newer")) {
             help.push(
-                "to take a version that was published later, write `not-after = \"DAY\"` and a reason into its \
+                "to use a version that was published later, add `not-after = \"DAY\"` and a reason to its \
                  `[[closure.member]]`"
                     .into(),
             );
         }
         Diagnosis::from(Kind::Config)
             .with_help_lines(help)
-            .with_help("an `[[edit]]` in component.toml can change a requirement of the component's own")
+            .with_help("to change a requirement of the component itself, add an `[[edit]]` to component.toml")
             .with_details(self.on.iter().flat_map(|on| &on.chains).chain(&self.said))
     }
-}
-
-/// Finds the chains that conflict.
-pub(super) fn explain(
-    question: &Question<'_>,
-    said: Vec<String>,
-    fetcher: &Fetcher<'_>,
-) -> Result<Collision, ClosureError> {
-    let mut on = None;
-    for name in suspects(question, &said) {
-        // Errors here are not fatal: uv's own output is still shown.
-        match try_without(question, &name, fetcher) {
-            Ok(None) => {}
-            Ok(found) => {
-                on = found;
-                break;
-            }
-            Err(error) if error.kind() == Kind::Interrupted => return Err(error),
-            Err(_) => {}
-        }
-    }
-    Ok(Collision { component: question.component.name.to_string(), on, said: uv::last(said) })
-}
-
-/// Returns the distributions whose versions uv's output mentions: the stack's own first, then the
-/// most frequent ones.
-fn suspects(question: &Question<'_>, said: &[String]) -> Vec<String> {
-    let mut spoken: BTreeMap<String, usize> = BTreeMap::new();
-    for word in said.iter().flat_map(|line| line.split(|c: char| c.is_whitespace() || c == ',')) {
-        let end = word.find(['<', '>', '=', '!', '~', '[']);
-        if let Some(name) = end.and_then(|end| normalized(&word[..end])) {
-            *spoken.entry(name).or_default() += 1;
-        }
-    }
-    let mut names: Vec<(bool, usize, String)> = spoken
-        .into_iter()
-        .filter(|(name, _)| *name != question.root.name)
-        .map(|(name, times)| (question.own.contains_key(&name), times, name))
-        .collect();
-    names.sort_by(|a, b| (b.0, b.1, &a.2).cmp(&(a.0, a.1, &b.2)));
-    names.into_iter().take(TRIES).map(|(_, _, name)| name).collect()
-}
-
-/// Resolves without a distribution, or without the version of one of the stack's own. `None` if
-/// that does not help.
-fn try_without(
-    question: &Question<'_>,
-    name: &str,
-    fetcher: &Fetcher<'_>,
-) -> Result<Option<On>, ClosureError> {
-    let Ok(lock) = question.attempt(None, &Attempt { free: Some(name), ..Attempt::default() }, fetcher)?
-    else {
-        return Ok(None);
-    };
-    let graph = assemble::connected(question, &lock, None, Some(name), fetcher)?;
-    let edges: Vec<&Edge> =
-        graph.edges.iter().filter(|edge| edge.to == name && !edge.specifiers.is_empty()).collect();
-    let (why, guilty) = match question.own.get(name) {
-        Some(own) => {
-            let refusing = edges.into_iter().filter(|edge| !edge.specifiers.contains(&own.version));
-            (Why::Held(own.version.clone()), refusing.collect())
-        }
-        None => {
-            let offered = fetcher.projects(&[name])?.into_iter().next().unwrap_or_default();
-            guilty(question, name, &offered, edges)
-        }
-    };
-    let chains: Vec<String> =
-        guilty.into_iter().filter_map(|edge| assemble::chain_to(&graph, edge)).collect();
-    Ok((!chains.is_empty()).then(|| On { name: name.to_owned(), why, chains }))
-}
-
-/// Finds the one or two requirements that no version on the index satisfies together.
-fn guilty<'e>(
-    question: &Question<'_>,
-    name: &str,
-    offered: &[ProjectFile],
-    edges: Vec<&'e Edge>,
-) -> (Why, Vec<&'e Edge>) {
-    let environment = &question.environment;
-    let of = |file: &ProjectFile| match FileName::parse(&file.name) {
-        Ok(wheel) if wheel.distribution == name => {
-            Some((wheel.version, wheel.tags.iter().any(|tag| environment.takes(tag))))
-        }
-        _ => Some((version_of_sdist(&file.name, name)?, true)),
-    };
-    let files: Vec<(Version, bool, &str)> = offered
-        .iter()
-        .filter_map(|file| {
-            let (version, fits) = of(file)?;
-            Some((version, fits && environment.allows(file.requires_python.as_deref()), file.name.as_str()))
-        })
-        .collect();
-    let take = |edges: &[&Edge], usable: bool| {
-        files.iter().find(|(version, fits, _)| {
-            (*fits || !usable) && edges.iter().all(|edge| edge.specifiers.contains(version))
-        })
-    };
-    for edge in &edges {
-        if take(&[edge], true).is_none() {
-            let why = match take(&[edge], false) {
-                Some((_, _, file)) => Why::NoFile((*file).to_owned()),
-                None => Why::NoVersion,
-            };
-            return (why, vec![edge]);
-        }
-    }
-    for (at, one) in edges.iter().enumerate() {
-        for other in &edges[at + 1..] {
-            if take(&[one, other], true).is_none() {
-                return (Why::Exclude, vec![one, other]);
-            }
-        }
-    }
-    (Why::Among, edges)
 }

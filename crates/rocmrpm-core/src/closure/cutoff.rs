@@ -32,10 +32,13 @@ impl Cutoff {
     ) -> Result<Self, ClosureError> {
         let day = match rules.not_after {
             Some(day) => Some(day),
-            None => released(workspace, component, fetcher)?.or(locked.filter(|_| fetcher.is_offline())),
+            None => {
+                released(workspace, component, fetcher)?.or(locked.filter(|_| fetcher.is_offline()))
+            }
         };
-        let member =
-            |member: &crate::workspace::MemberRule| Some((member.name.value.clone(), member.not_after?));
+        let member = |member: &crate::workspace::MemberRule| {
+            Some((member.name.value.clone(), member.not_after?))
+        };
         Ok(Self { day, members: rules.members.iter().filter_map(member).collect() })
     }
 

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use pep440_rs::Version;
 
 use super::{Locked, Origin};
-use crate::workspace::Place;
+use crate::workspace::MemberPlace;
 
 /// The known places of the members of a closure.
-pub type Places = BTreeMap<String, Place>;
+pub type Places = BTreeMap<String, MemberPlace>;
 
 /// The difference in one distribution.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct Difference {
     /// Whether the index has other files of the same version.
     pub files: bool,
     /// Its place before and after, if both are known and differ.
-    pub places: Option<(Place, Place)>,
+    pub places: Option<(MemberPlace, MemberPlace)>,
 }
 
 /// What happened to a distribution, in the order of the report.
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_found_and_nothing_else() {
+    fn finds_only_differences() {
         let old = Sketch::of(&[])
             .index("gone", "1", &[])
             .index("lower", "2.0", &[])
@@ -141,34 +141,38 @@ mod tests {
             .index("new", "1", &[])
             .index("same", "1.0.0", &[])
             .own("torch", "2.11", &[]);
-        let places = |place| Places::from([("moved".to_owned(), place), ("gone".to_owned(), Place::Rpm)]);
+        let places = |place| {
+            Places::from([("moved".to_owned(), place), ("gone".to_owned(), MemberPlace::Rpm)])
+        };
         let (old, mut new) = (locked(old), locked(new));
         // Two spellings of one version, whose files have different names and here different
         // digests.
         if let Some(same) = new.iter_mut().find(|locked| locked.name == "same") {
             same.origin = old.iter().find(|locked| locked.name == "same").unwrap().origin.clone();
         }
-        let found = diff((&old, &places(Place::Private)), (&new, &places(Place::System)));
-        let told: Vec<_> = found.iter().map(|d| (d.name.as_str(), d.what(), d.own, d.places)).collect();
+        let found =
+            diff((&old, &places(MemberPlace::Private)), (&new, &places(MemberPlace::System)));
+        let changes: Vec<_> =
+            found.iter().map(|d| (d.name.as_str(), d.what(), d.own, d.places)).collect();
         assert_eq!(
-            told,
+            changes,
             [
                 ("gone", What::Removed, None, None),
                 ("higher", What::Up, None, None),
                 ("lower", What::Down, None, None),
-                ("moved", What::Other, None, Some((Place::Private, Place::System))),
+                ("moved", What::Other, None, Some((MemberPlace::Private, MemberPlace::System))),
                 ("new", What::Added, None, None),
                 ("torch", What::Other, Some(true), None),
             ]
         );
         let unknown = Places::new();
-        let without = diff((&old, &unknown), (&new, &places(Place::System)));
+        let without = diff((&old, &unknown), (&new, &places(MemberPlace::System)));
         assert!(without.iter().all(|difference| difference.name != "moved"));
         assert!(diff((&old, &unknown), (&old, &unknown)).is_empty());
     }
 
     #[test]
-    fn other_files_of_the_same_version_are_a_difference() {
+    fn reports_other_files_of_the_same_version() {
         let old = locked(Sketch::of(&[]).index("a", "1", &[]));
         let mut new = old.clone();
         let Origin::Index { wheel, .. } = &mut new[0].origin else { panic!() };

@@ -7,13 +7,15 @@ use std::str::FromStr;
 
 use pep440_rs::Version;
 
-use super::generate::package;
 use super::offers::Offers;
+use super::package_name::package;
 use super::{Closure, version};
 use crate::error::{Error, IoError, Problem, Problems};
 use crate::workspace::document::File;
 use crate::workspace::pins::Overrides;
-use crate::workspace::{Chroot, Component, GENERATED_PINS, Lock, PinSet, Place, Workspace, compare};
+use crate::workspace::{
+    Chroot, Component, GENERATED_PINS, Lock, MemberPlace, PinSet, Workspace, compare,
+};
 
 /// Reads the members with separate RPMs in the written closure of an earlier chroot, with the
 /// versions of their packages. Empty if no closure is written for it.
@@ -68,7 +70,9 @@ pub fn obsoletes(
             }
         }
     }
-    let is_rpm = |name: &str| closure.members.get(name).is_some_and(|member| member.place == Place::Rpm);
+    let is_rpm = |name: &str| {
+        closure.members.get(name).is_some_and(|member| member.place == MemberPlace::Rpm)
+    };
     let obsolete = |(name, version): (&String, &String)| {
         let package = package(name);
         let offer = offers.of_dist(name).filter(|offer| offer.package == package);
@@ -86,7 +90,8 @@ pub fn obsoletes(
 /// Returns the members whose RPMs an upgrade from an earlier release would keep, because they have
 /// higher versions there.
 pub fn held_back(workspace: &Workspace) -> Result<Vec<Problem>, Error> {
-    let (Some(component), Some(generated)) = (workspace.with_closure(), &workspace.pins.generated) else {
+    let (Some(component), Some(generated)) = (workspace.with_closure(), &workspace.pins.generated)
+    else {
         return Ok(Vec::new());
     };
     let mut problems = Vec::new();
@@ -102,10 +107,14 @@ pub fn held_back(workspace: &Workspace) -> Result<Vec<Problem>, Error> {
             };
             let (here, there, set) = (&workspace.chroot.name, &chroot.name, &workspace.pins.name);
             let message = format!("`{name}` {now} for {here} is lower than {then} for {there}");
-            let problem =
-                generated.file.problem(at.span.clone(), message, "an upgrade would keep the earlier package");
-            let help =
-                format!("`rocmrpm closure --pins {set} --chroot {here} --upgrade --write` resolves it again");
+            let problem = generated.file.problem(
+                at.span.clone(),
+                message,
+                "an upgrade would keep the earlier package",
+            );
+            let help = format!(
+                "run `rocmrpm closure --pins {set} --chroot {here} --upgrade --write` to resolve it again"
+            );
             problems.push(Problem { help: Some(help), ..problem });
         }
     }

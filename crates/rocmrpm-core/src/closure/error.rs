@@ -11,13 +11,13 @@ use crate::uv;
 use crate::wheel::WheelError;
 
 /// The command that recreates a lock.
-const ANEW: &str = "`rocmrpm closure --upgrade --write` makes it anew";
+const RECREATE: &str = "run `rocmrpm closure --upgrade --write` to recreate it";
 
 /// Why a closure could not be computed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClosureError {
     /// The requirements of a component are not stated anywhere.
-    #[error("what `{component}` requires is not known: {reason}")]
+    #[error("cannot determine the requirements of `{component}`: {reason}")]
     NoRequirements {
         /// The component.
         component: String,
@@ -25,7 +25,7 @@ pub enum ClosureError {
         reason: String,
     },
     /// A requirement of the component is invalid.
-    #[error("{file}:{line}: the requirement `{text}` cannot be used: {reason}")]
+    #[error("{file}:{line}: invalid requirement `{text}`: {reason}")]
     Requirement {
         /// The file, below the source's top folder.
         file: String,
@@ -37,7 +37,7 @@ pub enum ClosureError {
         reason: String,
     },
     /// The component's edits do not match its requirement files.
-    #[error("the requirement files of `{component}` cannot be edited as declared")]
+    #[error("the edits of `{component}` do not match its requirement files")]
     Edits {
         /// The component.
         component: String,
@@ -63,10 +63,12 @@ pub enum ClosureError {
         said: Vec<String>,
     },
     /// uv's output cannot be parsed.
-    #[error("what `uv pip compile` says cannot be used: {0}")]
+    #[error("unexpected output of `uv pip compile`: {0}")]
     Answer(String),
     /// A distribution has no file for the chroot.
-    #[error("{name} {version} has no wheel for Python {python} on {arch}, and no source distribution")]
+    #[error(
+        "{name} {version} has no wheel for Python {python} on {arch}, and no source distribution"
+    )]
     NoFile {
         /// The distribution.
         name: String,
@@ -88,7 +90,7 @@ pub enum ClosureError {
         chain: String,
     },
     /// The requirements of a distribution cannot be read.
-    #[error("the METADATA of {of} cannot be used: {wrong}")]
+    #[error("invalid METADATA of {of}: {wrong}")]
     Metadata {
         /// The distribution and its version.
         of: String,
@@ -96,7 +98,7 @@ pub enum ClosureError {
         wrong: String,
     },
     /// The lock is damaged.
-    #[error("{file}{}: this is not the lock of a closure: {wrong}", if *line == 0 { String::new() } else { format!(":{line}") })]
+    #[error("{file}{}: not the lock file of a closure: {wrong}", if *line == 0 { String::new() } else { format!(":{line}") })]
     Lock {
         /// The file.
         file: String,
@@ -116,7 +118,7 @@ pub enum ClosureError {
         wanted: String,
     },
     /// The lock lacks something that its members require.
-    #[error("{file} does not hold together: {wrong}")]
+    #[error("{file} is inconsistent: {wrong}")]
     Torn {
         /// The file.
         file: String,
@@ -124,7 +126,7 @@ pub enum ClosureError {
         wrong: String,
     },
     /// Downloads are forbidden, and the lock is outdated.
-    #[error("the closure of `{component}` must be resolved, and `--offline` forbids it: {why}")]
+    #[error("the closure of `{component}` must be resolved, but `--offline` forbids it: {why}")]
     Offline {
         /// The component.
         component: String,
@@ -132,7 +134,7 @@ pub enum ClosureError {
         why: String,
     },
     /// The index has a different file than the locked one.
-    #[error("the index has `{file}` with sha256 {found}, and sha256 {expected} is locked")]
+    #[error("the index has `{file}` with sha256 {found}, but sha256 {expected} is locked")]
     LockedDigest {
         /// The file.
         file: String,
@@ -157,7 +159,7 @@ pub enum ClosureError {
     #[error("{0}")]
     Environment(Error),
     /// The answer of a script that parses Python is invalid.
-    #[error("cannot use the answer of `python3` about imports: {0}")]
+    #[error("unexpected output of the import check in `python3`: {0}")]
     Python(String),
     /// A program could not be run.
     #[error(transparent)]
@@ -170,51 +172,53 @@ pub enum ClosureError {
 impl From<SourceError> for ClosureError {
     fn from(error: SourceError) -> Self {
         match error {
-            SourceError::IndexDigest { file, expected, found } => {
-                Self::LockedDigest { file, expected: expected.to_string(), found: found.to_string() }
-            }
+            SourceError::IndexDigest { file, expected, found } => Self::LockedDigest {
+                file,
+                expected: expected.to_string(),
+                found: found.to_string(),
+            },
             error => Self::Source(error),
         }
     }
 }
 
 /// What to check if uv's output is not as expected.
-const OTHER_UV: &str = "is this uv much newer or older than 2026's?";
+const OTHER_UV: &str = "this uv may be unsupported; install a release from 2026";
 
 impl Diagnose for ClosureError {
     fn diagnosis(&self) -> Diagnosis {
         match self {
             Self::NoRequirements { .. } => Kind::Config.with_help(
-                "name the files that list them in component.toml: `requirements = [\"requirements.txt\"]` in `[closure]`",
+                "list the requirement files in component.toml: `requirements = [\"requirements.txt\"]` in `[closure]`",
             ),
             Self::Requirement { .. } => {
-                Kind::Config.with_help("an `[[edit]]` in component.toml can correct the line, or leave it out")
+                Kind::Config.with_help("fix or remove the line with an `[[edit]]` in component.toml")
             }
             Self::Edits { problems, .. } => Kind::Config
-                .with_help("`rocmrpm patch check` lists for each edit whether it applies")
+                .with_help("run `rocmrpm patch status` to check which edits apply")
                 .with_problems(problems),
             Self::Upgrade(error) => error.diagnosis(),
             Self::Collision(collision) => collision.diagnosis(),
             Self::Unreachable { said } => Kind::Network
-                .with_help("is the network up? what is locked needs no index")
+                .with_help("check the network; a locked closure needs no index")
                 .with_details(said),
             Self::Refused { said } => Kind::Environment.with_help(OTHER_UV).with_details(said),
             Self::Answer(_) => Kind::Environment.with_help(OTHER_UV),
             Self::Python(_) => Kind::Environment.with_help("install CPython 3.10 or newer as `python3`"),
             Self::NoFile { name, .. } => Kind::Config
                 .with_help(format!(
-                    "pin it as a component of its own (`rocmrpm add {name}`), from a source that has files"
+                    "add it as a component with `rocmrpm add {name}`, from a source that has files"
                 ))
                 .with_help(format!(
-                    "or do without it: `[[closure.member]]` with `name = \"{name}\"` and `place = \"dropped\"`"
+                    "or drop it: `[[closure.member]]` with `name = \"{name}\"` and `place = \"dropped\"`"
                 )),
             Self::Never { name, chain, .. } => Kind::Config.with_help(format!("required by {chain}")).with_help(
                 format!(
-                    "make it a component of the stack, or do without it: `[[closure.member]]` with `name = \"{name}\"` and `place = \"dropped\"`"
+                    "make it a component of the stack, or drop it: `[[closure.member]]` with `name = \"{name}\"` and `place = \"dropped\"`"
                 ),
             ),
             Self::Metadata { .. } => Kind::Network
-                .with_help("is the index a damaged mirror? `pip index versions` lists what it has"),
+                .with_help("list what the index has with `pip index versions`; it may be a damaged mirror"),
             Self::Lock { .. } | Self::OtherLock { .. } | Self::Torn { .. } => Kind::Config.with_help(
                 "restore it from the workspace's history, or remove it and run `rocmrpm closure --write`",
             ),
@@ -223,11 +227,11 @@ impl Diagnose for ClosureError {
             }
             Self::LockedDigest { .. } => Kind::Network
                 .with_help(
-                    "upstream never replaces a released file: do not take it unless you know why it changed",
+                    "released files never change: do not accept it unless you know why it did",
                 )
-                .with_help(ANEW),
+                .with_help(RECREATE),
             Self::Source(error @ (SourceError::NoFile { .. } | SourceError::NoProject { .. })) => {
-                Diagnosis { help: vec![ANEW.into()], ..error.diagnosis() }
+                Diagnosis { help: vec![RECREATE.into()], ..error.diagnosis() }
             }
             Self::Source(error) => error.diagnosis(),
             Self::Packages(error) => error.diagnosis(),

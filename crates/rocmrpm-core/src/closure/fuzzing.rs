@@ -14,7 +14,8 @@ pub fn lock(bytes: &[u8]) -> bool {
 }
 
 pub fn pylock(bytes: &[u8]) -> bool {
-    let environment = Environment::new("3.14", "x86_64", Some((2, 42))).expect("the environment is valid");
+    let environment =
+        Environment::new("3.14", "x86_64", Some((2, 42))).expect("the environment is valid");
     pylock::read(&text(bytes), &BTreeMap::new(), &environment).is_ok()
 }
 

@@ -7,11 +7,8 @@ use std::collections::BTreeMap;
 
 use pep440_rs::Version;
 
-use super::offers::Offers;
-use super::{ClosureError, Offer, place, version};
-use crate::packages::Packages;
-use crate::parallel;
-use crate::workspace::{Workspace, compare};
+use super::{Offer, version};
+use crate::workspace::compare;
 
 /// The offers of later releases.
 #[derive(Debug, Clone, Default)]
@@ -21,24 +18,15 @@ pub struct Later {
 }
 
 impl Later {
-    /// Returns the offers of all later releases with the same Python, from their package tables.
-    /// With another Python, the stack's packages cannot stay installed.
-    pub(super) fn of(workspace: &Workspace) -> Result<Self, ClosureError> {
-        let mut chroots = workspace.later_chroots();
-        chroots.retain(|chroot| chroot.python == workspace.chroot.python);
-        let tables = parallel::try_map(&chroots, chroots.len(), |chroot| {
-            Ok::<_, ClosureError>(Offers::of_tables(&Packages::of_chroot(&workspace.root, chroot)?))
-        })?;
-        let releases = chroots.iter().map(|chroot| chroot.name.as_str()).zip(tables);
-        Ok(Self::from_releases(releases))
-    }
-
     /// Returns the given offers, earliest release first.
-    pub fn from_releases<'c>(releases: impl IntoIterator<Item = (&'c str, Offers)>) -> Self {
+    pub fn from_releases<'c, O>(releases: impl IntoIterator<Item = (&'c str, O)>) -> Self
+    where
+        O: IntoIterator<Item = (String, Offer)>,
+    {
         let mut by_dist: BTreeMap<String, Vec<(String, Offer)>> = BTreeMap::new();
         for (chroot, offers) in releases {
-            for (name, offer) in offers.iter() {
-                by_dist.entry(name.to_owned()).or_default().push((chroot.to_owned(), offer.clone()));
+            for (name, offer) in offers {
+                by_dist.entry(name).or_default().push((chroot.to_owned(), offer));
             }
         }
         Self { by_dist }
@@ -50,12 +38,11 @@ impl Later {
         let ours = version::of_spec(version);
         let hidden = |(_, offer): &&(String, Offer)| compare(&offer.evr, &ours) == Ordering::Less;
         let (chroot, offer) = self.by_dist.get(name)?.iter().find(hidden)?;
-        let package = place::package(offer);
         Some(match offer.evr.as_str() {
             "" => format!(
-                "{chroot} has {package} in a version that is not known: an RPM of {ours} could hide it"
+                "{chroot} has {offer} in an unknown version: an RPM of {ours} could hide it"
             ),
-            _ => format!("{chroot} has {package}: an RPM of {ours} would hide it after an upgrade"),
+            _ => format!("{chroot} has {offer}: an RPM of {ours} would hide it after an upgrade"),
         })
     }
 }
@@ -63,11 +50,13 @@ impl Later {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::closure::place;
     use crate::closure::testing::{Sketch, offers, rules};
-    use crate::workspace::Place;
+    use crate::workspace::MemberPlace;
 
     fn later() -> Later {
-        let fedora_44 = offers(&[("old", "1.0"), ("same", "2.0"), ("epoch", "1:0.1"), ("dark", "?")]);
+        let fedora_44 =
+            offers(&[("old", "1.0"), ("same", "2.0"), ("epoch", "1:0.1"), ("dark", "?")]);
         Later::from_releases([
             ("fedora-44", fedora_44),
             ("fedora-45", offers(&[("old", "3"), ("late", "1~rc1")])),
@@ -75,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_lower_version_is_hidden() {
+    fn hides_only_lower_versions() {
         let hidden = |name: &str, version: &str| later().hidden(name, &version.parse().unwrap());
         assert_eq!(
             hidden("old", "1.1").as_deref(),
@@ -87,7 +76,7 @@ mod tests {
         );
         assert_eq!(
             hidden("dark", "0.1").as_deref(),
-            Some("fedora-44 has python3-dark in a version that is not known: an RPM of 0.1 could hide it")
+            Some("fedora-44 has python3-dark in an unknown version: an RPM of 0.1 could hide it")
         );
         for (name, version) in
             [("same", "2.0"), ("old", "1.0"), ("late", "1rc1"), ("epoch", "9"), ("none", "1")]
@@ -97,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_hide_a_later_package_is_private_unless_it_is_decided() {
+    fn makes_hiding_members_private_by_default() {
         let graph = || {
             Sketch::of(&["old", "same", "above"])
                 .index("old", "1.1", &[])
@@ -109,13 +98,13 @@ mod tests {
         let closure = place::place(graph(), &has(), &rules(&[]), "fedora-43", "stable").unwrap();
         let at = |name: &str| (closure.members[name].place, closure.members[name].reason.as_str());
         let reason = "fedora-44 has python3-old 1.0: an RPM of 1.1 would hide it after an upgrade";
-        assert_eq!(at("old"), (Place::Private, reason));
-        assert_eq!(at("above"), (Place::Private, "requires old>=1.1, which is private"));
-        assert_eq!(at("same"), (Place::Rpm, "fedora-43 has no such distribution"));
+        assert_eq!(at("old"), (MemberPlace::Private, reason));
+        assert_eq!(at("above"), (MemberPlace::Private, "requires old>=1.1, which is private"));
+        assert_eq!(at("same"), (MemberPlace::Rpm, "fedora-43 has no such distribution"));
 
-        let decided = rules(&[("old", Some(Place::Rpm), "no other program uses it")]);
+        let decided = rules(&[("old", Some(MemberPlace::Rpm), "no other program uses it")]);
         let closure = place::place(graph(), &has(), &decided, "fedora-43", "stable").unwrap();
-        assert_eq!(closure.members["old"].place, Place::Rpm);
-        assert_eq!(closure.members["above"].place, Place::Rpm);
+        assert_eq!(closure.members["old"].place, MemberPlace::Rpm);
+        assert_eq!(closure.members["above"].place, MemberPlace::Rpm);
     }
 }

@@ -28,13 +28,18 @@ const MAX_EXPRESSION: usize = 500;
 
 /// Returns a license as an SPDX expression: `License-Expression` (PEP 639), or else what `License`
 /// or the classifiers stand for. `None` if they stand for nothing.
-pub fn spdx(expression: Option<&str>, license: Option<&str>, classifiers: &[&str]) -> Option<String> {
+pub fn spdx(
+    expression: Option<&str>,
+    license: Option<&str>,
+    classifiers: &[&str],
+) -> Option<String> {
     if let Some(expression) = expression.map(str::trim).filter(|text| !text.is_empty()) {
         return Some(expression.split_whitespace().collect::<Vec<_>>().join(" "));
     }
     let named = license.and_then(|text| {
         let first = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-        if text.len() <= MAX_EXPRESSION && parse(first).is_some_and(|tree| tree.refused().is_none()) {
+        if text.len() <= MAX_EXPRESSION && parse(first).is_some_and(|tree| tree.refused().is_none())
+        {
             return Some(first.split_whitespace().collect::<Vec<_>>().join(" "));
         }
         KNOWN.names.get(&first.to_lowercase()).cloned()
@@ -68,7 +73,7 @@ pub fn refused(expression: &str) -> Option<String> {
     let Some(tree) = parse(expression) else {
         return Some(format!("`{}` is not an SPDX expression", visible(expression)));
     };
-    tree.refused().map(|id| format!("`{}` is not among the licences that Fedora allows", visible(&id)))
+    tree.refused().map(|id| format!("`{}` is not a license that Fedora allows", visible(&id)))
 }
 
 /// Returns the license of a combination of all of these: `A AND (B OR C)`, without duplicates,
@@ -143,8 +148,10 @@ fn one(tokens: &[&str], at: &mut usize, depth: usize) -> Option<Tree> {
         *at += 1;
         return closed.then_some(inner);
     }
-    let word = |token: &str| token.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.+:".contains(&b));
-    let operator = |token: &str| ["AND", "OR", "WITH"].iter().any(|word| word.eq_ignore_ascii_case(token));
+    let word =
+        |token: &str| token.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.+:".contains(&b));
+    let operator =
+        |token: &str| ["AND", "OR", "WITH"].iter().any(|word| word.eq_ignore_ascii_case(token));
     if !word(token) || operator(token) {
         return None;
     }
@@ -175,8 +182,9 @@ impl Tree {
     }
 
     fn text(&self) -> String {
-        let list =
-            |parts: &[Self], word: &str| parts.iter().map(Self::operand).collect::<Vec<_>>().join(word);
+        let list = |parts: &[Self], word: &str| {
+            parts.iter().map(Self::operand).collect::<Vec<_>>().join(word)
+        };
         match self {
             Self::One { id, exception: None } => id.clone(),
             Self::One { id, exception: Some(exception) } => format!("{id} WITH {exception}"),
@@ -203,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tables_are_sound() {
+    fn built_in_tables_are_valid() {
         for id in KNOWN.names.values().chain(KNOWN.classifiers.values()) {
             assert_eq!(refused(id), None);
         }
@@ -213,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_licence_follows_from_what_metadata_say() {
+    fn derives_license_from_metadata() {
         let mit = "License :: OSI Approved :: MIT License";
         let bsd = "License :: OSI Approved :: BSD License";
         for (expression, license, classifiers, found) in [
@@ -234,22 +242,31 @@ mod tests {
     }
 
     #[test]
-    fn what_fedora_does_not_allow_is_named() {
+    fn names_disallowed_licenses() {
         assert_eq!(refused("Apache-2.0 WITH LLVM-exception AND (MIT OR LicenseRef-x)"), None);
         assert_eq!(
             refused("MIT AND SSPL-1.0").unwrap(),
-            "`SSPL-1.0` is not among the licences that Fedora allows"
+            "`SSPL-1.0` is not a license that Fedora allows"
         );
         assert!(refused("SSPL-1.0 OR BUSL-1.1").unwrap().starts_with("`SSPL-1.0 OR BUSL-1.1`"));
-        for text in ["", "MIT AND", "(MIT", "MIT)", "MIT Apache-2.0", "MIT WITH", "AND", &"(".repeat(10_000)]
-        {
+        for text in [
+            "",
+            "MIT AND",
+            "(MIT",
+            "MIT)",
+            "MIT Apache-2.0",
+            "MIT WITH",
+            "AND",
+            &"(".repeat(10_000),
+        ] {
             assert!(refused(text).unwrap().ends_with("is not an SPDX expression"), "{text}");
         }
     }
 
     #[test]
-    fn several_licences_become_one() {
-        let parts = ["MIT", "MIT OR Apache-2.0", "Apache-2.0 OR MIT", "BSD-3-Clause AND MIT", "MIT"];
+    fn combines_licenses() {
+        let parts =
+            ["MIT", "MIT OR Apache-2.0", "Apache-2.0 OR MIT", "BSD-3-Clause AND MIT", "MIT"];
         assert_eq!(all(parts), "(Apache-2.0 OR MIT) AND BSD-3-Clause AND MIT");
     }
 }

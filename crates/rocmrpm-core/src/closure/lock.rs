@@ -36,8 +36,10 @@ pub struct Lock {
 /// Returns the versions of the distributions from an index in the lock of a workspace's pin set and
 /// chroot; empty if there is no lock.
 pub fn held(workspace: &Workspace) -> Result<BTreeMap<String, Version>, ClosureError> {
-    let packages = Lock::read(&workspace.closure_lock())?.map_or_else(Vec::new, |lock| lock.packages);
-    let outside = packages.into_iter().filter(|locked| matches!(locked.origin, Origin::Index { .. }));
+    let packages =
+        Lock::read(&workspace.closure_lock())?.map_or_else(Vec::new, |lock| lock.packages);
+    let outside =
+        packages.into_iter().filter(|locked| matches!(locked.origin, Origin::Index { .. }));
     Ok(outside.map(|locked| (locked.name, locked.version)).collect())
 }
 
@@ -63,10 +65,16 @@ impl Lock {
                     wrong: "it is not UTF-8 text".into(),
                 })?;
                 let read = Self::parse(&text);
-                Ok(Some(read.map_err(|(line, wrong)| ClosureError::Lock { file: shown(), line, wrong })?))
+                Ok(Some(read.map_err(|(line, wrong)| ClosureError::Lock {
+                    file: shown(),
+                    line,
+                    wrong,
+                })?))
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(crate::error::IoError::doing("read the lock of the closure")(error).into()),
+            Err(error) => {
+                Err(crate::error::IoError::doing("read the lock of the closure")(error).into())
+            }
         }
     }
 
@@ -90,13 +98,17 @@ impl Lock {
         text.push('\n');
         for Locked { name, version, origin } in &self.packages {
             match origin {
-                Origin::Stack(component) => text += &format!("{OWN}{name}=={version} from {component}\n"),
+                Origin::Stack(component) => {
+                    text += &format!("{OWN}{name}=={version} from {component}\n")
+                }
                 Origin::Index { wheel, sdist } => {
                     let files = || [wheel, sdist].into_iter().flatten();
                     for LockedFile { name, size, metadata, .. } in files() {
                         let size = size.map(|size| format!(" {size}")).unwrap_or_default();
                         text += &format!("{FILE}{name}{size}\n");
-                        text += &metadata.map(|digest| format!("{METADATA}{digest}\n")).unwrap_or_default();
+                        text += &metadata
+                            .map(|digest| format!("{METADATA}{digest}\n"))
+                            .unwrap_or_default();
                     }
                     text += &format!("{name}=={version}");
                     for file in files() {
@@ -120,7 +132,7 @@ impl Lock {
             let field = line.strip_prefix("# ").and_then(|line| line.split_once(": "));
             if let Some((field, value)) = field.filter(|(field, _)| FIELDS.contains(field)) {
                 if header.insert(field, (at + 1, value)).is_some() {
-                    return Err(wrong(format!("`{field}` is there twice")));
+                    return Err(wrong(format!("duplicate `{field}`")));
                 }
                 continue;
             }
@@ -142,7 +154,8 @@ impl Lock {
             python: text_of("python")?,
             arch: text_of("arch")?,
             not_after,
-            inputs: inputs.ok_or_else(|| (line, "`inputs` is no sha256 of 64 digits".to_owned()))?,
+            inputs: inputs
+                .ok_or_else(|| (line, "`inputs` is not a sha256 of 64 digits".to_owned()))?,
             packages: reading.packages,
         })
     }
@@ -171,34 +184,40 @@ impl Reading {
         let said = line.trim_end_matches('\\').trim();
         if let Some(hash) = said.strip_prefix("--hash=") {
             let hash = hash.strip_prefix("sha256:").and_then(Sha256::parse);
-            let hash = hash.ok_or("this is no `--hash=sha256:` with 64 digits")?;
-            let (_, _, hashes) = self.open.as_mut().ok_or("this digest belongs to nothing")?;
+            let hash = hash.ok_or("expected `--hash=sha256:` with 64 digits")?;
+            let (_, _, hashes) = self.open.as_mut().ok_or("this digest follows no requirement")?;
             hashes.push(hash);
         } else if self.open.is_some() {
-            return Err("expected `--hash=sha256:...`, since the line above goes on".into());
+            return Err("expected `--hash=sha256:...`, which continues the line above".into());
         } else if let Some(own) = said.strip_prefix(OWN) {
             let (pinned, component) =
                 own.split_once(" from ").ok_or("expected `NAME==VERSION from COMPONENT`")?;
             let component = ComponentName::parse(component)
-                .ok_or_else(|| format!("`{}` is no component's name", visible(component)))?;
+                .ok_or_else(|| format!("`{}` is not a component name", visible(component)))?;
             let (name, version) = pin(pinned)?;
             self.add(Locked { name, version, origin: Origin::Stack(component) })?;
         } else if let Some(file) = said.strip_prefix(FILE) {
-            let (name, size) = file.split_once(' ').map_or((file, None), |(name, size)| (name, Some(size)));
-            let size = size.map(|size| size.parse().map_err(|_| format!("`{}` is no size", visible(size))));
-            self.files.push(FileLines { name: name.to_owned(), size: size.transpose()?, metadata: None });
+            let (name, size) =
+                file.split_once(' ').map_or((file, None), |(name, size)| (name, Some(size)));
+            let size = size
+                .map(|size| size.parse().map_err(|_| format!("`{}` is not a size", visible(size))));
+            self.files.push(FileLines {
+                name: name.to_owned(),
+                size: size.transpose()?,
+                metadata: None,
+            });
         } else if let Some(digest) = said.strip_prefix(METADATA) {
             let file = self.files.last_mut().filter(|file| file.metadata.is_none());
             let file = file.ok_or("this METADATA digest follows no file")?;
-            let digest =
-                Sha256::parse(digest).ok_or("expected a METADATA digest of 64 hexadecimal digits")?;
+            let digest = Sha256::parse(digest)
+                .ok_or("expected a METADATA digest of 64 hexadecimal digits")?;
             file.metadata = Some(digest);
         } else if !said.is_empty() && !said.starts_with('#') {
             let (name, version) = pin(said)?;
             self.open = Some((name, version, Vec::new()));
         }
         match (goes_on, self.open.is_some()) {
-            (true, false) => Err("this line cannot go on".into()),
+            (true, false) => Err("this line cannot be continued".into()),
             (false, true) => self.close(),
             _ => Ok(()),
         }
@@ -207,8 +226,10 @@ impl Reading {
     /// Fails if something is incomplete at the end of the text.
     fn end(&self) -> Result<(), String> {
         match (&self.open, self.files.first()) {
-            (Some((name, ..)), _) => Err(format!("`{name}` goes on, and nothing follows")),
-            (None, Some(file)) => Err(format!("`{}` belongs to nothing", visible(&file.name))),
+            (Some((name, ..)), _) => Err(format!("`{name}` is not continued")),
+            (None, Some(file)) => {
+                Err(format!("`{}` belongs to no requirement", visible(&file.name)))
+            }
             (None, None) => Ok(()),
         }
     }
@@ -226,7 +247,7 @@ impl Reading {
             let slot = if file.ends_with(".whl") { &mut wheel } else { &mut sdist };
             check_file(&file, &name, &version)?;
             if slot.replace(LockedFile { name: file, sha256, size, metadata }).is_some() {
-                return Err(format!("`{name}` has more than one file of a kind"));
+                return Err(format!("`{name}` has more than one file of the same kind"));
             }
         }
         self.add(Locked { name, version, origin: Origin::Index { wheel, sdist } })
@@ -235,7 +256,7 @@ impl Reading {
     fn add(&mut self, locked: Locked) -> Result<(), String> {
         if let Some(last) = self.packages.last().filter(|last| last.name >= locked.name) {
             return Err(format!(
-                "`{}` comes after `{}`: the names are sorted, each there once",
+                "`{}` comes after `{}`: names must be sorted and unique",
                 locked.name, last.name
             ));
         }
@@ -245,13 +266,14 @@ impl Reading {
 }
 
 fn pin(text: &str) -> Result<(String, Version), String> {
-    let (name, version) =
-        text.split_once("==").ok_or_else(|| format!("`{}` is no `name==version`", visible(text)))?;
+    let (name, version) = text
+        .split_once("==")
+        .ok_or_else(|| format!("`{}` is not `name==version`", visible(text)))?;
     if normalized(name).as_deref() != Some(name) {
         return Err(format!("`{}` is not the normalized name of a distribution", visible(name)));
     }
-    let version =
-        Version::from_str(version).map_err(|_| format!("`{}` is not a version", visible(version)))?;
+    let version = Version::from_str(version)
+        .map_err(|_| format!("`{}` is not a version", visible(version)))?;
     Ok((name.to_owned(), version))
 }
 
@@ -261,10 +283,12 @@ pub(super) fn check_file(file: &str, name: &str, version: &Version) -> Result<()
     let shown = visible(file);
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.+!".contains(&b);
     if file.is_empty() || file.starts_with('.') || !file.bytes().all(plain) {
-        return Err(format!("`{shown}` is not a file's name"));
+        return Err(format!("`{shown}` is not a file name"));
     }
     let of = match file.ends_with(".whl") {
-        true => FileName::parse(file).ok().map(|file| (file.distribution == name).then_some(file.version)),
+        true => FileName::parse(file)
+            .ok()
+            .map(|file| (file.distribution == name).then_some(file.version)),
         false => Some(crate::sources::version_of_sdist(file, name)),
     };
     match of.flatten() {
@@ -297,7 +321,11 @@ mod tests {
             not_after: Some("2026-05-10".parse().unwrap()),
             inputs: Sha256::of_bytes("x"),
             packages: vec![
-                locked("a-b", "1.0", Origin::Index { wheel, sdist: Some(file("a-b-1.0.tar.gz", None)) }),
+                locked(
+                    "a-b",
+                    "1.0",
+                    Origin::Index { wheel, sdist: Some(file("a-b-1.0.tar.gz", None)) },
+                ),
                 locked(
                     "c",
                     "1!2.0",
@@ -314,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_read_as_it_was_written() {
+    fn lock_round_trips() {
         let text = lock().text();
         assert_eq!(Lock::parse(&text).unwrap(), lock());
         assert!(text.contains("\na-b==1.0 \\\n    --hash=sha256:"), "{text}");
@@ -323,26 +351,31 @@ mod tests {
     }
 
     #[test]
-    fn what_a_hand_damaged_is_told_with_its_line() {
+    fn reports_damage_with_its_line() {
         let text = lock().text();
         let line_of = |part: &str| text.lines().position(|line| line.contains(part)).unwrap() + 1;
         for (from, to, at, wrong) in [
             ("a-b==1.0 \\", "a-b==1.0", "a-b==1.0 ", "2 files and 0 digests"),
-            ("a-b==1.0 \\", "a-b=1.0 \\", "a-b==1.0 ", "no `name==version`"),
+            ("a-b==1.0 \\", "a-b=1.0 \\", "a-b==1.0 ", "is not `name==version`"),
             ("a-b==1.0", "A_b==1.0", "a-b==1.0 ", "not the normalized name"),
             ("# file: a-b-1.0.tar.gz\n", "", "a-b==1.0 ", "1 files and 2 digests"),
             ("# file: a_b-1.0-py3-none-any.whl 3\n", "", "# metadata", "follows no file"),
-            ("# metadata: sha256:", "# metadata: sha256:0", "# metadata", "expected a METADATA digest"),
-            ("py3-none-any.whl 3", "py3-none-any.whl x", "whl 3", "`x` is no size"),
-            ("# file: a_b-1.0-py3", "# file: ../a_b-1.0-py3", "a-b==1.0 ", "not a file's name"),
+            (
+                "# metadata: sha256:",
+                "# metadata: sha256:0",
+                "# metadata",
+                "expected a METADATA digest",
+            ),
+            ("py3-none-any.whl 3", "py3-none-any.whl x", "whl 3", "`x` is not a size"),
+            ("# file: a_b-1.0-py3", "# file: ../a_b-1.0-py3", "a-b==1.0 ", "not a file name"),
             ("# file: a_b-1.0-py3", "# file: a_b-1.1-py3", "a-b==1.0 ", "not a file of a-b 1.0"),
             ("torch==2.11.0 from torch", "torch==2.11.0", "of the stack", "from COMPONENT"),
             ("torch==2.11.0 from torch", "torch==x from torch", "of the stack", "not a version"),
             ("c==1!2.0", "a-b==1!2.0", "c==1!2.0", "not a file of a-b"),
-            ("# inputs: sha256:", "# inputs: sha256:0", "# inputs", "no sha256"),
+            ("# inputs: sha256:", "# inputs: sha256:0", "# inputs", "not a sha256"),
             ("# python: 3.14\n", "", "# All", "no line `# python"),
             ("# not-after: 2026-05-10", "# not-after: 2026-5", "# not-after", "neither a day"),
-            ("# python: 3.14\n", "# python: 3.14\n# python: 3\n", "# arch", "twice"),
+            ("# python: 3.14\n", "# python: 3.14\n# python: 3\n", "# arch", "duplicate `python`"),
         ] {
             let damaged = text.replacen(from, to, 1);
             assert_ne!(damaged, text, "{from}");
@@ -356,12 +389,14 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_was_cut_is_an_error_or_ends_with_a_whole_line() {
+    fn rejects_truncated_locks() {
         let text = lock().text();
         for end in 0..text.len() {
             if let Ok(cut) = Lock::parse(&text[..end]) {
                 assert!(
-                    lock().packages.starts_with(&cut.packages[..cut.packages.len().saturating_sub(1)]),
+                    lock()
+                        .packages
+                        .starts_with(&cut.packages[..cut.packages.len().saturating_sub(1)]),
                     "{end}"
                 );
             }

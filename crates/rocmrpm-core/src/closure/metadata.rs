@@ -7,7 +7,8 @@ use crate::wheel::header_fields;
 
 /// Labels of a `Project-URL` that name a home page, best first, in lower case without spaces
 /// ("Well-known Project URLs in Metadata" of the Python packaging user guide).
-const HOMES: [&str; 6] = ["homepage", "repository", "source", "sourcecode", "github", "documentation"];
+const HOMES: [&str; 6] =
+    ["homepage", "repository", "source", "sourcecode", "github", "documentation"];
 
 /// Reads METADATA.
 pub(super) fn about(metadata: &str) -> About {
@@ -56,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_home_page_is_the_best_of_the_urls() {
+    fn picks_best_home_page() {
         let text = "Name: a\nSummary: Does\n  things\u{7}\nHome-page: UNKNOWN\nLicense-Expression: MIT\n\
                     Project-URL: Changelog, https://h/c\nProject-URL: Source Code, https://h/s\n\
                     Project-URL: Documentation, https://h/d\n\nHome-page: https://h/text\n";

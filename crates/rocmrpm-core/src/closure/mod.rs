@@ -9,6 +9,7 @@ mod cutoff;
 pub mod diff;
 pub mod earlier;
 mod error;
+mod explain;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -21,8 +22,10 @@ mod metadata;
 mod never;
 pub mod offers;
 mod own;
+mod package_name;
 pub mod place;
 mod pylock;
+mod question;
 pub mod resolve;
 mod roots;
 mod sbom;
@@ -30,20 +33,23 @@ mod sbom;
 #[doc(hidden)]
 pub mod testing;
 mod upgrade;
+mod upgrade_error;
 pub mod version;
 pub mod why;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use pep440_rs::Version;
 
 use crate::digest::Sha256;
 use crate::names::ComponentName;
-use crate::workspace::Place;
+use crate::workspace::MemberPlace;
 pub use collision::{Collision, On, Why};
 pub use error::ClosureError;
 pub(crate) use own::{makes_python, name_of};
-pub use upgrade::{Upgrade, UpgradeError};
+pub use upgrade::Upgrade;
+pub use upgrade_error::UpgradeError;
 
 /// A file of a distribution on an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,6 +178,15 @@ pub struct Offer {
     pub requires: Requires,
 }
 
+impl fmt::Display for Offer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.evr.as_str() {
+            "" => f.write_str(&self.package),
+            evr => write!(f, "{} {evr}", self.package),
+        }
+    }
+}
+
 /// What a package of the release requires of other distributions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Requires {
@@ -198,7 +213,7 @@ pub struct Member {
     /// What the release has for it.
     pub offer: Option<Offer>,
     /// Its place.
-    pub place: Place,
+    pub place: MemberPlace,
     /// The reason for its place, as a sentence.
     pub reason: String,
     /// Whether a packager decided the place in component.toml.

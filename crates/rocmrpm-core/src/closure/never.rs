@@ -40,11 +40,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_stack_is_about_never_comes_from_an_index() {
-        for name in ["nvidia-nccl-cu13", "cuda-bindings", "torch", "triton", "rocm", "rocm-sdk-core"] {
+    fn never_takes_stack_distributions_from_an_index() {
+        for name in
+            ["nvidia-nccl-cu13", "cuda-bindings", "torch", "triton", "rocm", "rocm-sdk-core"]
+        {
             assert!(never(name).is_some(), "{name}");
         }
-        for name in ["numpy", "torchao", "rocmrpm", "tritonclient", "conch-triton-kernels", "cudatext"] {
+        for name in
+            ["numpy", "torchao", "rocmrpm", "tritonclient", "conch-triton-kernels", "cudatext"]
+        {
             assert!(never(name).is_none(), "{name}");
         }
         for Never { name, reason } in TABLE.iter() {

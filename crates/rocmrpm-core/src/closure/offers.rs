@@ -32,7 +32,7 @@ impl Offers {
             false => Self::of_release(workspace),
         };
         // Each of them reads package tables of several megabytes.
-        let (later, own) = parallel::both(|| Later::of(workspace), own);
+        let (later, own) = parallel::both(|| Self::of_later_releases(workspace), own);
         Ok(own?.with_later(later?))
     }
 
@@ -50,8 +50,20 @@ impl Offers {
         Ok(offers)
     }
 
+    /// Returns the offers of all later releases with the same Python, from their package tables.
+    /// With another Python, the stack's packages cannot stay installed.
+    fn of_later_releases(workspace: &Workspace) -> Result<Later, ClosureError> {
+        let mut chroots = workspace.later_chroots();
+        chroots.retain(|chroot| chroot.python == workspace.chroot.python);
+        let tables = parallel::try_map(&chroots, chroots.len(), |chroot| {
+            Ok::<_, ClosureError>(Self::of_tables(&Packages::of_chroot(&workspace.root, chroot)?))
+        })?;
+        let releases = chroots.iter().map(|chroot| chroot.name.as_str()).zip(tables);
+        Ok(Later::from_releases(releases))
+    }
+
     /// Returns the offers in package tables.
-    pub(super) fn of_tables(packages: &Packages) -> Self {
+    fn of_tables(packages: &Packages) -> Self {
         let offer = |(project, package, evr): (&str, &str, &str)| {
             let (package, evr) = (package.to_owned(), evr.to_owned());
             let version = version::of_package(&evr);
@@ -59,7 +71,8 @@ impl Offers {
         };
         // A table also has packages whose names contain a macro.
         let projects = packages.python_projects();
-        let projects = projects.filter(|(project, ..)| normalized(project).as_deref() == Some(*project));
+        let projects =
+            projects.filter(|(project, ..)| normalized(project).as_deref() == Some(*project));
         Self::from_list(projects.map(offer))
     }
 
@@ -84,7 +97,9 @@ impl Offers {
                 None => {
                     let has = self.by_dist.get(&package.name.value);
                     let has = has.and_then(|offer| offer.version.as_ref()).map(ToString::to_string);
-                    problems.push(changed.outdated(package, has.as_deref().unwrap_or("no known version")));
+                    problems.push(
+                        changed.outdated(package, has.as_deref().unwrap_or("no known version")),
+                    );
                 }
             }
         }
@@ -106,10 +121,12 @@ impl Offers {
             let offer = Offer { package, evr, version, requires: Requires::Unmet(unmet) };
             // Of several packages, dnf picks the newest. The one with the project's own name comes
             // before a compatibility package such as `python3-x1`.
-            let named =
-                |offer: &Offer| crate::sources::normalized(&offer.package) == format!("python3-{project}");
+            let named = |offer: &Offer| {
+                crate::sources::normalized(&offer.package) == format!("python3-{project}")
+            };
             let better = by_dist.get(&project).is_none_or(|known| {
-                (named(&offer), compare(&offer.evr, &known.evr)) > (named(known), std::cmp::Ordering::Equal)
+                (named(&offer), compare(&offer.evr, &known.evr))
+                    > (named(known), std::cmp::Ordering::Equal)
             });
             if better {
                 by_dist.insert(project, offer);
@@ -129,6 +146,15 @@ impl Offers {
     }
 }
 
+impl IntoIterator for Offers {
+    type Item = (String, Offer);
+    type IntoIter = std::collections::btree_map::IntoIter<String, Offer>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.by_dist.into_iter()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_package_of_the_projects_name_comes_first_then_the_newest() {
+    fn prefers_package_of_the_projects_name() {
         let offers = Offers::from_provides(vec![
             provided("pydantic", "2.11", "python3-pydantic", "2.11.0-1"),
             provided("pydantic", "3", "python3-pydantic3", "3.0-1"),
@@ -170,7 +196,8 @@ mod tests {
             Offers::of(&Workspace::load(root, &selection).unwrap(), false, true).unwrap()
         };
         let dropped = |offers: &Offers, name: &str, on: &str| {
-            let Some(Offer { requires: Requires::Except(requires), .. }) = offers.of_dist(name) else {
+            let Some(Offer { requires: Requires::Except(requires), .. }) = offers.of_dist(name)
+            else {
                 panic!("{name}");
             };
             requires.get(on).is_some_and(Option::is_none)
@@ -182,7 +209,7 @@ mod tests {
         }
         let offers = of_chroot("fedora-44");
         let Requires::Except(requires) = &offers.of_dist("datasets").unwrap().requires else {
-            panic!("they are of a table");
+            panic!("the requirements are not from a table");
         };
         let free: Vec<&str> = requires
             .iter()

@@ -39,14 +39,14 @@ pub(super) struct Own {
 }
 
 /// Returns the distributions of a stack by normalized name, except for those of one component and
-/// those generated for its closure. With `anew`, queries the index even for versions that it did
+/// those generated for its closure. With `refresh`, queries the index even for versions that it did
 /// not have earlier.
 pub(super) fn of_stack(
     stack: &Stack<'_>,
     without: &Component,
     environment: &Environment,
     fetcher: &Fetcher<'_>,
-    anew: bool,
+    refresh: bool,
 ) -> Result<BTreeMap<String, Own>, ClosureError> {
     let workspace = stack.workspace;
     let required: BTreeSet<&ComponentName> =
@@ -68,33 +68,40 @@ pub(super) fn of_stack(
             }
             None => None,
         };
-        let name =
-            stated.as_ref().map_or_else(|| name_of(workspace, component), |stated| stated.name.clone());
+        let name = stated
+            .as_ref()
+            .map_or_else(|| name_of(workspace, component), |stated| stated.name.clone());
         let Ok(version) = Version::from_str(&pin.version) else { continue };
         let known = stated.is_some();
         if !known {
             open.push((name.clone(), version.clone()));
         }
-        let about = stated.iter().filter_map(|stated| stated.metadata.as_deref()).map(metadata::about).next();
+        let about = stated
+            .iter()
+            .filter_map(|stated| stated.metadata.as_deref())
+            .map(metadata::about)
+            .next();
         let needs = stated.map(|stated| stated.needs).unwrap_or_default();
         let (component, about) = (component.name.clone(), about.unwrap_or_default());
         found.insert(name, Own { component, version, needs, about, known });
     }
-    let released = released(&open, environment, fetcher, anew)?;
+    let released = released(&open, environment, fetcher, refresh)?;
     for ((name, _), text) in open.iter().zip(released) {
         let (Some(own), Some(text)) = (found.get_mut(name), text) else { continue };
         let Stated { needs, .. } = Stated::of(&text, name)?;
         (own.needs, own.about, own.known) = (needs, metadata::about(&text), true);
     }
     let names: BTreeSet<String> = found.keys().cloned().collect();
-    found.values_mut().for_each(|own| own.needs.requires.retain_mut(|need| stays(need, &names)));
+    found
+        .values_mut()
+        .for_each(|own| own.needs.requires.retain_mut(|need| applies_to_own(need, &names)));
     Ok(found)
 }
 
 /// Returns whether a requirement applies to the stack's own build as well. Requirements on NVIDIA's
 /// libraries do not. For the stack's own distributions, the version in the requirement is dropped,
 /// because the stack decides it.
-fn stays(need: &mut Need, own: &BTreeSet<String>) -> bool {
+fn applies_to_own(need: &mut Need, own: &BTreeSet<String>) -> bool {
     if own.contains(need.name()) {
         need.parsed.version_or_url = None;
         need.text = need.parsed.to_string();
@@ -111,8 +118,8 @@ fn is_generated(component: &Component) -> bool {
 
 /// Returns whether a component makes a package of a Python module, judging by its spec template.
 pub(crate) fn makes_python(component: &Component) -> Result<bool, ClosureError> {
-    let text =
-        fs_err::read_to_string(&component.template).map_err(IoError::doing("read a spec's template"))?;
+    let text = fs_err::read_to_string(&component.template)
+        .map_err(IoError::doing("read a spec's template"))?;
     let starts = ["%package -n python3-", "%files -n python3-", "Name:           python3-"];
     Ok(text.lines().any(|line| starts.iter().any(|start| line.starts_with(start))))
 }
@@ -131,15 +138,19 @@ fn released(
     wanted: &[(String, Version)],
     environment: &Environment,
     fetcher: &Fetcher<'_>,
-    anew: bool,
+    refresh: bool,
 ) -> Result<Vec<Option<String>>, ClosureError> {
     let recipe = |(name, version): &(String, Version)| {
-        format!("metadata of release 1\n{name} {version}\n{} {}\n", environment.python(), environment.arch())
+        format!(
+            "metadata of release 1\n{name} {version}\n{} {}\n",
+            environment.python(),
+            environment.arch()
+        )
     };
     let mut texts: Vec<Option<String>> = Vec::with_capacity(wanted.len());
     for one in wanted {
         let text = fetcher.remembered(&recipe(one))?;
-        texts.push(text.filter(|text| !(anew && text.is_empty())));
+        texts.push(text.filter(|text| !(refresh && text.is_empty())));
     }
     let missing: Vec<usize> = (0..wanted.len()).filter(|at| texts[*at].is_none()).collect();
     if !missing.is_empty() {
@@ -155,7 +166,10 @@ fn released(
                     let same = parsed.distribution == *name && parsed.version == *version;
                     let (project, version) = (name.clone(), version.clone());
                     let sha256 = file.sha256.filter(|_| same)?;
-                    Some((fits, Distribution { project, version, file: file.name, sha256, metadata: None }))
+                    Some((
+                        fits,
+                        Distribution { project, version, file: file.name, sha256, metadata: None },
+                    ))
                 })
                 .collect();
             wheels.sort_by(|(fits, a), (other, b)| (other, &a.file).cmp(&(fits, &b.file)));
@@ -198,13 +212,19 @@ fn wheel(name: &str, own: &Own) -> std::io::Result<Vec<u8>> {
         metadata += &format!("Requires-Dist: {parsed}\n");
     }
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    let options = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    let options =
+        zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
     for (file, text) in [
         ("METADATA", metadata.as_str()),
-        ("WHEEL", "Wheel-Version: 1.0\nGenerator: rocmrpm\nRoot-Is-Purelib: true\nTag: py3-none-any\n"),
+        (
+            "WHEEL",
+            "Wheel-Version: 1.0\nGenerator: rocmrpm\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        ),
         ("RECORD", ""),
     ] {
-        archive.start_file(format!("{dist_info}/{file}"), options).map_err(std::io::Error::other)?;
+        archive
+            .start_file(format!("{dist_info}/{file}"), options)
+            .map_err(std::io::Error::other)?;
         archive.write_all(text.as_bytes())?;
     }
     Ok(archive.finish().map_err(std::io::Error::other)?.into_inner())
@@ -215,18 +235,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nvidia_has_goes_and_the_stack_decides_its_versions() {
+    fn drops_nvidia_and_keeps_stack_versions() {
         let own = BTreeSet::from(["triton".to_owned()]);
         let text = "Requires-Dist: nvidia-nccl-cu13==2 ; sys_platform == 'linux'\nRequires-Dist: filelock>=3\n\
                     Requires-Dist: triton[x]==3.5.1 ; sys_platform == 'linux'\n";
         let mut needs = roots::needs(text, "torch").unwrap();
-        needs.requires.retain_mut(|need| stays(need, &own));
+        needs.requires.retain_mut(|need| applies_to_own(need, &own));
         let texts: Vec<&str> = needs.requires.iter().map(|need| need.text.as_str()).collect();
         assert_eq!(texts, ["filelock>=3", "triton[x] ; sys_platform == 'linux'"]);
     }
 
     #[test]
-    fn a_stand_in_says_what_its_distribution_requires() {
+    fn stand_in_states_requirements() {
         let text = "Provides-Extra: x\nRequires-Dist: b>=1\nRequires-Dist: c ; extra == 'x'\n";
         let own = Own {
             component: ComponentName::parse("a").unwrap(),

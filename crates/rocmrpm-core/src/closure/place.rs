@@ -11,18 +11,18 @@ use super::{Closure, Edge, Graph, Member, Node, Offer, Origin, Requires};
 use crate::error::{Diagnose, Diagnosis, Kind, Problem};
 use crate::names::nearest;
 use crate::workspace::document::File;
-use crate::workspace::{ClosureRules, MemberRule, Place};
+use crate::workspace::{ClosureRules, MemberPlace, MemberRule};
 
 /// Why members have no place.
 #[derive(Debug, thiserror::Error)]
-#[error("{}", told(.problems))]
+#[error("{}", message(.problems))]
 pub struct PlaceError {
     problems: Vec<Problem>,
     /// Whether one of the problems is a mistake in component.toml.
     of_rules: bool,
 }
 
-fn told(problems: &[Problem]) -> String {
+fn message(problems: &[Problem]) -> String {
     match problems {
         [one] => one.message.clone(),
         many => format!("{} members of the closure have no place", many.len()),
@@ -114,7 +114,7 @@ struct View<'g> {
     wants: BTreeMap<&'g str, Vec<&'g Edge>>,
     /// The members of the private prefix, with the order in which they were found.
     private: BTreeMap<&'g str, usize>,
-    places: BTreeMap<&'g str, (Place, String)>,
+    places: BTreeMap<&'g str, (MemberPlace, String)>,
     problems: Vec<Problem>,
     of_rules: bool,
 }
@@ -143,13 +143,15 @@ impl<'g> View<'g> {
         self.wants.get(name).map_or(&[], Vec::as_slice)
     }
 
-    fn decided(&self, name: &str) -> Option<(&'g MemberRule, Place)> {
+    fn decided(&self, name: &str) -> Option<(&'g MemberRule, MemberPlace)> {
         self.rules.member(name).and_then(|rule| Some((rule, rule.place?)))
     }
 
     /// Finds the members that must be private: the smallest set that needs no others.
     fn find_private(&mut self) {
-        let decided = |name: &&str| self.decided(name).is_some_and(|(_, place)| place == Place::Private);
+        let decided = |name: &&str| {
+            self.decided(name).is_some_and(|(_, place)| place == MemberPlace::Private)
+        };
         let names = self.graph.nodes.keys().map(String::as_str);
         self.private = names.filter(decided).map(|name| (name, 0)).collect();
         let free: Vec<&str> = self
@@ -201,20 +203,24 @@ impl<'g> View<'g> {
     /// own packages replace those of the release.
     fn not_installable(&self, name: &str, offer: &Offer) -> Option<String> {
         let differing = match &offer.requires {
-            Requires::Unmet(unmet) => return Some(format!("{}, which no package provides", unmet.first()?)),
+            Requires::Unmet(unmet) => {
+                return Some(format!("{}, which no package provides", unmet.first()?));
+            }
             Requires::Except(differing) => differing,
         };
         self.graph.nodes.get(name).filter(|node| is_locked(offer, node))?;
-        self.wants(name).iter().filter(|edge| !edge.extra && !self.is_of_stack(&edge.to)).find_map(|edge| {
-            let has = self.offers.of_dist(&edge.to)?;
-            let (specifiers, text) = match differing.get(&edge.to) {
-                None => (&edge.specifiers, edge.text.clone()),
-                Some(None) => return None,
-                Some(Some(specifiers)) => (specifiers, format!("{}{specifiers}", edge.to)),
-            };
-            let other = || format!("{text}, and {} has {}", self.chroot, package(has));
-            (takes(specifiers, has) == Fit::No).then(other)
-        })
+        self.wants(name).iter().filter(|edge| !edge.extra && !self.is_of_stack(&edge.to)).find_map(
+            |edge| {
+                let has = self.offers.of_dist(&edge.to)?;
+                let (specifiers, text) = match differing.get(&edge.to) {
+                    None => (&edge.specifiers, edge.text.clone()),
+                    Some(None) => return None,
+                    Some(Some(specifiers)) => (specifiers, format!("{}{specifiers}", edge.to)),
+                };
+                let other = || format!("{text}, and {} has {}", self.chroot, has);
+                (takes(specifiers, has) == Fit::No).then(other)
+            },
+        )
     }
 
     fn is_of_stack(&self, name: &str) -> bool {
@@ -230,46 +236,60 @@ impl<'g> View<'g> {
             let given = match (&node.locked.origin, self.decided(name)) {
                 (_, Some((rule, place))) => (place, rule.reason.clone()),
                 (Origin::Stack(component), None) => {
-                    (Place::Rpm, format!("component {component} of this stack"))
+                    (MemberPlace::Rpm, format!("component {component} of this stack"))
                 }
                 (Origin::Index { .. }, None)
                     if self.offers.of_dist(name).is_none() && !needed.contains(name.as_str()) =>
                 {
-                    let from = self.wanted(name).first().map_or("nothing", |edge| edge.from.as_str());
-                    (Place::System, format!("only {from} requires it, and {} has its own", self.chroot))
+                    let from =
+                        self.wanted(name).first().map_or("nothing", |edge| edge.from.as_str());
+                    (
+                        MemberPlace::System,
+                        format!("only {from} requires it, and {} has its own", self.chroot),
+                    )
                 }
                 (Origin::Index { .. }, None) => self.computed(name),
             };
             places.insert(name.as_str(), given);
         }
-        for rule in self.rules.members.iter().filter(|rule| rule.place == Some(Place::Dropped)) {
+        for rule in
+            self.rules.members.iter().filter(|rule| rule.place == Some(MemberPlace::Dropped))
+        {
             let name = rule.name.value.as_str();
             if !self.wanted(name).is_empty() {
-                places.insert(name, (Place::Dropped, rule.reason.clone()));
+                places.insert(name, (MemberPlace::Dropped, rule.reason.clone()));
             }
         }
         self.places = places;
     }
 
-    fn computed(&self, name: &str) -> (Place, String) {
+    fn computed(&self, name: &str) -> (MemberPlace, String) {
         let Some(offer) = self.offers.of_dist(name) else {
             return match (self.hides(name), self.only_private(name)) {
-                (Some(reason), _) => (Place::Private, reason),
-                (None, Some(edge)) => (Place::Private, format!("requires {}, which is private", edge.text)),
-                (None, None) => (Place::Rpm, format!("{} has no such distribution", self.chroot)),
+                (Some(reason), _) => (MemberPlace::Private, reason),
+                (None, Some(edge)) => {
+                    (MemberPlace::Private, format!("requires {}, which is private", edge.text))
+                }
+                (None, None) => {
+                    (MemberPlace::Rpm, format!("{} has no such distribution", self.chroot))
+                }
             };
         };
-        let has = format!("{} has {}", self.chroot, package(offer));
+        let has = format!("{} has {}", self.chroot, offer);
         match (self.refusal(name, offer), self.made_for_another(name)) {
-            (Some(refusal), _) => (Place::Private, refusal),
+            (Some(refusal), _) => (MemberPlace::Private, refusal),
             (None, Some(edge)) => {
-                let private = self.graph.nodes.get(&edge.to).map(|node| node.locked.version.to_string());
+                let private =
+                    self.graph.nodes.get(&edge.to).map(|node| node.locked.version.to_string());
                 let private = private.unwrap_or_default();
-                (Place::Private, format!("{has}, made for another {} than the private {private}", edge.to))
+                (
+                    MemberPlace::Private,
+                    format!("{has}, built for a different {} than the private {private}", edge.to),
+                )
             }
             (None, None) => match self.not_installable(name, offer) {
-                Some(unmet) => (Place::Private, format!("{has}, which requires {unmet}")),
-                None => (Place::System, has),
+                Some(unmet) => (MemberPlace::Private, format!("{has}, which requires {unmet}")),
+                None => (MemberPlace::System, has),
             },
         }
     }
@@ -295,17 +315,20 @@ impl<'g> View<'g> {
         let refusing: Vec<&Edge> = self.wanted(name).iter().copied().filter(refuses).collect();
         let first = refusing.first()?;
         let unknown = match fit(Some(offer), first) {
-            Fit::Unknown => " in a version that is not known",
+            Fit::Unknown => " in an unknown version",
             _ => "",
         };
-        let others: BTreeSet<&str> =
-            refusing.iter().map(|edge| edge.from.as_str()).filter(|from| *from != first.from).collect();
+        let others: BTreeSet<&str> = refusing
+            .iter()
+            .map(|edge| edge.from.as_str())
+            .filter(|from| *from != first.from)
+            .collect();
         let more = match others.len() {
             0 => String::new(),
             n => format!(" (and {n} more)"),
         };
-        let has = format!("{} has {}{unknown}", self.chroot, package(offer));
-        Some(format!("{has}; {} wants {}{more}", self.named(&first.from), first.text))
+        let has = format!("{} has {}{unknown}", self.chroot, offer);
+        Some(format!("{has}; {} requires {}{more}", self.named(&first.from), first.text))
     }
 
     /// Returns a member's name with its version.
@@ -322,7 +345,11 @@ impl<'g> View<'g> {
             self.private.contains_key(edge.to.as_str())
                 && fit(self.offers.of_dist(&edge.to), edge) != Fit::Yes
         };
-        self.wants(name).iter().copied().filter(inside).min_by_key(|edge| self.private.get(edge.to.as_str()))
+        self.wants(name)
+            .iter()
+            .copied()
+            .filter(inside)
+            .min_by_key(|edge| self.private.get(edge.to.as_str()))
     }
 
     /// Returns the members that are required by the component or by a member that does not come
@@ -345,10 +372,11 @@ impl<'g> View<'g> {
 
     fn is_of_release(&self, name: &str) -> bool {
         match self.decided(name) {
-            Some((_, place)) => place == Place::System,
+            Some((_, place)) => place == MemberPlace::System,
             None => {
                 let node = self.graph.nodes.get(name);
-                let of_index = node.is_some_and(|n| matches!(n.locked.origin, Origin::Index { .. }));
+                let of_index =
+                    node.is_some_and(|n| matches!(n.locked.origin, Origin::Index { .. }));
                 of_index && self.offers.of_dist(name).is_some() && !self.private.contains_key(name)
             }
         }
@@ -363,13 +391,14 @@ impl<'g> View<'g> {
         for (name, node) in &self.graph.nodes {
             let Origin::Stack(component) = &node.locked.origin else { continue };
             if let Some(edge) = self.only_private(name).filter(|_| self.decided(name).is_none()) {
-                let private = self.places.get(edge.to.as_str()).map_or("", |(_, reason)| reason.as_str());
+                let private =
+                    self.places.get(edge.to.as_str()).map_or("", |(_, reason)| reason.as_str());
                 let message = format!(
-                    "component {component} requires {}, and only the private prefix has it",
+                    "component {component} requires {}, but only the private prefix has it",
                     edge.text
                 );
                 let help = format!(
-                    "{} is private: {private}; an edit of {component} can allow what {} has",
+                    "{} is private: {private}; edit {component} to allow the version in {}",
                     edge.to, self.chroot
                 );
                 self.problem(None, message, "", Some(help));
@@ -380,24 +409,24 @@ impl<'g> View<'g> {
     fn check_rule(&mut self, rule: &'g MemberRule) {
         let name = rule.name.value.as_str();
         let span = Some(rule.name.span.clone());
-        let dropped = rule.place == Some(Place::Dropped);
+        let dropped = rule.place == Some(MemberPlace::Dropped);
         let Some(node) = self.graph.nodes.get(name) else {
             if !dropped {
-                let message = format!("`{name}` is no member of the closure");
+                let message = format!("`{name}` is not in the closure");
                 let known = self.graph.nodes.keys().map(String::as_str);
                 let help = match nearest(name, known) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => "nothing requires it: remove the decision".to_owned(),
                 };
-                self.problem(span, message, "there is nothing of this name in it", Some(help));
+                self.problem(span, message, "no member has this name", Some(help));
             }
             return;
         };
         let Some(place) = rule.place else { return };
         if let Origin::Stack(component) = &node.locked.origin
-            && !matches!(place, Place::Rpm | Place::Dropped)
+            && !matches!(place, MemberPlace::Rpm | MemberPlace::Dropped)
         {
-            let message = format!("`{name}` is what component {component} of this stack makes");
+            let message = format!("`{name}` is built by component {component} of this stack");
             let label = format!("its place is `rpm`, not `{}`", place.name());
             self.problem(span, message, label, None);
             return;
@@ -405,27 +434,32 @@ impl<'g> View<'g> {
         let own = matches!(node.locked.origin, Origin::Stack(_));
         let offer = self.offers.of_dist(name);
         match (place, offer) {
-            (Place::System, None) => {
-                let message = format!("`{name}` cannot be taken from the system");
+            (MemberPlace::System, None) => {
+                let message = format!("`{name}` cannot come from the system");
                 let label = format!("{} has no such distribution", self.chroot);
                 self.problem(span, message, label, None);
             }
             // If the version is unknown, trust the packager.
-            (Place::System, Some(offer)) if offer.version.is_some() => {
+            (MemberPlace::System, Some(offer)) if offer.version.is_some() => {
                 if let Some(refusal) = self.refusal(name, offer) {
-                    let message = format!("`{name}` cannot be taken from the system");
-                    let help = "where that version does, an edit of what requires it says so";
+                    let message = format!("`{name}` cannot come from the system");
+                    let help = "if that version works, edit the requirement to allow it";
                     self.problem(span, message, refusal, Some(help.to_owned()));
                 }
             }
-            (Place::Rpm, Some(offer)) if !own => {
-                let message = format!("`{name}` cannot have an RPM of its own");
-                let label = format!("{} has {}, which it would replace", self.chroot, package(offer));
-                self.problem(span, message, label, Some("its place is `system` or `private`".to_owned()));
+            (MemberPlace::Rpm, Some(offer)) if !own => {
+                let message = format!("`{name}` cannot have its own RPM");
+                let label = format!("{} has {}, which it would replace", self.chroot, offer);
+                self.problem(
+                    span,
+                    message,
+                    label,
+                    Some("set its place to `system` or `private`".to_owned()),
+                );
             }
-            (Place::Rpm, _) => {
+            (MemberPlace::Rpm, _) => {
                 if let Some(edge) = self.only_private(name) {
-                    let message = format!("`{name}` cannot have an RPM of its own");
+                    let message = format!("`{name}` cannot have its own RPM");
                     let label = format!("it requires {}, which is private", edge.text);
                     self.problem(span, message, label, None);
                 }
@@ -448,9 +482,10 @@ impl<'g> View<'g> {
     }
 
     fn members(self) -> BTreeMap<String, Member> {
-        let member = |(name, (place, reason)): (&str, (Place, String))| {
+        let member = |(name, (place, reason)): (&str, (MemberPlace, String))| {
             let rule = self.rules.member(name);
-            let node: Option<Node> = self.graph.nodes.get(name).filter(|_| place != Place::Dropped).cloned();
+            let node: Option<Node> =
+                self.graph.nodes.get(name).filter(|_| place != MemberPlace::Dropped).cloned();
             let member = Member {
                 name: name.to_owned(),
                 node,
@@ -463,14 +498,6 @@ impl<'g> View<'g> {
             (name.to_owned(), member)
         };
         self.places.clone().into_iter().map(member).collect()
-    }
-}
-
-/// Returns a package's name with its version, if that is known.
-pub fn package(offer: &Offer) -> String {
-    match offer.evr.as_str() {
-        "" => offer.package.clone(),
-        evr => format!("{} {evr}", offer.package),
     }
 }
 

@@ -48,7 +48,9 @@ struct File {
 
 /// Returns the text of a `pylock.toml` that contains only versions. uv prefers the versions in its
 /// output file if they satisfy the requirements.
-pub(super) fn preferences<'a>(versions: impl IntoIterator<Item = (&'a str, &'a Version)>) -> String {
+pub(super) fn preferences<'a>(
+    versions: impl IntoIterator<Item = (&'a str, &'a Version)>,
+) -> String {
     let mut text = "lock-version = \"1.0\"\ncreated-by = \"rocmrpm\"\n".to_owned();
     for (name, version) in versions {
         text += &format!("\n[[packages]]\nname = \"{name}\"\nversion = \"{version}\"\n");
@@ -64,20 +66,28 @@ pub(super) fn read(
     environment: &Environment,
 ) -> Result<Vec<Locked>, ClosureError> {
     let answer = |wrong: String| ClosureError::Answer(wrong);
-    let Pylock { packages } = toml::from_str(text)
-        .map_err(|error| answer(format!("its pylock.toml cannot be read: {}", visible(error.message()))))?;
+    let Pylock { packages } = toml::from_str(text).map_err(|error| {
+        answer(format!("its pylock.toml cannot be read: {}", visible(error.message())))
+    })?;
     let mut found: BTreeMap<String, Locked> = BTreeMap::new();
     for package in packages {
         let name = package.name.clone();
         if normalized(&name).as_deref() != Some(name.as_str()) {
-            return Err(answer(format!("`{}` is not the normalized name of a distribution", visible(&name))));
+            return Err(answer(format!(
+                "`{}` is not the normalized name of a distribution",
+                visible(&name)
+            )));
         }
-        let version = package.version.as_deref().and_then(|version| Version::from_str(version).ok());
+        let version =
+            package.version.as_deref().and_then(|version| Version::from_str(version).ok());
         let version = version.ok_or_else(|| answer(format!("it has no version of {name}")))?;
         let origin = match own.get(&name) {
             Some(own) if own.version == version => Origin::Stack(own.component.clone()),
             Some(own) => {
-                return Err(answer(format!("it takes {name} {version}, and the stack has {}", own.version)));
+                return Err(answer(format!(
+                    "it selects {name} {version}, but the stack has {}",
+                    own.version
+                )));
             }
             None => package.origin(&version, environment)?,
         };
@@ -110,11 +120,13 @@ impl Package {
 impl File {
     fn locked(&self, project: &str, version: &Version) -> Result<LockedFile, ClosureError> {
         let of_url = || self.url.as_deref().map(last_url_segment);
-        let of_path = || Some(Path::new(self.path.as_deref()?).file_name()?.to_string_lossy().into_owned());
+        let of_path =
+            || Some(Path::new(self.path.as_deref()?).file_name()?.to_string_lossy().into_owned());
         let name = self.name.clone().or_else(of_url).or_else(of_path).unwrap_or_default();
         check_file(&name, project, version).map_err(ClosureError::Answer)?;
         let sha256 = self.hashes.get("sha256").and_then(|hex| Sha256::parse(hex));
-        let sha256 = sha256.ok_or_else(|| ClosureError::Answer(format!("it has no sha256 of `{name}`")))?;
+        let sha256 =
+            sha256.ok_or_else(|| ClosureError::Answer(format!("it has no sha256 for `{name}`")))?;
         Ok(LockedFile { name, sha256, size: self.size, metadata: None })
     }
 }
@@ -165,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wheel_is_the_one_that_pip_takes() {
+    fn picks_the_wheel_that_pip_picks() {
         for (names, expected) in [
             (
                 vec![
@@ -176,7 +188,10 @@ mod tests {
                 Some("a-1-cp314-cp314-manylinux_2_28_x86_64.whl"),
             ),
             (
-                vec!["a-1-cp39-abi3-manylinux_2_28_x86_64.whl", "a-1-cp310-abi3-manylinux_2_17_x86_64.whl"],
+                vec![
+                    "a-1-cp39-abi3-manylinux_2_28_x86_64.whl",
+                    "a-1-cp310-abi3-manylinux_2_17_x86_64.whl",
+                ],
                 Some("a-1-cp310-abi3-manylinux_2_17_x86_64.whl"),
             ),
             (
@@ -194,12 +209,16 @@ mod tests {
             (vec![], None),
         ] {
             let wheels = names.iter().map(|name| file(name)).collect();
-            assert_eq!(best(wheels, &here()).map(|wheel| wheel.name).as_deref(), expected, "{names:?}");
+            assert_eq!(
+                best(wheels, &here()).map(|wheel| wheel.name).as_deref(),
+                expected,
+                "{names:?}"
+            );
         }
     }
 
     #[test]
-    fn hostile_answers_are_refused() {
+    fn rejects_hostile_output() {
         let digest = Sha256::of_bytes("x");
         let good = format!(
             "[[packages]]\nname = 'a'\nversion = '1'\nwheels = [{{ url = 'https://u:secret@h/a-1-py3-none-any.whl', \
@@ -212,9 +231,9 @@ mod tests {
             ("'a'", "'../a'", "not the normalized name"),
             ("version = '1'", "", "no version"),
             ("version = '1'", "version = '2'", "not a file of a 2"),
-            ("a-1-py3-none-any.whl'", "..%2f..%2fa-1-py3-none-any.whl'", "not a file's name"),
+            ("a-1-py3-none-any.whl'", "..%2f..%2fa-1-py3-none-any.whl'", "not a file name"),
             ("a-1-py3-none-any.whl'", "b-1-py3-none-any.whl'", "not a file of a 1"),
-            ("sha256 =", "sha1 =", "no sha256"),
+            ("sha256 =", "sha1 =", "no sha256 for"),
             ("py3-none-any", "py2-none-any", "no wheel for Python 3.14"),
             ("[[packages]]", "[[packages]", "cannot be read"),
             ("wheels = ", "wheels = 1 #", "cannot be read"),

@@ -85,7 +85,8 @@ fn recipe(
             (&edit.file, &edit.find, replace.unwrap_or_else(|unknown| unknown), edit.matches)
         })
         .collect();
-    let all = json!([component.name.as_str(), sources::identity(pin, &workspace.root)?, files, edits]);
+    let all =
+        json!([component.name.as_str(), sources::identity(pin, &workspace.root)?, files, edits]);
     Ok(format!("requirements of a source 1\n{all}\n"))
 }
 
@@ -101,14 +102,18 @@ pub(super) fn built(
     let pin = workspace.pin(component);
     let sources = sources::identities(pin, &workspace.root)?;
     let same = sources.iter().all(|(name, identity)| record.inputs.get(name) == Some(identity));
-    let changed = |path: &std::path::Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
+    let changed =
+        |path: &std::path::Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
     let edited = changed(&component.dir.join("component.toml"));
-    if !same || record.version != pin.version || edited > changed(&results.dir().join("build.json")) {
+    if !same || record.version != pin.version || edited > changed(&results.dir().join("build.json"))
+    {
         return Ok(None);
     }
     for rpm in &rpms {
         let file = rpm.file_name().unwrap_or_default().to_string_lossy();
-        let Some(output) = record.outputs.iter().find(|output| output.file == file) else { continue };
+        let Some(output) = record.outputs.iter().find(|output| output.file == file) else {
+            continue;
+        };
         // A payload can have gigabytes, so cache the METADATA in it.
         let recipe = format!("metadata of rpm 1\n{}\n", output.sha256);
         let text = match fetcher.remembered(&recipe)? {
@@ -134,9 +139,13 @@ impl Stated {
         let text = match &self.metadata {
             Some(metadata) => metadata.clone(),
             None => {
-                let extras = self.needs.extras.iter().map(|extra| format!("Provides-Extra: {extra}\n"));
-                let requires =
-                    self.needs.requires.iter().map(|need| format!("Requires-Dist: {}\n", need.text));
+                let extras =
+                    self.needs.extras.iter().map(|extra| format!("Provides-Extra: {extra}\n"));
+                let requires = self
+                    .needs
+                    .requires
+                    .iter()
+                    .map(|need| format!("Requires-Dist: {}\n", need.text));
                 extras.chain(requires).collect()
             }
         };
@@ -146,7 +155,11 @@ impl Stated {
     fn from_remembered(text: &str) -> Option<Self> {
         let (name, is_metadata, text): (String, bool, String) = serde_json::from_str(text).ok()?;
         let needs = Needs::read(&text);
-        needs.unreadable.is_empty().then(|| Self { name, needs, metadata: is_metadata.then_some(text) })
+        needs.unreadable.is_empty().then(|| Self {
+            name,
+            needs,
+            metadata: is_metadata.then_some(text),
+        })
     }
 
     /// Parses METADATA; `of` names their source in messages.
@@ -162,8 +175,12 @@ impl Stated {
         let mut asked = extras.clone();
         loop {
             let names: Vec<_> = asked.iter().filter_map(|extra| extra.parse().ok()).collect();
-            let holding: Vec<&Need> =
-                self.needs.requires.iter().filter(|need| need.holds(environment.markers(), &names)).collect();
+            let holding: Vec<&Need> = self
+                .needs
+                .requires
+                .iter()
+                .filter(|need| need.holds(environment.markers(), &names))
+                .collect();
             let own = holding.iter().filter(|need| need.name() == self.name);
             let more: BTreeSet<String> =
                 own.flat_map(|need| need.parsed.extras.iter().map(ToString::to_string)).collect();
@@ -181,7 +198,7 @@ pub(super) fn needs(metadata: &str, of: &str) -> Result<Needs, ClosureError> {
     match needs.unreadable.first() {
         None => Ok(needs),
         Some((text, reason)) => {
-            let wrong = format!("the requirement `{}` cannot be read: {reason}", visible(text));
+            let wrong = format!("invalid requirement `{}`: {reason}", visible(text));
             Err(ClosureError::Metadata { of: of.to_owned(), wrong })
         }
     }
@@ -210,10 +227,14 @@ impl Edited<'_> {
         let edits = component.edits_for(&pin.version);
         for edit in edits.filter(|edit| edit.source.is_none() && edit.file == path) {
             let replace = edit_text(self.workspace, pin, &edit.replace.value);
-            let edited =
-                replace.map_err(|unknown| format!("unknown placeholder `{unknown}`")).and_then(|replace| {
+            let edited = replace
+                .map_err(|unknown| format!("unknown placeholder `{unknown}`"))
+                .and_then(|replace| {
                     let found = |found| {
-                        format!("`{}` occurs {found} times in {path}, not {}", edit.find, edit.matches)
+                        format!(
+                            "`{}` occurs {found} times in {path}, not {}",
+                            edit.find, edit.matches
+                        )
                     };
                     edit.apply(&text, &replace).map_err(found)
                 });
@@ -231,7 +252,10 @@ impl Edited<'_> {
     }
 
     fn nothing(&self, reason: impl Into<String>) -> ClosureError {
-        ClosureError::NoRequirements { component: self.component.name.to_string(), reason: reason.into() }
+        ClosureError::NoRequirements {
+            component: self.component.name.to_string(),
+            reason: reason.into(),
+        }
     }
 
     /// Reads a requirements file and the files that it includes (pip, "Requirements File Format").
@@ -244,14 +268,15 @@ impl Edited<'_> {
         depth: usize,
     ) -> Result<(), ClosureError> {
         if depth > MAX_DEPTH {
-            return Err(
-                self.nothing(format!("the requirement files include each other too deeply, at {path}"))
-            );
+            return Err(self.nothing(format!(
+                "the requirement files include each other too deeply, at {path}"
+            )));
         }
         if !seen.insert(path.to_owned()) {
             return Ok(());
         }
-        let text = self.text(path)?.ok_or_else(|| self.nothing(format!("its source has no `{path}`")))?;
+        let text =
+            self.text(path)?.ok_or_else(|| self.nothing(format!("its source has no `{path}`")))?;
         for (line, said) in lines(&text) {
             let wrong = |reason: &str| ClosureError::Requirement {
                 file: path.to_owned(),
@@ -259,19 +284,25 @@ impl Edited<'_> {
                 text: visible(&said),
                 reason: reason.to_owned(),
             };
-            let include = ["-r", "--requirement"].iter().find_map(|option| said.strip_prefix(option));
+            let include =
+                ["-r", "--requirement"].iter().find_map(|option| said.strip_prefix(option));
             if let Some(file) = include.map(|rest| rest.trim_start_matches('=').trim()) {
-                let file = beside(path, file).ok_or_else(|| wrong("it leads out of the source"))?;
+                let file = beside(path, file).ok_or_else(|| wrong("it is outside the source"))?;
                 self.read_requirements(&file, needs, seen, depth + 1)?;
-            } else if said.starts_with("-e") || said.starts_with("--editable") || said.starts_with("-c") {
-                return Err(wrong("only requirements and files of them are read"));
+            } else if said.starts_with("-e")
+                || said.starts_with("--editable")
+                || said.starts_with("-c")
+            {
+                return Err(wrong(
+                    "only requirements and included requirement files are supported",
+                ));
             } else if !said.starts_with('-') {
                 // Drop options after a requirement, such as its digests.
                 let text = said.split(" --").next().unwrap_or(&said).trim().to_owned();
                 let parsed = wheel::requirement(&text).map_err(|reason| wrong(&reason))?;
                 let need = Need { text, parsed };
                 if need.names_url() {
-                    return Err(wrong("it names a file instead of versions"));
+                    return Err(wrong("it names a URL instead of versions"));
                 }
                 needs.requires.push(need);
             }
@@ -296,9 +327,9 @@ impl Edited<'_> {
             return Ok(Stated { name: project, needs, metadata: None });
         }
         let Some(info) = self.text("PKG-INFO")? else {
-            return Err(
-                self.nothing("its source has no PKG-INFO, and pyproject.toml states no `dependencies`")
-            );
+            return Err(self.nothing(
+                "its source has no PKG-INFO, and pyproject.toml states no `dependencies`",
+            ));
         };
         let requires = self.egg_info().map(|path| self.tree.text(&path)).transpose()?.flatten();
         let info = match requires {
@@ -335,8 +366,11 @@ fn of_pyproject(text: &str) -> Option<String> {
         metadata += &format!("Provides-Extra: {extra}\n");
         for requirement in strings(list)? {
             let (subject, marker) = requirement.split_once(';').unwrap_or((&requirement, ""));
-            let and =
-                if marker.trim().is_empty() { String::new() } else { format!("({}) and ", marker.trim()) };
+            let and = if marker.trim().is_empty() {
+                String::new()
+            } else {
+                format!("({}) and ", marker.trim())
+            };
             metadata += &format!("Requires-Dist: {} ; {and}extra == '{extra}'\n", subject.trim());
         }
     }
@@ -351,7 +385,8 @@ fn lines(text: &str) -> Vec<(usize, String)> {
     for (at, line) in text.lines().enumerate() {
         let line = if line.trim_start().starts_with('#') { "" } else { line };
         let line = line.split(" #").next().unwrap_or_default().trim();
-        let (said, goes_on) = line.strip_suffix('\\').map_or((line, false), |said| (said.trim_end(), true));
+        let (said, goes_on) =
+            line.strip_suffix('\\').map_or((line, false), |said| (said.trim_end(), true));
         match lines.last_mut().filter(|_| open) {
             Some((_, last)) => *last = format!("{last} {said}").trim().to_owned(),
             None if said.is_empty() && !goes_on => {}
@@ -387,9 +422,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_source_states_is_the_same_from_the_cache() {
-        let needs =
-            Needs::read("Provides-Extra: fast\nRequires-Dist: a>=1 ; extra == 'fast'\nRequires-Dist: b[c]\n");
+    fn stated_requirements_round_trip_through_cache() {
+        let needs = Needs::read(
+            "Provides-Extra: fast\nRequires-Dist: a>=1 ; extra == 'fast'\nRequires-Dist: b[c]\n",
+        );
         let stated = |metadata: Option<&str>| Stated {
             name: "demo".into(),
             needs: needs.clone(),
@@ -398,25 +434,33 @@ mod tests {
         let metadata = "Name: demo\nVersion: 1\nProvides-Extra: fast\nRequires-Dist: a>=1 ; extra == 'fast'\nRequires-Dist: b[c]\n";
         for of in [stated(None), stated(Some(metadata))] {
             let again = Stated::from_remembered(&of.to_remembered()).unwrap();
-            let texts =
-                |of: &Stated| of.needs.requires.iter().map(|need| need.text.clone()).collect::<Vec<_>>();
-            assert_eq!((&again.name, &again.metadata, texts(&again)), (&of.name, &of.metadata, texts(&of)));
+            let texts = |of: &Stated| {
+                of.needs.requires.iter().map(|need| need.text.clone()).collect::<Vec<_>>()
+            };
+            assert_eq!(
+                (&again.name, &again.metadata, texts(&again)),
+                (&of.name, &of.metadata, texts(&of))
+            );
             assert_eq!(again.needs.extras, of.needs.extras);
         }
         assert!(Stated::from_remembered("damaged").is_none());
     }
 
     #[test]
-    fn lines_are_put_together_and_comments_go() {
+    fn joins_lines_and_drops_comments() {
         let text = "# a\nb>=1 # c\n\nd \\\n  --hash=x \\\n  --hash=y\n  e==2;os_name=='nt'\n-r f.txt\n\\\n";
         let read: Vec<(usize, String)> = lines(text);
-        let expected = [(2, "b>=1"), (4, "d --hash=x --hash=y"), (7, "e==2;os_name=='nt'"), (8, "-r f.txt")];
+        let expected =
+            [(2, "b>=1"), (4, "d --hash=x --hash=y"), (7, "e==2;os_name=='nt'"), (8, "-r f.txt")];
         assert_eq!(read, expected.map(|(at, line)| (at, line.to_owned())));
     }
 
     #[test]
     fn included_files_stay_in_the_source() {
-        assert_eq!(beside("requirements/rocm.txt", "common.txt").as_deref(), Some("requirements/common.txt"));
+        assert_eq!(
+            beside("requirements/rocm.txt", "common.txt").as_deref(),
+            Some("requirements/common.txt")
+        );
         assert_eq!(beside("requirements/rocm.txt", "../a/./b.txt").as_deref(), Some("a/b.txt"));
         for out in ["../../x", "/etc/x", "https://h/x"] {
             assert_eq!(beside("requirements/rocm.txt", out), None, "{out}");
@@ -424,18 +468,23 @@ mod tests {
     }
 
     #[test]
-    fn what_pyproject_states_becomes_requirements() {
+    fn reads_requirements_from_pyproject() {
         let text = "[project]\nname = 'a'\ndependencies = ['b>=1', \"c; os_name == 'nt'\"]\n\
                     [project.optional-dependencies]\nx = ['d', \"e; python_version < '4'\"]\nall = ['a[x]']\n";
         let metadata = of_pyproject(text).unwrap();
-        let stated = Stated { name: "a".into(), needs: needs(&metadata, "a").unwrap(), metadata: None };
+        let stated =
+            Stated { name: "a".into(), needs: needs(&metadata, "a").unwrap(), metadata: None };
         let here = Environment::new("3.14", "x86_64", None).unwrap();
         let holding = |extras: &[&str]| {
             let extras = extras.iter().map(|extra| (*extra).to_owned()).collect();
-            stated.holding(&here, &extras).iter().map(|need| need.name().to_owned()).collect::<Vec<_>>()
+            stated
+                .holding(&here, &extras)
+                .iter()
+                .map(|need| need.name().to_owned())
+                .collect::<Vec<_>>()
         };
         assert_eq!(holding(&[]), ["b"]);
-        assert_eq!(holding(&["all"]), ["b", "d", "e"], "a requirement on itself asks for an extra");
+        assert_eq!(holding(&["all"]), ["b", "d", "e"], "a requirement on itself requests an extra");
         assert_eq!(of_pyproject("[project]\ndynamic = ['dependencies']\n"), None);
         assert_eq!(of_pyproject("[tool.x]\n"), None);
         assert_eq!(of_pyproject("[project]\nname = 'a'\n").as_deref(), Some(""));

@@ -53,10 +53,14 @@ impl Component {
         }
         match self.version.as_deref() {
             None => Ok(format!("bundled({name})")),
-            Some(version) if is_plain(version) => Ok(format!("bundled({name}) = {}", rpm_version(version))),
-            Some(version) => {
-                Err(format!("`{}` cannot be the version of {}", visible(version), visible(&self.name)))
+            Some(version) if is_plain(version) => {
+                Ok(format!("bundled({name}) = {}", rpm_version(version)))
             }
+            Some(version) => Err(format!(
+                "`{}` cannot be the version of {}",
+                visible(version),
+                visible(&self.name)
+            )),
         }
     }
 
@@ -80,7 +84,8 @@ pub(super) fn rpm_version(version: &str) -> String {
 
 /// Parses an SBOM; the error states what is wrong, and where.
 pub(super) fn read(text: &str) -> Result<Sbom, String> {
-    let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
+    let value: Value =
+        serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
     if value.get("bomFormat").and_then(Value::as_str) == Some("CycloneDX") {
         return cyclonedx(&value);
     }
@@ -99,18 +104,26 @@ fn cyclonedx(value: &Value) -> Result<Sbom, String> {
     nested(value, "", 0, &mut components)?;
     // A list up to 1.4; since 1.5 an object with components.
     let tools = metadata.and_then(|metadata| metadata.get("tools"));
-    let tools = tools.and_then(|tools| tools.get("components").or(Some(tools))).and_then(Value::as_array);
+    let tools =
+        tools.and_then(|tools| tools.get("components").or(Some(tools))).and_then(Value::as_array);
     let by = |tool: &Value| tool.get("name").and_then(Value::as_str) == Some("auditwheel");
     let of_copies = tools.is_some_and(|tools| tools.iter().any(by));
     // auditwheel also lists the subject among the components.
     components.retain(|one| {
-        subject.as_ref().is_none_or(|subject| (&one.kind, &one.name) != (&subject.kind, &subject.name))
+        subject
+            .as_ref()
+            .is_none_or(|subject| (&one.kind, &one.name) != (&subject.kind, &subject.name))
     });
     Ok(Sbom { of_copies, subject, components })
 }
 
 /// Adds the components below a value.
-fn nested(value: &Value, place: &str, depth: usize, found: &mut Vec<Component>) -> Result<(), String> {
+fn nested(
+    value: &Value,
+    place: &str,
+    depth: usize,
+    found: &mut Vec<Component>,
+) -> Result<(), String> {
     let Some(list) = value.get("components") else { return Ok(()) };
     let here = format!("{place}components");
     let list = list.as_array().ok_or_else(|| format!("{here} is not a list"))?;
@@ -154,7 +167,8 @@ fn component(value: &Value, place: &str) -> Result<Component, String> {
 /// Returns the kind of a package URL, and whether it is a folder of the same project, which is how
 /// cargo-cyclonedx writes crates of the workspace.
 fn url(purl: &str) -> (String, bool) {
-    let kind = purl.strip_prefix("pkg:").and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    let kind =
+        purl.strip_prefix("pkg:").and_then(|rest| rest.split('/').next()).unwrap_or_default();
     (kind.to_owned(), purl.contains("download_url=file:"))
 }
 
@@ -165,36 +179,46 @@ fn licenses(value: Option<&Value>, place: &str) -> Result<Option<String>, String
     let mut all = Vec::new();
     for (at, choice) in list.iter().enumerate() {
         let text = |pointer: &str| choice.pointer(pointer).and_then(Value::as_str);
-        let named =
-            || license::spdx(None, text("/license/name"), &[]).or(text("/license/name").map(str::to_owned));
+        let named = || {
+            license::spdx(None, text("/license/name"), &[])
+                .or(text("/license/name").map(str::to_owned))
+        };
         let one = text("/expression").or(text("/license/id")).map(str::to_owned).or_else(named);
-        all.push(
-            one.ok_or_else(|| format!("{place}.licenses[{at}] has neither `expression` nor `license`"))?,
-        );
+        all.push(one.ok_or_else(|| {
+            format!("{place}.licenses[{at}] has neither `expression` nor `license`")
+        })?);
     }
     Ok((!all.is_empty()).then(|| license::all(all.iter().map(String::as_str))))
 }
 
 fn spdx(value: &Value) -> Result<Sbom, String> {
-    let list = value.get("packages").and_then(Value::as_array).ok_or("it has no list `packages`")?;
+    let list =
+        value.get("packages").and_then(Value::as_array).ok_or("it has no list `packages`")?;
     if list.len() > MAX_COMPONENTS {
         return Err(format!("it has more than {MAX_COMPONENTS} packages"));
     }
     let described = value.get("documentDescribes").and_then(Value::as_array);
     let related = value.get("relationships").and_then(Value::as_array).into_iter().flatten();
-    let related =
-        related.filter(|one| one.get("relationshipType").and_then(Value::as_str) == Some("DESCRIBES"));
-    let mut subjects =
-        related.filter_map(|one| one.get("relatedSpdxElement")).chain(described.into_iter().flatten());
+    let related = related
+        .filter(|one| one.get("relationshipType").and_then(Value::as_str) == Some("DESCRIBES"));
+    let mut subjects = related
+        .filter_map(|one| one.get("relatedSpdxElement"))
+        .chain(described.into_iter().flatten());
     let subject_id = subjects.next();
     let (mut subject, mut components) = (None, Vec::new());
     for (at, package) in list.iter().enumerate() {
         let place = format!("packages[{at}]");
-        let text = |key: &str| package.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let text =
+            |key: &str| package.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         let stated = |key: &str| text(key).filter(|text| !matches!(*text, "NOASSERTION" | "NONE"));
-        let references = package.get("externalRefs").and_then(Value::as_array).into_iter().flatten();
-        let purls = references.filter(|one| one.get("referenceType").and_then(Value::as_str) == Some("purl"));
-        let purl = purls.filter_map(|one| one.get("referenceLocator")?.as_str()).next().unwrap_or_default();
+        let references =
+            package.get("externalRefs").and_then(Value::as_array).into_iter().flatten();
+        let purls = references
+            .filter(|one| one.get("referenceType").and_then(Value::as_str) == Some("purl"));
+        let purl = purls
+            .filter_map(|one| one.get("referenceLocator")?.as_str())
+            .next()
+            .unwrap_or_default();
         let (kind, own) = url(purl);
         let one = Component {
             kind,
@@ -230,7 +254,8 @@ mod tests {
         let sbom = read(text).unwrap();
         let subject = sbom.subject.unwrap();
         assert_eq!((subject.name.as_str(), subject.own, sbom.of_copies), ("a-python", true, false));
-        let provides: Vec<String> = sbom.components.iter().map(|one| one.provides().unwrap()).collect();
+        let provides: Vec<String> =
+            sbom.components.iter().map(|one| one.provides().unwrap()).collect();
         assert_eq!(
             provides,
             [
@@ -258,9 +283,11 @@ mod tests {
     }
 
     #[test]
-    fn damaged_ones_are_errors_with_their_place() {
-        let deep =
-            format!("{{\"bomFormat\": \"CycloneDX\", \"components\": {}", "[{\"components\": ".repeat(200));
+    fn reports_damage_with_its_position() {
+        let deep = format!(
+            "{{\"bomFormat\": \"CycloneDX\", \"components\": {}",
+            "[{\"components\": ".repeat(200)
+        );
         for (text, problem) in [
             ("", "it is not JSON"),
             ("{\"bomFormat\": \"CycloneDX\"", "it is not JSON"),
@@ -283,8 +310,11 @@ mod tests {
             assert!(error.starts_with(problem), "{error}");
         }
         let evil = |name: &str, version: &str| {
-            let component =
-                Component { name: name.into(), version: Some(version.into()), ..Component::default() };
+            let component = Component {
+                name: name.into(),
+                version: Some(version.into()),
+                ..Component::default()
+            };
             component.provides().unwrap_err()
         };
         assert!(evil("a) = 1\n%(reboot)", "1").contains("cannot be the name"));

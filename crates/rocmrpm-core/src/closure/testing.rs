@@ -11,7 +11,7 @@ use super::{About, Closure, Edge, Graph, Locked, LockedFile, Node, Offer, Origin
 use crate::digest::Sha256;
 use crate::names::ComponentName;
 use crate::workspace::document::At;
-use crate::workspace::{ClosureRules, MemberRule, Place};
+use crate::workspace::{ClosureRules, MemberPlace, MemberRule};
 use python_packaging::needs::Needs;
 
 /// A graph under construction; the component is `demo`.
@@ -62,7 +62,8 @@ impl Sketch {
     }
 
     fn node(mut self, name: &str, version: &str, origin: Origin, requires: &[&str]) -> Self {
-        let locked = Locked { name: name.into(), version: Version::from_str(version).unwrap(), origin };
+        let locked =
+            Locked { name: name.into(), version: Version::from_str(version).unwrap(), origin };
         self.0.nodes.insert(name.into(), Node { locked, about: About::default() });
         self.requires(name, requires);
         self
@@ -101,8 +102,8 @@ pub fn offers(list: &[(&str, &str)]) -> Offers {
 }
 
 /// Returns decisions: name, place (optional) and reason.
-pub fn rules(list: &[(&str, Option<Place>, &str)]) -> ClosureRules {
-    let rule = |(name, place, reason): &(&str, Option<Place>, &str)| MemberRule {
+pub fn rules(list: &[(&str, Option<MemberPlace>, &str)]) -> ClosureRules {
+    let rule = |(name, place, reason): &(&str, Option<MemberPlace>, &str)| MemberRule {
         bundled: None,
         name: At { value: (*name).into(), span: 0..1 },
         place: *place,
@@ -110,7 +111,7 @@ pub fn rules(list: &[(&str, Option<Place>, &str)]) -> ClosureRules {
         not_after: None,
         build_requires: Vec::new(),
         license: None,
-        without: (*place == Some(Place::Dropped)).then(|| format!("what {name} does")),
+        without: (*place == Some(MemberPlace::Dropped)).then(|| format!("what {name} does")),
         reason: (*reason).into(),
     };
     ClosureRules {
@@ -126,23 +127,24 @@ pub fn rules(list: &[(&str, Option<Place>, &str)]) -> ClosureRules {
 
 /// Returns a closure with a member in each place, and one from the stack.
 pub fn sample() -> (Closure, Offers, ClosureRules) {
-    let graph = Sketch::of(&["fastapi>=0.165", "numpy", "torch==2.11", "ray[serve]>=2", "xgrammar>=0.1"])
-        .index("fastapi", "0.165.0", &["pydantic>=2.13", "starlette>=1"])
-        .index("hub", "2.0", &["pydantic>=2.13"])
-        .index("numpy", "2.3.5", &[])
-        .index("pydantic", "2.13.1", &["typing-extensions>=4.15"])
-        .index("starlette", "1.0", &["typing-extensions"])
-        .own("torch", "2.11.0", &["numpy", "typing-extensions"])
-        .index("typing-extensions", "4.15.0", &[])
-        .index("xgrammar", "0.1.9", &["numpy>=2", "hub>=2"])
-        .graph();
+    let graph =
+        Sketch::of(&["fastapi>=0.165", "numpy", "torch==2.11", "ray[serve]>=2", "xgrammar>=0.1"])
+            .index("fastapi", "0.165.0", &["pydantic>=2.13", "starlette>=1"])
+            .index("hub", "2.0", &["pydantic>=2.13"])
+            .index("numpy", "2.3.5", &[])
+            .index("pydantic", "2.13.1", &["typing-extensions>=4.15"])
+            .index("starlette", "1.0", &["typing-extensions"])
+            .own("torch", "2.11.0", &["numpy", "typing-extensions"])
+            .index("typing-extensions", "4.15.0", &[])
+            .index("xgrammar", "0.1.9", &["numpy>=2", "hub>=2"])
+            .graph();
     let offers = offers(&[
         ("fastapi", "0.115.0"),
         ("numpy", "1:2.3.4"),
         ("pydantic", "2.12.0~a1"),
         ("typing-extensions", "4.15.0"),
     ]);
-    let rules = rules(&[("ray", Some(Place::Dropped), "it is for several machines")]);
+    let rules = rules(&[("ray", Some(MemberPlace::Dropped), "it is for several machines")]);
     let closure = super::place::place(graph, &offers, &rules, "fedora-43", "stable").unwrap();
     (closure, offers, rules)
 }

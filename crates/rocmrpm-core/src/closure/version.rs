@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_written_as_the_generator_of_provides_does() {
+    fn writes_versions_like_the_provides_generator() {
         for (python, rpm) in [
             ("1.2", "1.2"),
             ("1.2.0", "1.2"),
@@ -101,18 +101,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
-        for python in ["1.2", "1", "0", "10.20", "1.2rc1", "1.2b3", "1.2.dev3", "1.2.post1", "2!1.5"] {
+    fn versions_round_trip() {
+        for python in
+            ["1.2", "1", "0", "10.20", "1.2rc1", "1.2b3", "1.2.dev3", "1.2.post1", "2!1.5"]
+        {
             assert_eq!(of_provide(&to_rpm(&version(python))), Some(version(python)), "{python}");
         }
-        assert_eq!(of_provide("1~rc1"), Some(version("1.0.0rc1")), "zeros at the end say nothing");
+        assert_eq!(of_provide("1~rc1"), Some(version("1.0.0rc1")), "trailing zeros do not matter");
         for wrong in ["", "x", "1.2~~~", "a:1", "1.2~git", "1.2+local"] {
             assert_eq!(of_provide(wrong), None, "{wrong}");
         }
     }
 
     #[test]
-    fn a_package_has_an_epoch_and_a_release_of_its_own() {
+    fn ignores_epoch_and_release_of_packages() {
         for (evr, python) in [
             ("1:2.3-4.fc43", Some("2.3")),
             ("2.3", Some("2.3")),

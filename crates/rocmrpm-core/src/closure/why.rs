@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 
 use super::offers::Offers;
-use super::place::package;
 use super::{Closure, Edge, Member};
 use crate::error::{Diagnose, Diagnosis, Kind};
 use crate::names::nearest;
 use crate::sources::normalized;
-use crate::workspace::{ClosureRules, Place};
+use crate::workspace::{ClosureRules, MemberPlace};
 
 /// Why a distribution is a member.
 #[derive(Debug)]
@@ -26,7 +25,7 @@ pub struct Why<'c> {
 
 /// A name that is not a member.
 #[derive(Debug, thiserror::Error)]
-#[error("`{name}` is no member of the closure of `{component}`")]
+#[error("`{name}` is not in the closure of `{component}`")]
 pub struct NotMember {
     name: String,
     component: String,
@@ -52,7 +51,12 @@ pub fn why<'c>(
         return Err(NotMember { name, component: closure.graph.component.to_string(), help });
     };
     let (chain, shortest) = chains(closure).remove(name.as_str()).unwrap_or_default();
-    Ok(Why { member, chain, others: shortest.saturating_sub(1), required_by: required_by(closure, &name) })
+    Ok(Why {
+        member,
+        chain,
+        others: shortest.saturating_sub(1),
+        required_by: required_by(closure, &name),
+    })
 }
 
 /// Returns the requirements on a distribution, those of the component first.
@@ -82,8 +86,9 @@ pub fn chains(closure: &Closure) -> BTreeMap<&str, (Vec<&Edge>, u64)> {
                 if found.contains_key(to) {
                     continue;
                 }
-                let (_, count) =
-                    next.entry(to).or_insert_with(|| (chain.iter().copied().chain([*edge]).collect(), 0));
+                let (_, count) = next
+                    .entry(to)
+                    .or_insert_with(|| (chain.iter().copied().chain([*edge]).collect(), 0));
                 *count = count.saturating_add(ways);
             }
         }
@@ -95,19 +100,19 @@ pub fn chains(closure: &Closure) -> BTreeMap<&str, (Vec<&Edge>, u64)> {
 
 fn help(closure: &Closure, offers: &Offers, rules: &ClosureRules, name: &str) -> Vec<String> {
     if name == closure.graph.root {
-        return vec![format!("it is what component `{}` itself makes", closure.graph.component)];
+        return vec![format!("component `{}` itself builds it", closure.graph.component)];
     }
-    if let Some(rule) = rules.member(name).filter(|rule| rule.place == Some(Place::Dropped)) {
+    if let Some(rule) = rules.member(name).filter(|rule| rule.place == Some(MemberPlace::Dropped)) {
         let because = format!("it is dropped in component.toml ({})", rule.reason);
-        return vec![format!("{because}, and nothing requires it any more: that decision can go")];
+        return vec![format!("{because}, and nothing requires it anymore: remove that decision")];
     }
     let near = nearest(name, closure.members.keys().map(String::as_str));
-    let mut help: Vec<String> = near.map(|near| format!("did you mean `{near}`?")).into_iter().collect();
+    let mut help: Vec<String> =
+        near.map(|near| format!("did you mean `{near}`?")).into_iter().collect();
     help.push(match offers.of_dist(name) {
         Some(offer) => format!(
-            "nothing requires it; {} has {}, so that it would be `system` where that version satisfies",
-            closure.chroot,
-            package(offer)
+            "nothing requires it; {} has {}, so its place would be `system` if that version fits",
+            closure.chroot, offer
         ),
         None => format!("nothing requires it; {} has no such distribution either", closure.chroot),
     });
@@ -125,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_chain_is_told_and_how_many_others_there_are() {
+    fn finds_shortest_chain_and_counts_others() {
         let (closure, had, decided) = sample();
-        let told = why(&closure, &had, &decided, "Typing_Extensions").unwrap();
-        assert_eq!(told.member.place, Place::System);
-        assert_eq!(steps(&told), ["demo -> torch==2.11", "torch -> typing-extensions"]);
-        assert_eq!(told.others, 0);
-        let from: Vec<&str> = told.required_by.iter().map(|edge| edge.from.as_str()).collect();
+        let found = why(&closure, &had, &decided, "Typing_Extensions").unwrap();
+        assert_eq!(found.member.place, MemberPlace::System);
+        assert_eq!(steps(&found), ["demo -> torch==2.11", "torch -> typing-extensions"]);
+        assert_eq!(found.others, 0);
+        let from: Vec<&str> = found.required_by.iter().map(|edge| edge.from.as_str()).collect();
         assert_eq!(from, ["pydantic", "starlette", "torch"]);
 
         let two_ways = Sketch::of(&["a", "b", "c"])
@@ -142,32 +147,33 @@ mod tests {
             .index("z", "1", &["a"])
             .graph();
         let closure = place(two_ways, &offers(&[]), &rules(&[]), "c", "p").unwrap();
-        let told = why(&closure, &had, &decided, "z").unwrap();
-        assert_eq!(steps(&told), ["demo -> a", "a -> z<3"]);
-        assert_eq!((told.others, told.required_by.len()), (1, 4));
+        let found = why(&closure, &had, &decided, "z").unwrap();
+        assert_eq!(steps(&found), ["demo -> a", "a -> z<3"]);
+        assert_eq!((found.others, found.required_by.len()), (1, 4));
         let direct = why(&closure, &had, &decided, "a").unwrap();
         assert_eq!(direct.required_by[0].from, "demo", "the component comes first");
         assert_eq!(steps(&direct), ["demo -> a"]);
     }
 
     #[test]
-    fn chains_are_counted_without_walking_them() {
+    fn counts_chains_without_enumeration() {
         // 2^80 chains: too many for a u64, and to enumerate.
         let mut sketch = Sketch::of(&["a0", "b0"]);
         for at in 0..80 {
             let next = [format!("a{}", at + 1), format!("b{}", at + 1)];
             let next: Vec<&str> = next.iter().map(String::as_str).collect();
             let next = if at == 79 { vec!["end"] } else { next };
-            sketch = sketch.index(&format!("a{at}"), "1", &next).index(&format!("b{at}"), "1", &next);
+            sketch =
+                sketch.index(&format!("a{at}"), "1", &next).index(&format!("b{at}"), "1", &next);
         }
         let graph = sketch.index("end", "1", &[]).graph();
         let closure = place(graph, &offers(&[]), &rules(&[]), "c", "p").unwrap();
-        let told = why(&closure, &offers(&[]), &rules(&[]), "end").unwrap();
-        assert_eq!((told.chain.len(), told.others), (81, u64::MAX - 1));
+        let found = why(&closure, &offers(&[]), &rules(&[]), "end").unwrap();
+        assert_eq!((found.chain.len(), found.others), (81, u64::MAX - 1));
     }
 
     #[test]
-    fn a_name_that_is_no_member_is_explained() {
+    fn explains_missing_members() {
         let (closure, had, decided) = sample();
         let help = |name: &str| {
             let error = why(&closure, &had, &decided, name).unwrap_err();
@@ -175,26 +181,26 @@ mod tests {
             (error.to_string(), error.help())
         };
         let (message, near) = help("pydantik");
-        assert_eq!(message, "`pydantik` is no member of the closure of `demo`");
+        assert_eq!(message, "`pydantik` is not in the closure of `demo`");
         assert_eq!(near[0], "did you mean `pydantic`?");
         assert_eq!(near[1], "nothing requires it; fedora-43 has no such distribution either");
-        assert_eq!(help("demo").1, ["it is what component `demo` itself makes"]);
+        assert_eq!(help("demo").1, ["component `demo` itself builds it"]);
         let dropped = why(&closure, &had, &decided, "ray").unwrap();
         assert_eq!(steps(&dropped), ["demo -> ray[serve]>=2"]);
 
         let more = offers(&[("requests", "2.32")]);
-        let gone = rules(&[("old", Some(Place::Dropped), "slow")]);
+        let gone = rules(&[("old", Some(MemberPlace::Dropped), "slow")]);
         assert_eq!(
             why(&closure, &more, &gone, "requests").unwrap_err().help(),
             [
-                "nothing requires it; fedora-43 has python3-requests 2.32, so that it would be `system` where that \
-              version satisfies"
+                "nothing requires it; fedora-43 has python3-requests 2.32, so its place would be `system` if that \
+              version fits"
             ]
         );
         assert_eq!(
             why(&closure, &more, &gone, "old").unwrap_err().help(),
             [
-                "it is dropped in component.toml (slow), and nothing requires it any more: that decision can go"
+                "it is dropped in component.toml (slow), and nothing requires it anymore: remove that decision"
             ]
         );
     }

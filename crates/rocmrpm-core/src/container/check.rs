@@ -8,7 +8,7 @@ use super::{labels, wanted_labels};
 use crate::error::{Error, Kind};
 use crate::stack::Stack;
 use crate::text::visible;
-use crate::workspace::Flavour;
+use crate::workspace::Flavor;
 
 /// A label that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -18,17 +18,19 @@ pub struct Difference {
     pub label: String,
     /// Its value in the image; null if the image has no such label.
     pub image: Option<String>,
-    /// What the workspace says; null if it has no such component.
+    /// Its value in the workspace; null if it has no such component.
     pub workspace: Option<String>,
 }
 
 /// Returns the flavor that an image's label names.
-pub fn flavour(found: &BTreeMap<String, String>, image: &str) -> Result<Flavour, Error> {
-    let name = found.get(labels::FLAVOUR);
-    name.and_then(|name| Flavour::parse(name)).ok_or_else(|| {
-        let message = format!("`{}` is not an image of rocmrpm's", visible(image));
-        Error::new(Kind::Findings, message)
-            .with_help(format!("it has no label `{}` with a known flavour", labels::FLAVOUR))
+pub fn flavor(found: &BTreeMap<String, String>, image: &str) -> Result<Flavor, Error> {
+    let name = found.get(labels::FLAVOR);
+    name.and_then(|name| Flavor::parse(name)).ok_or_else(|| {
+        let message = format!("`{}` was not built by rocmrpm", visible(image));
+        Error::new(Kind::Findings, message).with_help(format!(
+            "use an image whose label `{}` names a known flavor",
+            labels::FLAVOR
+        ))
     })
 }
 
@@ -38,9 +40,9 @@ pub fn check(
     stack: &Stack<'_>,
     found: &BTreeMap<String, String>,
     image: &str,
-) -> Result<(Flavour, Vec<Difference>), Error> {
-    let flavour = flavour(found, image)?;
-    Ok((flavour, compare(found, &wanted_labels(stack, flavour)?)))
+) -> Result<(Flavor, Vec<Difference>), Error> {
+    let flavor = flavor(found, image)?;
+    Ok((flavor, compare(found, &wanted_labels(stack, flavor)?)))
 }
 
 fn compare(found: &BTreeMap<String, String>, wanted: &BTreeMap<String, String>) -> Vec<Difference> {
@@ -53,8 +55,9 @@ fn compare(found: &BTreeMap<String, String>, wanted: &BTreeMap<String, String>) 
             workspace: Some(value.clone()),
         })
         .collect();
-    let gone =
-        found.iter().filter(|(label, _)| labels::is_of_component(label) && !wanted.contains_key(*label));
+    let gone = found
+        .iter()
+        .filter(|(label, _)| labels::is_of_component(label) && !wanted.contains_key(*label));
     differences.extend(gone.map(|(label, value)| Difference {
         label: label.clone(),
         image: Some(value.clone()),
@@ -69,15 +72,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_compared_both_ways() {
+    fn compares_labels_in_both_directions() {
         let labels = |list: &[(&str, &str)]| {
             list.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };
-        let found = labels(&[("a", "1"), ("io.rocmrpm.component.old.version", "1"), ("of.others", "x")]);
+        let found =
+            labels(&[("a", "1"), ("io.rocmrpm.component.old.version", "1"), ("of.others", "x")]);
         let wanted = labels(&[("a", "2"), ("b", "1")]);
         let found = compare(&found, &wanted);
-        let seen: Vec<_> =
-            found.iter().map(|d| (d.label.as_str(), d.image.as_deref(), d.workspace.as_deref())).collect();
+        let seen: Vec<_> = found
+            .iter()
+            .map(|d| (d.label.as_str(), d.image.as_deref(), d.workspace.as_deref()))
+            .collect();
         assert_eq!(
             seen,
             [

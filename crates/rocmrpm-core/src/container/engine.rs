@@ -33,7 +33,7 @@ pub enum EngineError {
         log: std::path::PathBuf,
     },
     /// The image does not exist.
-    #[error("there is no image `{image}`")]
+    #[error("the image `{image}` does not exist")]
     NoImage {
         /// The image.
         image: String,
@@ -41,7 +41,7 @@ pub enum EngineError {
         said: String,
     },
     /// The engine cannot inspect images.
-    #[error("{engine} cannot look at `{image}`: {said}")]
+    #[error("{engine} cannot inspect `{image}`: {said}")]
     Store {
         /// The engine.
         engine: &'static str,
@@ -51,7 +51,7 @@ pub enum EngineError {
         said: String,
     },
     /// The engine's output cannot be parsed.
-    #[error("cannot read what {engine} says about `{image}`")]
+    #[error("cannot read {engine}'s description of `{image}`")]
     Answer {
         /// The engine.
         engine: &'static str,
@@ -67,11 +67,11 @@ impl Diagnose for EngineError {
     fn diagnosis(&self) -> Diagnosis {
         match self {
             Self::Build { log, lines, .. } => {
-                Kind::Build.with_help(format!("the whole log: {}", log.display())).with_details(lines)
+                Kind::Build.with_help(format!("full log: {}", log.display())).with_details(lines)
             }
-            Self::NoImage { said, .. } => {
-                Kind::Usage.with_help("`rocmrpm container build` makes one").with_details([said])
-            }
+            Self::NoImage { said, .. } => Kind::Usage
+                .with_help("run `rocmrpm container build` to build it")
+                .with_details([said]),
             Self::Store { .. } | Self::Answer { .. } => Kind::Environment.into(),
             Self::Process(error) => error.diagnosis(),
         }
@@ -107,7 +107,13 @@ impl Engine {
 
     /// Builds an image from a container file, with the file's folder as the context. Writes the
     /// output to `log`.
-    pub fn build(self, file: &Path, image: &str, base: Option<&str>, log: &Path) -> Result<(), EngineError> {
+    pub fn build(
+        self,
+        file: &Path,
+        image: &str,
+        base: Option<&str>,
+        log: &Path,
+    ) -> Result<(), EngineError> {
         let mut command = Command::new(self.name()).arg("build");
         if let Some(base) = base {
             command = command.arg("--build-arg").arg(format!("BASE_IMAGE={base}"));
@@ -142,7 +148,8 @@ impl Engine {
         let answer: serde_json::Value = serde_json::from_slice(&done.stdout).map_err(unreadable)?;
         let labels = answer.pointer(place).cloned().unwrap_or_default();
         // For an image without labels, the value is `null`.
-        let labels: Option<BTreeMap<String, String>> = serde_json::from_value(labels).map_err(unreadable)?;
+        let labels: Option<BTreeMap<String, String>> =
+            serde_json::from_value(labels).map_err(unreadable)?;
         Ok(labels.unwrap_or_default())
     }
 
@@ -151,7 +158,10 @@ impl Engine {
     pub fn refused(self, image: &str, done: &Finished) -> EngineError {
         let said = visible(&last_lines(&done.stderr, 1).concat());
         let image = visible(image);
-        match ["image not known", "no such image"].iter().any(|part| said.to_lowercase().contains(part)) {
+        match ["image not known", "no such image"]
+            .iter()
+            .any(|part| said.to_lowercase().contains(part))
+        {
             true => EngineError::NoImage { image, said },
             false => EngineError::Store { engine: self.name(), image, said },
         }

@@ -6,13 +6,13 @@ use crate::error::{Diagnose, Diagnosis, Kind};
 #[derive(Debug, thiserror::Error)]
 pub enum ContainerError {
     /// The chroot does not name a base image.
-    #[error("the chroot `{chroot}` has no `container-image` to start from")]
+    #[error("the chroot `{chroot}` has no `container-image`")]
     NoImage {
         /// The chroot.
         chroot: String,
     },
     /// No component lists packages for the image.
-    #[error("no component names packages for the image")]
+    #[error("no component lists packages for the image")]
     NoPackages {
         /// The component.toml key that lists them.
         key: &'static str,
@@ -20,7 +20,7 @@ pub enum ContainerError {
         example: &'static str,
     },
     /// No known release of Ubuntu has the chroot's Python.
-    #[error("no release of Ubuntu is known to have Python {python}, which the wheels are for")]
+    #[error("no known release of Ubuntu has Python {python}, which the wheels need")]
     NoUbuntu {
         /// The version of Python.
         python: String,
@@ -32,7 +32,9 @@ pub enum ContainerError {
         provider: String,
     },
     /// The packages come from a source that the workspace does not name.
-    #[error("the container file's packages are to come from {place}, which the workspace does not name")]
+    #[error(
+        "the container file installs packages from {place}, which the workspace does not define"
+    )]
     NoPlace {
         /// The source.
         place: &'static str,
@@ -45,18 +47,18 @@ impl Diagnose for ContainerError {
     fn diagnosis(&self) -> Diagnosis {
         Kind::Config.with_help(match self {
             Self::NoImage { chroot } => format!(
-                "add such as `container-image = \"registry.fedoraproject.org/fedora:43\"` to mock-configs/{chroot}.toml"
+                "add e.g. `container-image = \"registry.fedoraproject.org/fedora:43\"` to mock-configs/{chroot}.toml"
             ),
             Self::NoPackages { key, example } => {
-                format!("add such as `{key} = [\"{example}\"]` below `[container]` in a component.toml")
+                format!("add e.g. `{key} = [\"{example}\"]` to `[container]` in a component.toml")
             }
             Self::NoUbuntu { .. } => {
-                "name an image that has it, as `base` below `[container.ubuntu]` in rocmrpm.toml".into()
+                "set `base` in `[container.ubuntu]` of rocmrpm.toml to an image that has it".into()
             }
             Self::NoRocm { provider } => format!(
-                "add `[ubuntu]` with url, suite, gpg-key and packages to mock-configs/rocm/{provider}.toml, or state `rocm = \"rocm-sdk\"` below `[wheels]` in rocmrpm.toml"
+                "add `[ubuntu]` with url, suite, gpg-key and packages to mock-configs/rocm/{provider}.toml, or set `rocm = \"rocm-sdk\"` in `[wheels]` of rocmrpm.toml"
             ),
-            Self::NoPlace { file, .. } => format!("name it in {file}, or state `from = \"local\"`"),
+            Self::NoPlace { file, .. } => format!("define it in {file}, or set `from = \"local\"`"),
         })
     }
 }

@@ -9,7 +9,7 @@ use crate::error::{Error, IoError};
 use crate::events::{Event, Events};
 use crate::files;
 use crate::stack::Stack;
-use crate::workspace::{Flavour, Selection, Workspace};
+use crate::workspace::{Flavor, Selection, Workspace};
 
 /// Writes all container files of a workspace and returns their paths.
 pub fn write_all(workspace: &Workspace, events: &dyn Events) -> Result<Vec<PathBuf>, Error> {
@@ -21,9 +21,15 @@ pub fn write_all(workspace: &Workspace, events: &dyn Events) -> Result<Vec<PathB
 }
 
 /// Writes a container file and reports whether that changed it.
-pub fn write(path: &Path, text: &str, workspace: &Workspace, events: &dyn Events) -> Result<(), Error> {
+pub fn write(
+    path: &Path,
+    text: &str,
+    workspace: &Workspace,
+    events: &dyn Events,
+) -> Result<(), Error> {
     let detail = path.strip_prefix(&workspace.root).unwrap_or(path).display().to_string();
-    let changed = files::write_if_changed(path, text).map_err(IoError::doing(format!("write `{detail}`")))?;
+    let changed =
+        files::write_if_changed(path, text).map_err(IoError::doing(format!("write `{detail}`")))?;
     events.event(if changed {
         Event::Step { word: "Rendered", detail }
     } else {
@@ -41,7 +47,9 @@ pub fn wanted(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
         let selection = Selection {
             chroot: chroot.cloned(),
             pins: Some(workspace.pins.name.clone()),
-            overrides: overrides.map(|(name, at)| (name.to_string(), at.value.version.clone())).collect(),
+            overrides: overrides
+                .map(|(name, at)| (name.to_string(), at.value.version.clone()))
+                .collect(),
             ..Selection::default()
         };
         Workspace::load(&workspace.root, &selection)
@@ -60,9 +68,9 @@ pub fn wanted(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
     for chroot in others.filter(|name| **name != chosen.chroot.name).collect::<BTreeSet<_>>() {
         let other = load(Some(chroot))?;
         let stack = Stack::new(&other)?;
-        for (flavour, container) in containers {
+        for (flavor, container) in containers {
             if container.chroots.iter().any(|at| at.value == *chroot) {
-                files.push((path(&other, *flavour), render(&stack, *flavour)?));
+                files.push((path(&other, *flavor), render(&stack, *flavor)?));
             }
         }
     }
@@ -72,19 +80,19 @@ pub fn wanted(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
 fn rendered(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
     let stack = Stack::new(workspace)?;
     let mut files = Vec::new();
-    for flavour in workspace.manifest.containers.keys().copied() {
-        // `rocmrpm container --flavour` explains why the chroot does not support the others.
-        if is_possible(&stack, flavour) {
-            files.push((path(workspace, flavour), render(&stack, flavour)?));
+    for flavor in workspace.manifest.containers.keys().copied() {
+        // `rocmrpm container --flavor` explains why the chroot does not support the others.
+        if is_possible(&stack, flavor) {
+            files.push((path(workspace, flavor), render(&stack, flavor)?));
         }
     }
     Ok(files)
 }
 
 /// Returns where a flavor's container file is written.
-fn path(workspace: &Workspace, flavour: Flavour) -> PathBuf {
+fn path(workspace: &Workspace, flavor: Flavor) -> PathBuf {
     let dirty = workspace.pins.pins.values().any(|at| at.value.overridden);
     // Files rendered from overridden pins must not end up in the workspace's history.
     let dir = if dirty { workspace.build_dir() } else { workspace.root.clone() };
-    dir.join(file_name(&workspace.chroot.name, flavour))
+    dir.join(file_name(&workspace.chroot.name, flavor))
 }

@@ -7,31 +7,32 @@ use crate::error::Error;
 use crate::sources;
 use crate::spec::rocm_version;
 use crate::stack::Stack;
-use crate::workspace::{Component, Flavour, Pin, Source, Workspace};
+use crate::workspace::pin::shown_folder;
+use crate::workspace::{Component, Flavor, Pin, Source, Workspace};
 
 /// The prefix of all labels that rocmrpm defines.
 const OWN: &str = "io.rocmrpm";
 
 /// The label with the flavor of an image.
-pub(super) const FLAVOUR: &str = "io.rocmrpm.flavour";
+pub(super) const FLAVOR: &str = "io.rocmrpm.flavor";
 
 /// Returns the labels of an image except for the name of its base image: the flavor, the risks,
 /// and for every pin that rocmrpm builds its version, origin and digest.
 pub(super) fn labels(
     stack: &Stack<'_>,
-    flavour: Flavour,
+    flavor: Flavor,
     components: &[&Component],
     risks: &[String],
 ) -> Result<BTreeMap<String, String>, Error> {
     let workspace = stack.workspace;
     let mut labels = BTreeMap::new();
     let mut add = |name: &str, value: &str| labels.insert(name.to_owned(), value.to_owned());
-    add("org.opencontainers.image.title", &title(&workspace.manifest.name, flavour));
-    add(FLAVOUR, flavour.name());
+    add("org.opencontainers.image.title", &title(&workspace.manifest.name, flavor));
+    add(FLAVOR, flavor.name());
     if !risks.is_empty() {
         add(&format!("{OWN}.risk"), &risks.join("; "));
     }
-    if !flavour.is_built_here() {
+    if !flavor.is_built_here() {
         return Ok(labels);
     }
     add(&format!("{OWN}.chroot"), &workspace.chroot.name);
@@ -40,7 +41,7 @@ pub(super) fn labels(
     if workspace.pins.pins.values().any(|at| at.value.overridden) {
         add(&format!("{OWN}.dirty"), "true");
     }
-    if flavour != Flavour::Vulkan {
+    if flavor != Flavor::Vulkan {
         let targets: Vec<_> = workspace.manifest.gpu_targets.iter().map(|t| t.as_str()).collect();
         add(&format!("{OWN}.gpu-targets"), &targets.join(" "));
         let rocm = format!("{} {}", workspace.provider.name, rocm_version(&workspace.provider)?);
@@ -55,9 +56,9 @@ pub(super) fn labels(
 }
 
 /// Returns the name of an image of a flavor.
-pub(super) fn title(stack: &str, flavour: Flavour) -> String {
-    match flavour {
-        Flavour::Fedora => stack.to_owned(),
+pub(super) fn title(stack: &str, flavor: Flavor) -> String {
+    match flavor {
+        Flavor::Fedora => stack.to_owned(),
         other => format!("{stack}-{}", other.name()),
     }
 }
@@ -67,7 +68,10 @@ pub(super) fn is_of_component(name: &str) -> bool {
     name.strip_prefix(OWN).is_some_and(|rest| rest.starts_with(".component."))
 }
 
-fn of_component(workspace: &Workspace, component: &Component) -> Result<Vec<(&'static str, String)>, Error> {
+fn of_component(
+    workspace: &Workspace,
+    component: &Component,
+) -> Result<Vec<(&'static str, String)>, Error> {
     let pin = workspace.pin(component);
     let mut labels = vec![("version", pin.version.clone())];
     match &pin.source {
@@ -86,7 +90,8 @@ fn of_component(workspace: &Workspace, component: &Component) -> Result<Vec<(&'s
                 true => ("sha256", digest(*sha256)),
                 false => {
                     let all = sources::identities(pin, &workspace.root)?;
-                    let lines: String = all.into_iter().map(|(_, identity)| identity + "\n").collect();
+                    let lines: String =
+                        all.into_iter().map(|(_, identity)| identity + "\n").collect();
                     ("digest", format!("wheels:{}", Sha256::of_bytes(lines)))
                 }
             });
@@ -97,8 +102,8 @@ fn of_component(workspace: &Workspace, component: &Component) -> Result<Vec<(&'s
         }
         // Never a component's main source.
         Source::Crates { .. } => {}
-        Source::Folder { path } => {
-            labels.push(("source", path.to_string_lossy().into_owned()));
+        Source::Folder { path, .. } => {
+            labels.push(("source", shown_folder(path).into_owned()));
             labels.push(("digest", sources::identity(pin, &workspace.root)?));
         }
     }
@@ -129,7 +134,7 @@ mod tests {
     use crate::names::ComponentName;
 
     #[test]
-    fn distributions_are_named_each() {
+    fn names_every_distribution() {
         let wheel = |version: &str, file: &str| {
             let component = ComponentName::parse("runtime").unwrap();
             Pin::new(component, version, Source::Wheel { file: file.into(), sha256: None })

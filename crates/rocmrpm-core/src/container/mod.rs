@@ -20,8 +20,10 @@ use crate::error::Error;
 use crate::rpms::signing::key_file;
 use crate::stack::Stack;
 use crate::template::Templates;
-use crate::workspace::{Component, Container, Flavour, PackagesFrom, Workspace};
-use values::{AptValues, Values, apt, environment, how_to, indexes, quoted_all, repositories};
+use crate::workspace::{Component, Container, Flavor, PackagesFrom, Workspace};
+use values::{
+    AptValues, ContainerValues, apt, environment, how_to, indexes, quoted_all, repositories,
+};
 
 /// The built-in templates.
 const TEMPLATES: [(&str, &str); 8] = [
@@ -40,8 +42,7 @@ const UBUNTU: [(&str, &str); 2] = [("3.12", "24.04"), ("3.14", "26.04")];
 
 /// AMD's image with vLLM that is known to work with another GPU's name (version 0.10.2rc1 with ROCm
 /// 7.1.1, as of 2025-12-06).
-const SPOOF_BASE: &str =
-    "docker.io/rocm/vllm-dev@sha256:a92fa9cb915027468e85e147f4dd1c87f026d7974610280546a2a1f94a146889";
+const SPOOF_BASE: &str = "docker.io/rocm/vllm-dev@sha256:a92fa9cb915027468e85e147f4dd1c87f026d7974610280546a2a1f94a146889";
 
 /// Ollama's image for AMD GPUs; upstream moves the tag.
 const OLLAMA_BASE: &str = "docker.io/ollama/ollama:rocm";
@@ -49,44 +50,44 @@ const OLLAMA_BASE: &str = "docker.io/ollama/ollama:rocm";
 /// Returns the name of a flavor's container file: `Containerfile.fedora43` for the chroot's own
 /// image, `Containerfile.fedora43-ubuntu`, and `Containerfile.ollama` if the flavor does not
 /// depend on a chroot.
-pub fn file_name(chroot: &str, flavour: Flavour) -> String {
+pub fn file_name(chroot: &str, flavor: Flavor) -> String {
     let chroot = chroot.replace('-', "");
-    match flavour {
-        Flavour::Fedora => format!("Containerfile.{chroot}"),
-        Flavour::Ubuntu | Flavour::Vulkan => format!("Containerfile.{chroot}-{}", flavour.name()),
-        Flavour::Spoof | Flavour::Ollama => format!("Containerfile.{}", flavour.name()),
+    match flavor {
+        Flavor::Fedora => format!("Containerfile.{chroot}"),
+        Flavor::Ubuntu | Flavor::Vulkan => format!("Containerfile.{chroot}-{}", flavor.name()),
+        Flavor::Spoof | Flavor::Ollama => format!("Containerfile.{}", flavor.name()),
     }
 }
 
 /// Returns the default name of a flavor's image.
-pub fn image_name(stack: &Stack<'_>, flavour: Flavour) -> String {
-    labels::title(&stack.workspace.manifest.name, flavour)
+pub fn image_name(stack: &Stack<'_>, flavor: Flavor) -> String {
+    labels::title(&stack.workspace.manifest.name, flavor)
 }
 
 /// Renders the container file of a flavor for the workspace's chosen chroot. The output depends
 /// only on the workspace, not on what has been built.
-pub fn render(stack: &Stack<'_>, flavour: Flavour) -> Result<String, Error> {
+pub fn render(stack: &Stack<'_>, flavor: Flavor) -> Result<String, Error> {
     let workspace = stack.workspace;
-    let settings = workspace.manifest.containers.get(&flavour).cloned().unwrap_or_default();
-    let image = base(workspace, flavour, &settings)?;
-    let risks = risks(flavour, &image);
-    let (components, packages) = packages(stack, flavour)?;
-    let labels = labels::labels(stack, flavour, &components, &risks)?;
-    let file = file_name(&workspace.chroot.name, flavour);
-    let built_here = flavour.is_built_here();
+    let settings = workspace.manifest.containers.get(&flavor).cloned().unwrap_or_default();
+    let image = base(workspace, flavor, &settings)?;
+    let risks = risks(flavor, &image);
+    let (components, packages) = packages(stack, flavor)?;
+    let labels = labels::labels(stack, flavor, &components, &risks)?;
+    let file = file_name(&workspace.chroot.name, flavor);
+    let built_here = flavor.is_built_here();
     let local = built_here && settings.from == PackagesFrom::Local;
-    if matches!(flavour, Flavour::Fedora | Flavour::Vulkan) {
+    if matches!(flavor, Flavor::Fedora | Flavor::Vulkan) {
         workspace.chroot.check_keys()?;
     }
-    let apt = if flavour == Flavour::Ubuntu { apt(workspace)? } else { None };
-    let values = Values {
+    let apt = if flavor == Flavor::Ubuntu { apt(workspace)? } else { None };
+    let values = ContainerValues {
         stack: &workspace.manifest.name,
         chroot: if built_here { &workspace.chroot.name } else { "" },
-        flavour: flavour.name(),
+        flavor: flavor.name(),
         image: from_line(&image),
         python: &workspace.chroot.python,
         risks: &risks,
-        how_to: how_to(stack, flavour, &file, local),
+        how_to: how_to(stack, flavor, &file, local),
         local: local.then(|| format!("build/{}", workspace.chroot.name)),
         local_key: workspace
             .manifest
@@ -98,12 +99,12 @@ pub fn render(stack: &Stack<'_>, flavour: Flavour) -> Result<String, Error> {
         apt: apt.map(AptValues::from),
         indexes: indexes(workspace, local),
         labels: quoted_all(&labels),
-        env: quoted_all(&environment(flavour, &settings)),
+        env: quoted_all(&environment(flavor, &settings)),
     };
-    let template = match flavour {
-        Flavour::Fedora | Flavour::Vulkan => "fedora.tera",
-        Flavour::Ubuntu => "ubuntu.tera",
-        Flavour::Spoof | Flavour::Ollama => "others.tera",
+    let template = match flavor {
+        Flavor::Fedora | Flavor::Vulkan => "fedora.tera",
+        Flavor::Ubuntu => "ubuntu.tera",
+        Flavor::Spoof | Flavor::Ollama => "others.tera",
     };
     // The including template ends the line after an included one.
     let templates = TEMPLATES.map(|(name, text)| (name.to_owned(), text.trim_end().to_owned()));
@@ -111,33 +112,37 @@ pub fn render(stack: &Stack<'_>, flavour: Flavour) -> Result<String, Error> {
 }
 
 /// Returns the labels that an image of a flavor must have.
-fn wanted_labels(stack: &Stack<'_>, flavour: Flavour) -> Result<BTreeMap<String, String>, Error> {
-    let settings = stack.workspace.manifest.containers.get(&flavour).cloned().unwrap_or_default();
-    let image = base(stack.workspace, flavour, &settings)?;
-    let (components, _) = packages(stack, flavour)?;
-    let mut wanted = labels::labels(stack, flavour, &components, &risks(flavour, &image))?;
+fn wanted_labels(stack: &Stack<'_>, flavor: Flavor) -> Result<BTreeMap<String, String>, Error> {
+    let settings = stack.workspace.manifest.containers.get(&flavor).cloned().unwrap_or_default();
+    let image = base(stack.workspace, flavor, &settings)?;
+    let (components, _) = packages(stack, flavor)?;
+    let mut wanted = labels::labels(stack, flavor, &components, &risks(flavor, &image))?;
     wanted.insert("org.opencontainers.image.base.name".to_owned(), from_line(&image));
     Ok(wanted)
 }
 
-fn base(workspace: &Workspace, flavour: Flavour, settings: &Container) -> Result<String, ContainerError> {
+fn base(
+    workspace: &Workspace,
+    flavor: Flavor,
+    settings: &Container,
+) -> Result<String, ContainerError> {
     if let Some(base) = &settings.base {
         return Ok(base.clone());
     }
     let chroot = &workspace.chroot;
-    match flavour {
-        Flavour::Fedora | Flavour::Vulkan if chroot.container_image.is_empty() => {
+    match flavor {
+        Flavor::Fedora | Flavor::Vulkan if chroot.container_image.is_empty() => {
             Err(ContainerError::NoImage { chroot: chroot.name.clone() })
         }
-        Flavour::Fedora | Flavour::Vulkan => Ok(chroot.container_image.clone()),
-        Flavour::Ubuntu => {
+        Flavor::Fedora | Flavor::Vulkan => Ok(chroot.container_image.clone()),
+        Flavor::Ubuntu => {
             let release = UBUNTU.iter().find(|(python, _)| *python == chroot.python);
-            let (_, release) =
-                release.ok_or_else(|| ContainerError::NoUbuntu { python: chroot.python.clone() })?;
+            let (_, release) = release
+                .ok_or_else(|| ContainerError::NoUbuntu { python: chroot.python.clone() })?;
             Ok(format!("docker.io/library/ubuntu:{release}"))
         }
-        Flavour::Spoof => Ok(SPOOF_BASE.to_owned()),
-        Flavour::Ollama => Ok(OLLAMA_BASE.to_owned()),
+        Flavor::Spoof => Ok(SPOOF_BASE.to_owned()),
+        Flavor::Ollama => Ok(OLLAMA_BASE.to_owned()),
     }
 }
 
@@ -151,23 +156,23 @@ fn from_line(image: &str) -> String {
 }
 
 /// Lists the risks of using an image.
-fn risks(flavour: Flavour, image: &str) -> Vec<String> {
-    let mut risks: Vec<String> = match flavour {
-        Flavour::Fedora => Vec::new(),
-        Flavour::Ubuntu => vec!["wheels that were built on Fedora, on Ubuntu's libraries: a fallback".into()],
-        Flavour::Vulkan => vec![
-            "no ROCm and no vLLM: llama.cpp by Vulkan, whose prompts are fast and whose tokens come slower than by HIP".into(),
+fn risks(flavor: Flavor, image: &str) -> Vec<String> {
+    let mut risks: Vec<String> = match flavor {
+        Flavor::Fedora => Vec::new(),
+        Flavor::Ubuntu => vec!["wheels built on Fedora run with Ubuntu's libraries: a fallback".into()],
+        Flavor::Vulkan => vec![
+            "no ROCm and no vLLM: llama.cpp uses Vulkan, which processes prompts fast but generates tokens more slowly than HIP".into(),
         ],
-        Flavour::Spoof => vec![
+        Flavor::Spoof => vec![
             "runs code for gfx1100 on gfx1151 (HSA_OVERRIDE_GFX_VERSION): wrong results, illegal instructions and crashes are possible".into(),
             "not built, not inspected and not supported by this stack".into(),
         ],
-        Flavour::Ollama => {
+        Flavor::Ollama => {
             vec!["built by Ollama: not built, not inspected and not supported by this stack".into()]
         }
     };
-    if !flavour.is_built_here() && !image.contains('@') {
-        risks.push("the base image is not pinned by a digest: it can be another one tomorrow".into());
+    if !flavor.is_built_here() && !image.contains('@') {
+        risks.push("the base image is not pinned by a digest: it can change at any time".into());
     }
     risks
 }
@@ -175,23 +180,24 @@ fn risks(flavour: Flavour, image: &str) -> Vec<String> {
 /// Returns the components in an image, and the packages that provide them.
 fn packages<'w>(
     stack: &Stack<'w>,
-    flavour: Flavour,
+    flavor: Flavor,
 ) -> Result<(Vec<&'w Component>, Vec<&'w str>), ContainerError> {
-    let key = match flavour {
-        Flavour::Fedora | Flavour::Ubuntu => "packages",
-        Flavour::Vulkan => "vulkan-packages",
-        Flavour::Spoof | Flavour::Ollama => return Ok((Vec::new(), Vec::new())),
+    let key = match flavor {
+        Flavor::Fedora | Flavor::Ubuntu => "packages",
+        Flavor::Vulkan => "vulkan-packages",
+        Flavor::Spoof | Flavor::Ollama => return Ok((Vec::new(), Vec::new())),
     };
-    let vulkan = flavour == Flavour::Vulkan;
+    let vulkan = flavor == Flavor::Vulkan;
     let of = |c: &'w Component| if vulkan { &c.vulkan_packages } else { &c.container_packages };
     // Members generated for a closure do not become wheels.
-    let there = |c: &&'w Component| match flavour {
-        Flavour::Vulkan => !of(c).is_empty(),
-        Flavour::Ubuntu => c.generated.is_none(),
-        _ => true,
+    let there = |c: &&'w Component| match flavor {
+        Flavor::Vulkan => !of(c).is_empty(),
+        Flavor::Ubuntu => c.generated.is_none() && !c.outside_images,
+        _ => !c.outside_images,
     };
     let components: Vec<&Component> = stack.order().iter().copied().filter(there).collect();
-    let mut packages: Vec<&str> = components.iter().flat_map(|c| of(c)).map(|at| at.value.as_str()).collect();
+    let mut packages: Vec<&str> =
+        components.iter().flat_map(|c| of(c)).map(|at| at.value.as_str()).collect();
     packages.sort_unstable();
     packages.dedup();
     if packages.is_empty() {
@@ -203,12 +209,12 @@ fn packages<'w>(
 
 /// Returns whether the chosen chroot supports a flavor: there are packages to install, a base
 /// image, and ROCm if the flavor needs it.
-pub fn is_possible(stack: &Stack<'_>, flavour: Flavour) -> bool {
+pub fn is_possible(stack: &Stack<'_>, flavor: Flavor) -> bool {
     let workspace = stack.workspace;
-    let settings = workspace.manifest.containers.get(&flavour).cloned().unwrap_or_default();
-    packages(stack, flavour).is_ok()
-        && base(workspace, flavour, &settings).is_ok()
-        && (flavour != Flavour::Ubuntu || values::apt(workspace).is_ok())
+    let settings = workspace.manifest.containers.get(&flavor).cloned().unwrap_or_default();
+    packages(stack, flavor).is_ok()
+        && base(workspace, flavor, &settings).is_ok()
+        && (flavor != Flavor::Ubuntu || values::apt(workspace).is_ok())
 }
 
 #[cfg(test)]
@@ -216,14 +222,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_named_by_what_they_are_for() {
-        assert_eq!(file_name("fedora-43", Flavour::Fedora), "Containerfile.fedora43");
-        assert_eq!(file_name("fedora-43", Flavour::Ubuntu), "Containerfile.fedora43-ubuntu");
-        assert_eq!(file_name("fedora-43", Flavour::Spoof), "Containerfile.spoof");
+    fn names_container_files_by_chroot_and_flavor() {
+        assert_eq!(file_name("fedora-43", Flavor::Fedora), "Containerfile.fedora43");
+        assert_eq!(file_name("fedora-43", Flavor::Ubuntu), "Containerfile.fedora43-ubuntu");
+        assert_eq!(file_name("fedora-43", Flavor::Spoof), "Containerfile.spoof");
     }
 
     #[test]
-    fn a_digest_takes_the_tags_place() {
+    fn from_line_replaces_the_tag_with_the_digest() {
         assert_eq!(from_line("localhost:5000/a/b:1"), "localhost:5000/a/b:1");
         assert_eq!(from_line("localhost:5000/a/b:1@sha256:00"), "localhost:5000/a/b@sha256:00");
         assert_eq!(from_line("b:1@sha256:00"), "b@sha256:00");

@@ -10,18 +10,18 @@ use super::image_name;
 use crate::rpms::signing::key_file;
 use crate::stack::Stack;
 use crate::workspace::{
-    AptSource, Container, Flavour, IndexSource, MANIFEST, PackagesFrom, RocmSource, Workspace,
+    AptSource, Container, Flavor, IndexSource, MANIFEST, PackagesFrom, RocmSource, Workspace,
 };
 
 /// dnf's priority of the stack's own repository: ahead of every other.
 const OWN_PRIORITY: i64 = 10;
 
 #[derive(Serialize)]
-pub(super) struct Values<'a> {
+pub(super) struct ContainerValues<'a> {
     pub stack: &'a str,
     /// Empty if the image contains nothing that rocmrpm builds.
     pub chroot: &'a str,
-    pub flavour: &'a str,
+    pub flavor: &'a str,
     pub image: String,
     pub python: &'a str,
     pub risks: &'a [String],
@@ -93,7 +93,10 @@ pub(super) fn repositories(
             repositories.push(RepositoryValues {
                 id: manifest.name.clone(),
                 url: in_quotes(url),
-                gpg_key: manifest.signing_key.as_ref().map_or_else(String::new, |_| in_quotes(&key)),
+                gpg_key: manifest
+                    .signing_key
+                    .as_ref()
+                    .map_or_else(String::new, |_| in_quotes(&key)),
                 signed_metadata: manifest.signing_key.is_some(),
                 priority: OWN_PRIORITY,
             });
@@ -150,9 +153,9 @@ pub(super) fn indexes(workspace: &Workspace, local: bool) -> Vec<String> {
     all.enumerate().map(option).collect()
 }
 
-pub(super) fn environment(flavour: Flavour, settings: &Container) -> BTreeMap<String, String> {
+pub(super) fn environment(flavor: Flavor, settings: &Container) -> BTreeMap<String, String> {
     let mut env = settings.env.clone();
-    if flavour == Flavour::Spoof {
+    if flavor == Flavor::Spoof {
         // ROCr's override of the GPU's reported version: gfx1100 is 11.0.0.
         env.entry("HSA_OVERRIDE_GFX_VERSION".to_owned()).or_insert_with(|| "11.0.0".to_owned());
     }
@@ -160,23 +163,23 @@ pub(super) fn environment(flavour: Flavour, settings: &Container) -> BTreeMap<St
 }
 
 /// Returns the commands that turn the file into a running container.
-pub(super) fn how_to(stack: &Stack<'_>, flavour: Flavour, file: &str, local: bool) -> Vec<String> {
-    let name = image_name(stack, flavour);
+pub(super) fn how_to(stack: &Stack<'_>, flavor: Flavor, file: &str, local: bool) -> Vec<String> {
+    let name = image_name(stack, flavor);
     let chroot = &stack.workspace.chroot.name;
     let mut lines = Vec::new();
     if local {
         lines.push(format!("rocmrpm build --chroot {chroot}"));
     }
-    if flavour == Flavour::Ubuntu {
+    if flavor == Flavor::Ubuntu {
         lines.push(format!("rocmrpm requirements --resolve --chroot {chroot}"));
     }
     lines.push(format!("podman build -t {name} -f {file} ."));
-    let devices = match flavour {
-        Flavour::Vulkan => "--device /dev/dri",
+    let devices = match flavor {
+        Flavor::Vulkan => "--device /dev/dri",
         _ => "--device /dev/kfd --device /dev/dri",
     };
-    let rest = match flavour {
-        Flavour::Ollama => format!("-p 127.0.0.1:11434:11434 -v ollama:/home/rocm/.ollama:U {name}"),
+    let rest = match flavor {
+        Flavor::Ollama => format!("-p 127.0.0.1:11434:11434 -v ollama:/home/rocm/.ollama:U {name}"),
         _ => format!("-it {name}"),
     };
     lines.push(format!("podman run {devices} --group-add keep-groups {rest}"));
@@ -184,7 +187,10 @@ pub(super) fn how_to(stack: &Stack<'_>, flavour: Flavour, file: &str, local: boo
 }
 
 pub(super) fn quoted_all(values: &BTreeMap<String, String>) -> Vec<NameAndValue> {
-    values.iter().map(|(name, value)| NameAndValue { name: name.clone(), value: quoted(value) }).collect()
+    values
+        .iter()
+        .map(|(name, value)| NameAndValue { name: name.clone(), value: quoted(value) })
+        .collect()
 }
 
 /// Escapes a value for use between single quotes in a shell.
@@ -211,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_ends_a_quote() {
+    fn escapes_quotes() {
         assert_eq!(in_quotes("file:///it's/$basearch"), r"file:///it'\''s/$basearch");
         assert_eq!(quoted("a \"$b\"\n\\"), "\"a \\\"\\$b\\\" \\\\\"");
     }

@@ -11,13 +11,12 @@ use super::choose::with_macros;
 use super::client::Client;
 use super::error::CoprError;
 use super::macros::MacrosPackage;
-use super::parcel::Parcel;
+use super::parcel::{Parcel, header};
 use super::project::is_built;
 use super::publish::{origin, write_origin};
 use super::record::Sent;
 use super::results::Remote;
-use super::sending::header;
-use super::state::State;
+use super::state::BuildState;
 use crate::build::{BuildError, Builder, BuiltRpms, HostBuilder, Job, Limits};
 use crate::canonical::canonical;
 use crate::digest::Sha256;
@@ -60,7 +59,9 @@ impl<'w> CoprBuilder<'w> {
     pub fn provide_macros(&self, macros: &MacrosPackage, work: &Path) -> Result<(), BuildError> {
         let (client, chroot) = (self.client, &self.chroot.name.value);
         if !is_built(macros, chroot, &client.builds()?) {
-            let say = |word: &'static str, detail: String| self.events.event(Event::Step { word, detail });
+            let report = |word: &'static str, detail: String| {
+                self.events.event(Event::Step { word, detail })
+            };
             crate::files::remove_dir_if_there(work)?;
             let srpm = macros.srpm(work)?;
             let parcel = Parcel {
@@ -73,7 +74,10 @@ impl<'w> CoprBuilder<'w> {
                 after: 0,
             };
             let sent = self.find_or_send(&parcel)?;
-            say("Building", format!("{} on COPR: {}", macros.name, client.build_page(sent.build)));
+            report(
+                "Building",
+                format!("{} on COPR: {}", macros.name, client.build_page(sent.build)),
+            );
             let state = self.watch(sent.build, &mut |_| ())?;
             self.settle(&parcel, &sent)?;
             if state.is_none_or(|state| !state.is_good()) {
@@ -82,7 +86,11 @@ impl<'w> CoprBuilder<'w> {
                 let log = self.logs(sent.build, &logs)?.log;
                 return Err(BuildError::Environment {
                     message: format!("COPR could not build the macros package `{}`", macros.name),
-                    help: format!("its log: {}; its page: {}", log.display(), client.build_page(sent.build)),
+                    help: format!(
+                        "full log: {}; build page: {}",
+                        log.display(),
+                        client.build_page(sent.build)
+                    ),
                 });
             }
             crate::files::remove_dir_if_there(work)?;
@@ -94,26 +102,31 @@ impl<'w> CoprBuilder<'w> {
     pub(super) fn add_to_build_root(&self, macros: &MacrosPackage) -> Result<(), CoprError> {
         let path = format!("{}/{}", self.project.full_name(), self.chroot.name.value);
         let text = self.client.cli("read the chroot", &["get-chroot".to_owned(), path.clone()])?;
-        let remote: serde_json::Value = serde_json::from_str(&text).map_err(|error| CoprError::Answer {
-            asked: self.client.command(&["get-chroot"]),
-            why: error.to_string(),
-        })?;
+        let remote: serde_json::Value =
+            serde_json::from_str(&text).map_err(|error| CoprError::Answer {
+                asked: self.client.command(&["get-chroot"]),
+                why: error.to_string(),
+            })?;
         let list = remote.get("additional_packages").and_then(serde_json::Value::as_array);
         let present: Vec<&str> = list.into_iter().flatten().filter_map(|p| p.as_str()).collect();
         let Some(packages) = with_macros(&present, macros) else { return Ok(()) };
         let args = ["edit-chroot".to_owned(), format!("--packages={}", packages.join(" ")), path];
-        self.client.cli("put the macros package into the build root", &args)?;
+        self.client.cli("add the macros package to the build root", &args)?;
         Ok(())
     }
 
     /// Waits for a build to finish; `None` if it was deleted.
-    pub(super) fn watch(&self, build: u64, tell: &mut dyn FnMut(State)) -> Result<Option<State>, CoprError> {
+    pub(super) fn watch(
+        &self,
+        build: u64,
+        report: &mut dyn FnMut(BuildState),
+    ) -> Result<Option<BuildState>, CoprError> {
         let mut looks = self.client.looks();
         let mut last = None;
         loop {
             let Some(state) = self.client.state(build)? else { return Ok(None) };
             if last != Some(state) {
-                tell(state);
+                report(state);
                 last = Some(state);
                 looks = self.client.looks();
             }
@@ -155,13 +168,19 @@ impl Builder for CoprBuilder<'_> {
 
     fn identity(&self) -> String {
         let settings = Sha256::of_bytes(settings_text(self.project, self.chroot));
-        format!("COPR {}, {}, settings {settings}", self.project.full_name(), self.chroot.name.value)
+        format!(
+            "COPR {}, {}, settings {settings}",
+            self.project.full_name(),
+            self.chroot.name.value
+        )
     }
 
     fn ready(&self) -> Result<(), BuildError> {
         match find_program("rpmbuild") {
             Some(_) => Ok(()),
-            None => Err(crate::process::ProcessError::Missing { program: "rpmbuild".into() }.into()),
+            None => {
+                Err(crate::process::ProcessError::Missing { program: "rpmbuild".into() }.into())
+            }
         }
     }
 
@@ -177,26 +196,27 @@ impl Builder for CoprBuilder<'_> {
     fn rpms(&self, job: &Job<'_>, srpm: &Path) -> Result<BuiltRpms, BuildError> {
         let header = header(srpm)?;
         let component: &ComponentName = &job.component.name;
-        let tell = |phase: &'static str, detail: String| {
+        let report = |phase: &'static str, detail: String| {
             self.events.event(Event::Phase { component: component.clone(), phase, detail });
         };
         let parcel = self.parcel(job, &header, srpm)?;
         let sent = self.find_or_send(&parcel)?;
         let page = self.client.build_page(sent.build);
         let started = Instant::now();
-        let state =
-            self.watch(sent.build, &mut |state| tell("Building", format!("{} {page}", state.word())))?;
+        let state = self.watch(sent.build, &mut |state| {
+            report("Building", format!("{} {page}", state.word()))
+        })?;
         if state.is_none_or(|state| !state.is_good()) {
             let failed = self.failed(job, &sent, state)?;
             self.settle(&parcel, &sent)?;
             return Err(failed);
         }
         let seconds = started.elapsed().as_secs();
-        tell("Fetching", format!("the packages of build {}, after {seconds} s", sent.build));
+        report("Fetching", format!("the packages of build {}, after {seconds} s", sent.build));
         let remote = Remote::find(self.client, sent.build, &self.chroot.name.value)?;
         let remote = remote.ok_or_else(|| CoprError::Answer {
             asked: "build-chroot".to_owned(),
-            why: format!("build {} succeeded and has no results", sent.build),
+            why: format!("build {} succeeded but has no results", sent.build),
         })?;
         let dir = job.work.join("rpms");
         fs_err::create_dir_all(&dir)?;
@@ -204,8 +224,11 @@ impl Builder for CoprBuilder<'_> {
         remote.logs(&job.logs)?;
         write_origin(self.client, &job.logs, sent.build)?;
         let list = fs_err::read_to_string(job.logs.join("installed_pkgs.log")).unwrap_or_default();
-        let mut buildroot: Vec<String> =
-            list.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
+        let mut buildroot: Vec<String> = list
+            .lines()
+            .filter_map(|line| line.split_whitespace().next())
+            .map(str::to_owned)
+            .collect();
         buildroot.sort();
         self.settle(&parcel, &sent)?;
         Ok(BuiltRpms { rpms, buildroot, ..BuiltRpms::default() })

@@ -52,31 +52,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_macros_package_replaces_its_old_version_and_nothing_else() {
+    fn macros_package_replaces_only_its_other_versions() {
         let macros = MacrosPackage::sample("test-rpm-macros", "3-abc.fc43");
         let with = |present: &[&str]| with_macros(present, &macros);
         let kept = ["gcc-c++", "test-rpm-macros-2-old.fc43", "rocm-rpm-macros"];
-        let expected = ["gcc-c++", "rocm-rpm-macros", "test-rpm-macros-3-abc.fc43"].map(str::to_owned);
+        let expected =
+            ["gcc-c++", "rocm-rpm-macros", "test-rpm-macros-3-abc.fc43"].map(str::to_owned);
         assert_eq!(with(&kept), Some(expected.to_vec()));
         assert_eq!(with(&[]), Some(vec!["test-rpm-macros-3-abc.fc43".to_owned()]));
         assert_eq!(with(&["gcc-c++", "test-rpm-macros-3-abc.fc43"]), None);
     }
 
     #[test]
-    fn coprs_own_failures_are_told_from_failed_builds() {
+    fn distinguishes_failures_of_copr_from_failed_builds() {
         let log = |error: &str| {
-            let line =
-                |level: &str, text: &str| format!("[2026-08-07 18:10:06,001][{level}][PID:7] {text}\n");
+            let line = |level: &str, text: &str| {
+                format!("[2026-08-07 18:10:06,001][{level}][PID:7] {text}\n")
+            };
             let start = line("  INFO", "Searching for 'success' file in resultdir");
-            [start, line(" ERROR", &format!("Build failed: {error}")), line(" ERROR", error)].concat()
+            [start, line(" ERROR", &format!("Build failed: {error}")), line(" ERROR", error)]
+                .concat()
         };
-        assert_eq!(backend_failure(&log("createrepo failed")).as_deref(), Some("createrepo failed"));
+        assert_eq!(
+            backend_failure(&log("createrepo failed")).as_deref(),
+            Some("createrepo failed")
+        );
         assert_eq!(backend_failure(&log(BUILD_FAILED)), None);
         assert_eq!(backend_failure(""), None);
     }
 
     #[test]
-    fn a_failure_is_explained_by_rpmbuilds_log_or_that_of_the_build_root() {
+    fn selects_the_log_that_explains_a_failure() {
         let dir = tempfile::tempdir().unwrap();
         let log = |name: &str, text: &str| {
             let path = dir.path().join(name);

@@ -9,9 +9,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::error::{CoprError, RESULT_URL};
-use super::state::{Build, State};
+use super::state::{Build, BuildState};
 use crate::events::{Event, Events};
-use crate::process::{Command, Finished, ProcessError, check_stop, find_program, last_lines, quote};
+use crate::process::{
+    Command, Finished, ProcessError, check_stop, find_program, last_lines, quote,
+};
 use crate::sources;
 
 /// The frontend if copr-cli has no configuration. Source: python-copr, copr/v3/helpers.py,
@@ -22,7 +24,7 @@ const DEFAULT_URL: &str = "https://copr.fedorainfracloud.org";
 const PAUSES: &[u64] = &[2, 4, 8, 16, 32];
 
 /// Seconds between retries while waiting for a build, which may take a day: half an hour in all.
-const PATIENT: &[u64] = &[2, 4, 8, 16, 32, 60, 120, 240, 480, 840];
+const LONG_PAUSES: &[u64] = &[2, 4, 8, 16, 32, 60, 120, 240, 480, 840];
 
 /// The timeout of a call that does not upload anything large. copr-cli itself has no timeout.
 const CALL: Duration = Duration::from_secs(600);
@@ -48,7 +50,11 @@ pub(super) type Answers = Box<dyn Fn(&str) -> Result<String, CoprError> + Send +
 impl<'e> Client<'e> {
     /// Returns a client for `owner/project` on the frontend from copr-cli's configuration. `config`
     /// is copr-cli's `--config`.
-    pub fn new(config: Option<&Path>, project: &str, events: &'e dyn Events) -> Result<Self, CoprError> {
+    pub fn new(
+        config: Option<&Path>,
+        project: &str,
+        events: &'e dyn Events,
+    ) -> Result<Self, CoprError> {
         if find_program("copr-cli").is_none() {
             return Err(CoprError::NotInstalled);
         }
@@ -97,7 +103,7 @@ impl<'e> Client<'e> {
 
     /// Starts polling builds, with the shortest pause.
     pub fn looks(&self) -> Looks {
-        Looks(LOOKS.0)
+        Looks(POLL_PAUSES.0)
     }
 
     /// Returns the page of a build. Source: copr-cli, `build_url`.
@@ -107,7 +113,10 @@ impl<'e> Client<'e> {
 
     /// Returns a copr-cli command for the user to copy.
     pub fn command(&self, args: &[&str]) -> String {
-        let config = self.config.as_ref().map(|path| format!("--config {} ", quote(&path.to_string_lossy())));
+        let config = self
+            .config
+            .as_ref()
+            .map(|path| format!("--config {} ", quote(&path.to_string_lossy())));
         let args: Vec<String> = args.iter().map(|arg| quote(arg)).collect();
         format!("copr-cli {}{}", config.unwrap_or_default(), args.join(" "))
     }
@@ -118,7 +127,12 @@ impl<'e> Client<'e> {
         self.call(what, args, None)
     }
 
-    fn call(&self, what: &str, args: &[String], allowed: Option<Duration>) -> Result<String, CoprError> {
+    fn call(
+        &self,
+        what: &str,
+        args: &[String],
+        allowed: Option<Duration>,
+    ) -> Result<String, CoprError> {
         #[cfg(test)]
         if let Some(answers) = &self.answers {
             return answers(&args.join(" "));
@@ -127,11 +141,14 @@ impl<'e> Client<'e> {
         if let Some(config) = &self.config {
             command = command.arg("--config").arg(config);
         }
-        let command = command.args(args).env("LC_ALL", "C.UTF-8").env("COLUMNS", "1000").timeout(allowed);
+        let command =
+            command.args(args).env("LC_ALL", "C.UTF-8").env("COLUMNS", "1000").timeout(allowed);
         let done = command.run().map_err(|error| match error {
-            ProcessError::TimedOut { .. } => {
-                CoprError::Server { what: what.to_owned(), url: self.url.clone(), said: error.to_string() }
-            }
+            ProcessError::TimedOut { .. } => CoprError::Server {
+                what: what.to_owned(),
+                url: self.url.clone(),
+                said: error.to_string(),
+            },
             other => other.into(),
         })?;
         if done.success() {
@@ -161,7 +178,7 @@ impl<'e> Client<'e> {
             match work() {
                 Err(error) if error.passes() => {
                     let Some(pause) = pauses.next() else { return Err(error) };
-                    let text = format!("{error}; trying again in {pause} s");
+                    let text = format!("{error}; retrying in {pause} s");
                     self.events.event(Event::Warning(text));
                     wait(Duration::from_secs(*pause), check_stop)?;
                 }
@@ -171,7 +188,12 @@ impl<'e> Client<'e> {
     }
 
     /// Reads a document of API v3 that copr-cli does not print; `None` if it does not exist.
-    pub fn api(&self, what: &str, path: &str, query: &[(&str, &str)]) -> Result<Option<Value>, CoprError> {
+    pub fn api(
+        &self,
+        what: &str,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Option<Value>, CoprError> {
         self.retried(|| self.api_once(what, path, query))
     }
 
@@ -192,7 +214,8 @@ impl<'e> Client<'e> {
             command = command.arg("--data-urlencode").arg(format!("{name}={value}"));
         }
         let done = command.run()?;
-        let server = |said: String| CoprError::Server { what: what.to_owned(), url: self.url.clone(), said };
+        let server =
+            |said: String| CoprError::Server { what: what.to_owned(), url: self.url.clone(), said };
         if !done.success() {
             return Err(server(last_lines(&done.stderr, 1).concat()));
         }
@@ -221,18 +244,19 @@ impl<'e> Client<'e> {
             builds: Vec<Build>,
         }
         let packages: Vec<Package> = self.list("list-packages", &["--with-all-builds"])?;
-        let mut builds: Vec<Build> = packages.into_iter().flat_map(|package| package.builds).collect();
+        let mut builds: Vec<Build> =
+            packages.into_iter().flat_map(|package| package.builds).collect();
         builds.sort_by_key(|build| std::cmp::Reverse(build.id));
         Ok(builds)
     }
 
     /// Reads the numbers and states of the builds whose SRPM COPR has not read yet.
-    pub fn nameless(&self) -> Result<Vec<(u64, State)>, CoprError> {
+    pub fn nameless(&self) -> Result<Vec<(u64, BuildState)>, CoprError> {
         #[derive(serde::Deserialize)]
         struct Row {
             id: u64,
             name: Option<String>,
-            state: State,
+            state: BuildState,
         }
         let rows: Vec<Row> = self.list("list-builds", &[])?;
         let nameless = rows.into_iter().filter(|row| row.name.is_none() && !row.state.is_over());
@@ -243,8 +267,9 @@ impl<'e> Client<'e> {
     /// reports it immediately.
     pub(super) fn source_file(&self, build: u64) -> Result<Option<String>, CoprError> {
         let path = format!("build/source-build-config/{build}");
-        let answer = self.api(&format!("ask what build {build} was made from"), &path, &[])?;
-        let file = answer.as_ref().and_then(|answer| answer.get("source_dict")?.get("pkg")?.as_str());
+        let answer = self.api(&format!("look up the source of build {build}"), &path, &[])?;
+        let file =
+            answer.as_ref().and_then(|answer| answer.get("source_dict")?.get("pkg")?.as_str());
         Ok(file.map(str::to_owned))
     }
 
@@ -305,25 +330,31 @@ impl<'e> Client<'e> {
         }
     }
 
-    fn list<T: serde::de::DeserializeOwned>(&self, action: &str, args: &[&str]) -> Result<Vec<T>, CoprError> {
+    fn list<T: serde::de::DeserializeOwned>(
+        &self,
+        action: &str,
+        args: &[&str],
+    ) -> Result<Vec<T>, CoprError> {
         let mut words = vec![action.to_owned(), self.project.clone()];
         words.extend(["--output-format".to_owned(), "json".to_owned()]);
         words.extend(args.iter().map(|arg| (*arg).to_owned()));
-        let text = self.cli("read the list of builds", &words)?;
+        let text = self.cli("list the builds", &words)?;
         // copr-cli prints nothing for an empty list.
         if text.trim().is_empty() {
             return Ok(Vec::new());
         }
-        serde_json::from_str(&text)
-            .map_err(|error| CoprError::Answer { asked: self.command(&[action]), why: error.to_string() })
+        serde_json::from_str(&text).map_err(|error| CoprError::Answer {
+            asked: self.command(&[action]),
+            why: error.to_string(),
+        })
     }
 
     /// Reads a build's state, retrying for half an hour; `None` if the build does not exist.
-    pub fn state(&self, build: u64) -> Result<Option<State>, CoprError> {
+    pub fn state(&self, build: u64) -> Result<Option<BuildState>, CoprError> {
         let args = ["status".to_owned(), build.to_string()];
         let what = format!("read the state of build {build}");
-        match self.retried_after(PATIENT, || self.call(&what, &args, Some(CALL))) {
-            Ok(word) => Ok(Some(State::parse(word.trim()))),
+        match self.retried_after(LONG_PAUSES, || self.call(&what, &args, Some(CALL))) {
+            Ok(word) => Ok(Some(BuildState::parse(word.trim()))),
             Err(CoprError::Refused { said, .. }) if said.contains("does not exist") => Ok(None),
             Err(error) => Err(error),
         }
@@ -331,7 +362,7 @@ impl<'e> Client<'e> {
 
     /// Turns copr-cli's exit code and messages into an error. Source: copr-cli, main.py, `main`.
     fn explain(&self, what: &str, done: &Finished) -> CoprError {
-        let said = said(&String::from_utf8_lossy(&done.stderr));
+        let said = error_message(&String::from_utf8_lossy(&done.stderr));
         let url = self.url.clone();
         let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
         let what = what.to_owned();
@@ -341,7 +372,9 @@ impl<'e> Client<'e> {
             CoprError::Config { said, url }
         } else if has(&["requests_gssapi", "GSSAPI", "login:token"]) {
             CoprError::NoToken { url }
-        } else if done.code == Some(7) || has(&["not allowed", "may update", "Only owners", "permission"]) {
+        } else if done.code == Some(7)
+            || has(&["not allowed", "may update", "Only owners", "permission"])
+        {
             CoprError::Forbidden { said, page: self.page() }
         } else if said.starts_with("Project ") && said.contains("does not exist") {
             CoprError::NoProject { project: self.project.clone(), url }
@@ -363,9 +396,10 @@ impl<'e> Client<'e> {
 }
 
 /// Extracts copr-cli's error message from its stderr.
-fn said(stderr: &str) -> String {
+fn error_message(stderr: &str) -> String {
     let from = stderr.rfind("Error: ").map_or(0, |at| at + "Error: ".len());
-    let lines: Vec<&str> = stderr[from..].lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let lines: Vec<&str> =
+        stderr[from..].lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let text = match stderr.contains("Traceback") {
         true => format!("Traceback: {}", lines.last().unwrap_or(&"")),
         false => lines.join(" "),
@@ -405,7 +439,7 @@ fn wait(time: Duration, check_stop: fn() -> Result<(), ProcessError>) -> Result<
 
 /// The first and the longest pause between polls of a build. copr-cli itself polls every 30
 /// seconds.
-const LOOKS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+const POLL_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
 /// Polls builds, with growing pauses.
 #[derive(Debug)]
@@ -415,7 +449,7 @@ impl Looks {
     /// Waits until the next poll. Fails on an interrupt.
     pub fn wait(&mut self) -> Result<(), CoprError> {
         wait(self.0, check_stop)?;
-        self.0 = (self.0 * 3 / 2).min(LOOKS.1);
+        self.0 = (self.0 * 3 / 2).min(POLL_PAUSES.1);
         Ok(())
     }
 }
@@ -455,14 +489,14 @@ mod tests {
     }
 
     #[test]
-    fn waiting_ends_when_a_stop_is_requested() {
+    fn interrupt_ends_waiting() {
         wait(Duration::ZERO, || Ok(())).unwrap();
         let error = wait(Duration::from_secs(5), || Err(ProcessError::Stopped)).unwrap_err();
         assert_eq!(error.kind(), Kind::Interrupted);
     }
 
     #[test]
-    fn a_project_without_builds_is_an_empty_list() {
+    fn project_without_builds_is_an_empty_list() {
         for (answer, expected) in [("", Some(0)), ("\n", Some(0)), ("[]", Some(0)), ("{", None)] {
             let client = Client::answering("@g/p", &Silent, Box::new(|_| Ok(answer.to_owned())));
             assert_eq!(client.builds().ok().map(|builds| builds.len()), expected, "{answer:?}");
@@ -470,15 +504,17 @@ mod tests {
     }
 
     #[test]
-    fn the_frontend_is_read_and_nothing_else() {
+    fn reads_only_the_frontend_from_the_configuration() {
         let text = "[other]\ncopr_url = x\n[copr-cli]\ntoken = t\ncopr_url : https://a.example/\n";
         assert_eq!(frontend(text).as_deref(), Some("https://a.example"));
         assert_eq!(frontend("[copr-cli]\ntoken = t\n"), None);
     }
 
     #[test]
-    fn only_this_machine_is_asked_without_encryption() {
-        for url in ["https://copr.example", "http://127.0.0.1:80/x", "http://localhost", "http://[::1]:5/"] {
+    fn requires_https_except_for_this_machine() {
+        for url in
+            ["https://copr.example", "http://127.0.0.1:80/x", "http://localhost", "http://[::1]:5/"]
+        {
             require_https("x", url).unwrap();
         }
         for url in [
@@ -495,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_an_answer_larger_than_allowed() {
+    fn rejects_an_answer_larger_than_allowed() {
         use std::io::{Read as _, Write as _};
         let fetched = |most| {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -515,37 +551,45 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_apart() {
+    fn distinguishes_failures_of_copr_cli() {
         let wrong = "\nSomething went wrong:\nError: ";
         let kind = |code, text: &str| failed(code, &format!("{wrong}{text}\n")).kind();
-        let expired =
-            "Login invalid/expired. Please visit https://copr.example/api to get or renew your API token.";
+        let expired = "Login invalid/expired. Please visit https://copr.example/api to get or renew your API token.";
         assert!(matches!(failed(1, &format!("{wrong}{expired}\n")), CoprError::Expired { .. }));
         assert_eq!(kind(1, "Project @g/p does not exist."), Kind::Config);
         assert_eq!(kind(1, "Build 7 does not exist."), Kind::Network);
         assert!(
             failed(
                 1,
-                &format!("{wrong}Request wasn't successful, there is probably a bug in the Copr code.\n")
+                &format!(
+                    "{wrong}Request wasn't successful, there is probably a bug in the Copr code.\n"
+                )
             )
             .passes()
         );
-        assert!(failed(1, &format!("{wrong}Unable to connect to https://copr.example/api_3.\n")).passes());
+        assert!(
+            failed(1, &format!("{wrong}Unable to connect to https://copr.example/api_3.\n"))
+                .passes()
+        );
         assert!(!failed(1, &format!("{wrong}Unexpected chroot: x\n")).passes());
         let auth = "\nError: Operation requires API authentication. See the 'AUTHENTICATION' section in man copr-cli(1).\n\n";
-        let no_token = failed(7, &format!("{auth}Error: The 'requests_gssapi' package is not installed.\n"));
+        let no_token =
+            failed(7, &format!("{auth}Error: The 'requests_gssapi' package is not installed.\n"));
         assert!(matches!(no_token, CoprError::NoToken { .. }));
         let forbidden =
             failed(7, &format!("{auth}Error: User x is not allowed to build in the copr: @g/p\n"));
         assert_eq!(
             forbidden.to_string(),
-            "COPR does not allow it: User x is not allowed to build in the copr: @g/p"
+            "COPR denies permission: User x is not allowed to build in the copr: @g/p"
         );
-        assert!(matches!(failed(6, "\nError: Copr configuration error. x\n"), CoprError::Config { .. }));
+        assert!(matches!(
+            failed(6, "\nError: Copr configuration error. x\n"),
+            CoprError::Config { .. }
+        ));
     }
 
     #[test]
-    fn pages_are_those_that_copr_has() {
+    fn builds_urls_of_pages_and_commands() {
         assert_eq!(client().page(), "https://copr.example/coprs/g/g/p/");
         assert_eq!(client().command(&["delete-build", "7"]), "copr-cli delete-build 7");
     }

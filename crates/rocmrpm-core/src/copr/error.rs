@@ -15,7 +15,7 @@ pub enum CoprError {
     #[error("the workspace has no copr/project.toml")]
     NoProjectFile,
     /// The chosen chroot does not belong to the project.
-    #[error("the chroot `{chroot}` is none of the COPR project's")]
+    #[error("the COPR project has no chroot `{chroot}`")]
     NotInProject {
         /// The chroot's name in mock-configs/.
         chroot: String,
@@ -40,16 +40,16 @@ pub enum CoprError {
         url: String,
     },
     /// The token is invalid or expired.
-    #[error("{url} does not accept the token: it expired, or is not valid")]
+    #[error("{url} rejects the token: it is expired or invalid")]
     Expired {
         /// The frontend.
         url: String,
     },
     /// Only COPR's administrators may do this.
-    #[error("COPR lets only its own administrators set `auto-prune = false`")]
+    #[error("only COPR's administrators can set `auto-prune = false`")]
     AutoPrune,
     /// The user does not have permission.
-    #[error("COPR does not allow it: {said}")]
+    #[error("COPR denies permission: {said}")]
     Forbidden {
         /// COPR's message.
         said: String,
@@ -57,7 +57,7 @@ pub enum CoprError {
         page: String,
     },
     /// The project does not exist.
-    #[error("there is no project `{project}` on {url}")]
+    #[error("the project `{project}` does not exist on {url}")]
     NoProject {
         /// `owner/project`.
         project: String,
@@ -65,7 +65,7 @@ pub enum CoprError {
         url: String,
     },
     /// COPR rejects the request.
-    #[error("COPR refuses to {what}: {said}")]
+    #[error("cannot {what}: COPR rejects the request: {said}")]
     Refused {
         /// The action.
         what: String,
@@ -83,15 +83,15 @@ pub enum CoprError {
         said: String,
     },
     /// The answer cannot be parsed.
-    #[error("cannot understand COPR's answer to `{asked}`: {why}")]
+    #[error("unexpected answer from COPR to `{asked}`: {why}")]
     Answer {
         /// The call.
         asked: String,
         /// What is wrong with it.
         why: String,
     },
-    /// A fetched file is incomplete.
-    #[error("`{file}` of build {build} did not arrive whole: {why}")]
+    /// A downloaded file is incomplete or damaged.
+    #[error("the downloaded `{file}` of build {build} is damaged: {why}")]
     Damaged {
         /// The file.
         file: String,
@@ -124,7 +124,7 @@ pub enum CoprError {
     #[error(transparent)]
     Key(#[from] SigningError),
     /// A file operation failed.
-    #[error("cannot keep what COPR answered")]
+    #[error("cannot store COPR's answer")]
     Io(#[from] std::io::Error),
     /// A program is missing, or the run was interrupted.
     #[error(transparent)]
@@ -148,35 +148,35 @@ impl Diagnose for CoprError {
     fn diagnosis(&self) -> Diagnosis {
         let token = |url: &str| {
             Kind::Config.with_help(format!(
-                "log in on {url}/api/ and put what that page shows into ~/.config/copr (mode 600)"
+                "log in at {url}/api/ and copy the text of that page to ~/.config/copr (mode 600)"
             ))
         };
         match self {
             Self::NoProjectFile => Kind::Config
-                .with_help("write one with `owner`, `project` and `chroots`; docs/copr.md lists all keys"),
+                .with_help("create it with `owner`, `project` and `chroots`; all keys: docs/reference/files.md"),
             Self::NotInProject { known, .. } => Kind::Usage
-                .with_help(format!("the project builds for: {}", known.join(", ")))
-                .with_help("add COPR's name of it to `chroots` in copr/project.toml"),
+                .with_help(format!("use a chroot of the project: {}", known.join(", ")))
+                .with_help("or add COPR's name for it to `chroots` in copr/project.toml"),
             Self::NotInstalled => Kind::MissingTool
-                .with_help("on Fedora: `dnf install copr-cli`; elsewhere: `pip install copr-cli`"),
+                .with_help("run `dnf install copr-cli` on Fedora, or `pip install copr-cli` elsewhere"),
             Self::Config { url, .. } | Self::NoToken { url } => token(url),
             Self::Expired { url } => token(url).with_help(
-                "tokens last for 180 days; `copr-cli new-api-token` renews one that is still valid",
+                "run `copr-cli new-api-token` to renew a token before it expires after 180 days",
             ),
             Self::Forbidden { page, .. } => Kind::Network.with_help(format!(
-                "ask an admin of the project for the permission to build or to change it: {page}permissions/"
+                "ask an admin of the project for permission to build or change it: {page}permissions/"
             )),
             Self::NoProject { .. } => {
-                Kind::Config.with_help(format!("`{} copr sync` makes it", own_program()))
+                Kind::Config.with_help(format!("run `{} copr sync` to create it", own_program()))
             }
             Self::Server { .. } | Self::Damaged { .. } => Kind::Network
                 .with_help("run the same command again later to resume")
-                .with_help("https://status.fedoraproject.org reports outages"),
+                .with_help("check https://status.fedoraproject.org for outages"),
             Self::Answer { .. } => {
-                Kind::Network.with_help("rocmrpm was written for copr-cli 2.6: is yours older?")
+                Kind::Network.with_help("check the version of copr-cli; rocmrpm is tested with 2.6")
             }
             Self::NotSigned { words, .. } => Kind::Network
-                .with_help("COPR signs every package that it builds: delete the build on its page and push again")
+                .with_help("delete the build on its page and push again; COPR signs every package that it builds")
                 .with_details(words),
             Self::NotEncrypted { what: RESULT_URL, .. } => {
                 Kind::Network.with_help("ask COPR's administrators why results are not served over https")
@@ -185,7 +185,7 @@ impl Diagnose for CoprError {
                 Kind::Config.with_help("set `copr_url` in ~/.config/copr to an https address")
             }
             Self::AutoPrune => Kind::Config.with_help(
-                "remove `auto-prune` from copr/project.toml, or ask COPR's administrators to switch it off first",
+                "remove `auto-prune` from copr/project.toml, or ask COPR's administrators to disable it first",
             ),
             Self::Refused { said, .. } if said.contains("still in progress") => Kind::Network
                 .with_help(format!("wait for the build, or cancel it: {} copr cancel", own_program())),

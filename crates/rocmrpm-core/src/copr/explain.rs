@@ -7,7 +7,7 @@ use super::choose::{backend_failure, log_of_failure, text_of};
 use super::error::CoprError;
 use super::record::Sent;
 use super::results::{BACKEND_LOG, Remote};
-use super::state::State;
+use super::state::BuildState;
 use crate::build::{BuildError, Failure, Job};
 use crate::error::Kind;
 use crate::process::last_lines;
@@ -59,7 +59,7 @@ impl CoprBuilder<'_> {
         &self,
         job: &Job<'_>,
         sent: &Sent,
-        state: Option<State>,
+        state: Option<BuildState>,
     ) -> Result<BuildError, CoprError> {
         let name = job.component.name.as_str();
         let logs = self.logs(sent.build, &job.logs)?;
@@ -70,14 +70,16 @@ impl CoprBuilder<'_> {
         if let Some(cause) = cause(sent.build, state, &logs) {
             blame_copr(&mut failure, cause, &logs);
         }
-        failure.lines.push(format!("the build on COPR: {}", self.client.build_page(sent.build)));
+        failure.lines.push(format!("build on COPR: {}", self.client.build_page(sent.build)));
         Ok(failure.into())
     }
 }
 
 /// Returns whether one of the logs shows that COPR ended the build because it took too long.
 fn timed_out(logs: &[PathBuf]) -> bool {
-    logs.iter().map(|log| text_of(log)).any(|text| TIMEOUTS.iter().any(|words| text.contains(words)))
+    logs.iter()
+        .map(|log| text_of(log))
+        .any(|text| TIMEOUTS.iter().any(|words| text.contains(words)))
 }
 
 /// Replaces the cause found in the log with the one that COPR reports. Keeps the lines of the build
@@ -91,27 +93,27 @@ fn blame_copr(failure: &mut Failure, Cause { kind, text, help }: Cause, logs: &L
     (failure.kind, failure.cause, failure.help, failure.id) = (kind, Some(text), help, None);
 }
 
-fn cause(build: u64, state: Option<State>, logs: &Logs) -> Option<Cause> {
+fn cause(build: u64, state: Option<BuildState>, logs: &Logs) -> Option<Cause> {
     let cause = |kind, text: String| Some(Cause { kind, text, help: None });
     match state {
-        None => cause(Kind::Network, format!("build {build} was deleted there")),
-        Some(State::Canceled) => cause(Kind::Interrupted, format!("build {build} was canceled")),
-        Some(State::Skipped) => {
+        None => cause(Kind::Network, format!("build {build} was deleted on COPR")),
+        Some(BuildState::Canceled) => cause(Kind::Interrupted, format!("build {build} was canceled")),
+        Some(BuildState::Skipped) => {
             let text = format!("COPR skipped build {build}: its spec excludes the chroot's architecture");
             cause(Kind::Build, text)
         }
         _ if logs.timed_out => Some(Cause {
             kind: Kind::Timeout,
-            text: "the build took longer than COPR was asked to allow".to_owned(),
+            text: "the build exceeded its time limit on COPR".to_owned(),
             help: Some(
-                "raise `timeout` in its component.toml or in copr/project.toml [default: 5 hours, maximum: 30]"
+                "raise `timeout` in component.toml or in copr/project.toml [default: 5 hours, maximum: 30]"
                     .to_owned(),
             ),
         }),
         _ if logs.backend.is_some() => Some(Cause {
             kind: Kind::Network,
             text: format!("COPR itself failed: {}", logs.backend.as_deref().unwrap_or_default()),
-            help: Some("push again; https://status.fedoraproject.org lists outages".to_owned()),
+            help: Some("push again, and check https://status.fedoraproject.org for outages".to_owned()),
         }),
         _ if logs.source => cause(Kind::Build, format!("COPR could not read the SRPM of build {build}")),
         _ => None,
@@ -129,9 +131,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn leaves_out_help_for_debian() {
-        let help = "BuildRequires: rocm-hip-devel (Fedora); `apt-get install libamdhip64-dev` (Debian)";
-        assert_eq!(without_debian(help).as_deref(), Some("BuildRequires: rocm-hip-devel (Fedora)"));
+    fn omits_help_for_debian() {
+        let help = "add `BuildRequires: rocm-hip-devel` (Fedora); run `apt-get install libamdhip64-dev` (Debian)";
+        assert_eq!(
+            without_debian(help).as_deref(),
+            Some("add `BuildRequires: rocm-hip-devel` (Fedora)")
+        );
         assert_eq!(without_debian("use clang; or gcc").as_deref(), Some("use clang; or gcc"));
         assert_eq!(without_debian("`apt-get install x` (Debian)"), None);
     }
@@ -143,11 +148,17 @@ mod tests {
             let logs = Logs { log: PathBuf::new(), timed_out, backend, source };
             cause(7, Some(state), &logs).map(|cause| cause.kind)
         };
-        assert_eq!(kind(State::Failed, false, None, false), None);
-        assert_eq!(kind(State::Failed, true, Some("Build timeouted"), false), Some(Kind::Timeout));
-        assert_eq!(kind(State::Failed, false, Some("createrepo failed"), false), Some(Kind::Network));
-        assert_eq!(kind(State::Failed, false, None, true), Some(Kind::Build));
-        assert_eq!(kind(State::Canceled, true, None, false), Some(Kind::Interrupted));
+        assert_eq!(kind(BuildState::Failed, false, None, false), None);
+        assert_eq!(
+            kind(BuildState::Failed, true, Some("Build timeouted"), false),
+            Some(Kind::Timeout)
+        );
+        assert_eq!(
+            kind(BuildState::Failed, false, Some("createrepo failed"), false),
+            Some(Kind::Network)
+        );
+        assert_eq!(kind(BuildState::Failed, false, None, true), Some(Kind::Build));
+        assert_eq!(kind(BuildState::Canceled, true, None, false), Some(Kind::Interrupted));
     }
 
     #[test]
@@ -182,14 +193,24 @@ mod tests {
         {
             let mut failure = Failure::from_log("one", &path, (Path::new("one.spec"), ""), "push");
             failure.lines = vec!["error: bad".into()];
-            let logs =
-                Logs { log: path.clone(), timed_out: false, backend: backend.map(str::to_owned), source };
-            let cause = Cause { kind: Kind::Network, text: "COPR itself failed".into(), help: None };
+            let logs = Logs {
+                log: path.clone(),
+                timed_out: false,
+                backend: backend.map(str::to_owned),
+                source,
+            };
+            let cause =
+                Cause { kind: Kind::Network, text: "COPR itself failed".into(), help: None };
             blame_copr(&mut failure, cause, &logs);
-            let shown: &[&str] = if replaced { &["2", "3", "4", "5", "no disk"] } else { &["error: bad"] };
+            let shown: &[&str] =
+                if replaced { &["2", "3", "4", "5", "no disk"] } else { &["error: bad"] };
             assert_eq!(failure.lines, shown);
-            let found =
-                (failure.phase.as_str(), failure.kind, failure.cause.as_deref(), failure.help.as_deref());
+            let found = (
+                failure.phase.as_str(),
+                failure.kind,
+                failure.cause.as_deref(),
+                failure.help.as_deref(),
+            );
             assert_eq!(found, ("COPR", Kind::Network, Some("COPR itself failed"), None));
         }
     }

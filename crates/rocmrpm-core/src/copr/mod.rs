@@ -11,6 +11,7 @@ mod explain;
 mod macros;
 mod parcel;
 mod project;
+mod project_chroot;
 mod publish;
 mod record;
 mod repositories;
@@ -25,10 +26,11 @@ pub use builder::CoprBuilder;
 pub use client::Client;
 pub use error::CoprError;
 pub use macros::MacrosPackage;
-pub use project::{Change, Place, Sync, rendered};
+pub use project::{Change, Sync, rendered};
+pub use project_chroot::ProjectChroot;
 pub use publish::{Obstacle, Published, publish, unaccepted};
 pub use record::Sent;
-pub use state::{Build, State};
+pub use state::{Build, BuildState};
 pub use status::{Row, package, rows};
 
 /// Returns the JSON Schemas of this module's documents.

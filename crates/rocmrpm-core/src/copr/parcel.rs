@@ -6,8 +6,10 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::build::BuildError;
 use crate::digest::Sha256;
 use crate::names::ComponentName;
+use crate::rpms;
 
 /// The number of digits of the key in the name of the uploaded file.
 const DIGITS: usize = 16;
@@ -67,7 +69,8 @@ pub(super) struct Base<'b> {
 
 impl<'b> Base<'b> {
     pub fn new(name: &'b str, version: &str, release: &str, dist: &'b str) -> Self {
-        let (release, dist) = release.strip_suffix(dist).map_or((release, ""), |release| (release, dist));
+        let (release, dist) =
+            release.strip_suffix(dist).map_or((release, ""), |release| (release, dist));
         Self { name, text: format!("{version}-{release}"), dist }
     }
 
@@ -104,7 +107,8 @@ fn number(base: &str, text: &str) -> Option<u32> {
 /// Gives a spec the release of a later build of the same version and release: rpm treats `5.2.fc43`
 /// as newer than `5.fc43` and older than `6.fc43`. `None` if the spec has no `Release:`.
 pub(super) fn numbered(spec: &str, number: u32) -> Option<String> {
-    let is_release = |line: &str| line.get(..8).is_some_and(|tag| tag.eq_ignore_ascii_case("release:"));
+    let is_release =
+        |line: &str| line.get(..8).is_some_and(|tag| tag.eq_ignore_ascii_case("release:"));
     let (mut text, mut found) = (String::new(), false);
     for line in spec.split_inclusive('\n') {
         if found || !is_release(line) {
@@ -116,6 +120,14 @@ pub(super) fn numbered(spec: &str, number: u32) -> Option<String> {
         text.push_str(&format!("{}.{number}{}", &line[..at], &line[at..]));
     }
     found.then_some(text)
+}
+
+/// Reads the header of a source package.
+pub(super) fn header(srpm: &Path) -> Result<rpms::Header, BuildError> {
+    rpms::header(srpm).map_err(|error| BuildError::Environment {
+        message: format!("cannot read the SRPM `{}`: {error}", srpm.display()),
+        help: "run the command again".to_owned(),
+    })
 }
 
 #[cfg(test)]

@@ -9,28 +9,19 @@ use serde_json::{Value, json};
 use super::client::Client;
 use super::error::CoprError;
 use super::macros::MacrosPackage;
+use super::project_chroot::ProjectChroot;
 use super::repositories;
 use super::state::Build;
 use crate::error::Error;
 use crate::template::Templates;
 use crate::workspace::copr::AFTER_INSPECTION;
 use crate::workspace::document::At;
-use crate::workspace::{CoprChroot, CoprProject, Workspace};
+use crate::workspace::{CoprProject, Workspace};
 
 /// COPR's value for a chroot that uses the project's setting.
 const UNCHANGED: &str = "unchanged";
 
-/// One chroot of the project and what belongs to it.
-pub struct Place<'a> {
-    /// The chroot on COPR.
-    pub chroot: &'a CoprChroot,
-    /// The workspace with this chroot chosen.
-    pub workspace: &'a Workspace,
-    /// The macros package, if the chroot sets macros.
-    pub macros: Option<MacrosPackage>,
-}
-
-/// A setting that is not what `copr/project.toml` says.
+/// A setting that differs from `copr/project.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Change {
@@ -38,11 +29,11 @@ pub struct Change {
     pub chroot: Option<String>,
     /// The key of `copr/project.toml`.
     pub key: &'static str,
-    /// What COPR has; null if the project does not exist yet.
+    /// The value on COPR; null if the project does not exist yet.
     pub old: Value,
-    /// What it should have.
+    /// The value in the workspace.
     pub new: Value,
-    /// Whether copr-cli has no option for it.
+    /// Whether the user must set it on COPR's page because copr-cli has no option for it.
     pub by_hand: bool,
     #[serde(skip)]
     arguments: Vec<String>,
@@ -72,7 +63,7 @@ pub struct Texts {
 }
 
 #[derive(Serialize)]
-struct Values<'a> {
+struct ProjectValues<'a> {
     owner: &'a str,
     project: &'a str,
     stack: &'a str,
@@ -101,7 +92,7 @@ struct RepositoryValues<'a> {
 }
 
 /// Renders the description and the instructions with the current pins.
-pub fn rendered(project: &CoprProject, places: &[Place<'_>]) -> Result<Texts, Error> {
+pub fn rendered(project: &CoprProject, places: &[ProjectChroot<'_>]) -> Result<Texts, Error> {
     let Some(first) = places.first() else { return Err(CoprError::NoProjectFile.into()) };
     let Workspace { manifest, pins, .. } = first.workspace;
     let chroots = places.iter().map(|place| {
@@ -123,8 +114,9 @@ pub fn rendered(project: &CoprProject, places: &[Place<'_>]) -> Result<Texts, Er
                 .collect(),
         }
     });
-    let versions = pins.pins.iter().map(|(name, at)| (name.as_str().replace('-', "_"), &*at.value.version));
-    let values = Values {
+    let versions =
+        pins.pins.iter().map(|(name, at)| (name.as_str().replace('-', "_"), &*at.value.version));
+    let values = ProjectValues {
         owner: &project.owner,
         project: &project.project,
         stack: &manifest.name,
@@ -182,9 +174,9 @@ fn settings(project: &CoprProject, texts: &Texts) -> Vec<Setting> {
     if let Some(priority) = project.priority {
         settings.push(setting("priority", "repo_priority", json!(priority), Some("repo-priority")));
     }
-    for (key, said) in [("homepage", &project.homepage), ("contact", &project.contact)] {
-        if let Some(said) = said {
-            settings.push(setting(key, key, json!(said), None));
+    for (key, value) in [("homepage", &project.homepage), ("contact", &project.contact)] {
+        if let Some(value) = value {
+            settings.push(setting(key, key, json!(value), None));
         }
     }
     settings
@@ -236,8 +228,8 @@ struct WantedChroot {
     packages: Vec<String>,
 }
 
-fn wanted_chroot(place: &Place<'_>, builds: &[Build]) -> Result<WantedChroot, Error> {
-    let Place { chroot, workspace, macros } = place;
+fn wanted_chroot(place: &ProjectChroot<'_>, builds: &[Build]) -> Result<WantedChroot, Error> {
+    let ProjectChroot { chroot, workspace, macros } = place;
     let repositories = repositories::of_chroot(place)?;
     let mut packages = chroot.packages.clone();
     for package in workspace.chroot.additional_packages.iter().map(|at| &at.value) {
@@ -265,7 +257,11 @@ pub(super) fn is_built(macros: &MacrosPackage, chroot: &str, builds: &[Build]) -
 
 impl Sync {
     /// Reads the project and finds the differences.
-    pub fn find(client: &Client<'_>, project: &CoprProject, places: &[Place<'_>]) -> Result<Self, Error> {
+    pub fn find(
+        client: &Client<'_>,
+        project: &CoprProject,
+        places: &[ProjectChroot<'_>],
+    ) -> Result<Self, Error> {
         let texts = rendered(project, places)?;
         let remote = client.project_settings()?;
         let builds = if remote.is_some() { client.builds()? } else { Vec::new() };
@@ -289,7 +285,8 @@ impl Sync {
         sync.compare_repositories(client, project, places)?;
         for place in places {
             let there = remote.as_ref().and_then(|remote| remote.get("chroot_repos"));
-            let there = there.is_some_and(|chroots| chroots.get(&place.chroot.name.value).is_some());
+            let there =
+                there.is_some_and(|chroots| chroots.get(&place.chroot.name.value).is_some());
             sync.compare_chroot(client, place, there, &builds)?;
         }
         Ok(sync)
@@ -300,11 +297,12 @@ impl Sync {
         &mut self,
         client: &Client<'_>,
         project: &CoprProject,
-        places: &[Place<'_>],
+        places: &[ProjectChroot<'_>],
     ) -> Result<(), Error> {
         let (wanted, notes) = repositories::of_users(places)?;
         self.notes.extend(notes);
-        let there = if self.exists { repositories::read(client, project, &wanted)? } else { Vec::new() };
+        let there =
+            if self.exists { repositories::read(client, project, &wanted)? } else { Vec::new() };
         let sorted = |list: &[String]| sorted(list.iter().map(String::as_str).collect());
         let (old, new) = (sorted(&there), sorted(&wanted));
         if old != new {
@@ -319,7 +317,7 @@ impl Sync {
     fn compare_chroot(
         &mut self,
         client: &Client<'_>,
-        place: &Place<'_>,
+        place: &ProjectChroot<'_>,
         there: bool,
         builds: &[Build],
     ) -> Result<(), Error> {
@@ -357,10 +355,12 @@ impl Sync {
                 && !wanted.iter().any(|package| macros.is_one(package))
             {
                 // Until the new macros are built, the build root keeps the current ones.
-                wanted.extend(old.iter().filter(|package| macros.is_one(package)).map(|p| (*p).to_owned()));
+                wanted.extend(
+                    old.iter().filter(|package| macros.is_one(package)).map(|p| (*p).to_owned()),
+                );
                 let package = macros.in_build_root();
                 self.notes.push(format!(
-                    "{name}: `{package}` is not built yet; `copr push` builds it and puts it into the build root"
+                    "{name}: `{package}` is not built yet; `copr push` builds it and adds it to the build root"
                 ));
             }
             // The order has no meaning for packages, nor for repositories in dnf.
@@ -392,7 +392,8 @@ impl Sync {
             return Err(CoprError::AutoPrune);
         }
         let own = self.changes.iter().filter(|change| change.chroot.is_none());
-        let arguments: Vec<String> = own.flat_map(|change| change.arguments.iter().cloned()).collect();
+        let arguments: Vec<String> =
+            own.flat_map(|change| change.arguments.iter().cloned()).collect();
         let action = if self.exists { "modify" } else { "create" };
         if !self.exists || !arguments.is_empty() {
             let mut args = vec![action.to_owned(), client.project().to_owned()];
@@ -439,16 +440,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_hold_their_values() {
+    fn values_are_part_of_their_options() {
         assert_eq!(arguments("description", &json!("- a\nb")), ["--description=- a\nb"]);
         assert_eq!(arguments("repo", &json!([])), ["--repo="]);
         assert_eq!(arguments("chroot", &json!(["a", "b"])), ["--chroot=a", "--chroot=b"]);
         assert_eq!(arguments("enable-net", &json!(false)), ["--enable-net=off"]);
-        assert_eq!(arguments("disable_createrepo", &json!("at-once")), ["--disable_createrepo=false"]);
+        assert_eq!(
+            arguments("disable_createrepo", &json!("at-once")),
+            ["--disable_createrepo=false"]
+        );
     }
 
     #[test]
-    fn what_copr_tells_is_compared_by_meaning() {
+    fn normalizes_values_from_copr() {
         assert_eq!(normal("description", Some(&json!("a\r\nb"))), json!("a\nb"));
         assert_eq!(normal("chroots", Some(&json!({"b": "url", "a": "url"}))), json!(["a", "b"]));
         assert_eq!(normal("instructions", Some(&Value::Null)), json!(""));

@@ -20,7 +20,7 @@ use crate::files;
 const ORIGIN: &str = "copr.json";
 const SCHEMA: &str = "rocmrpm/copr-origin/2";
 
-/// `logs/copr.json` of a result: the build on COPR that packages came from.
+/// `logs/copr.json` of a result: the build on COPR that the packages came from.
 #[derive(Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Origin {
@@ -90,7 +90,8 @@ impl Known {
     /// no longer has.
     fn is_published(&self, present: &BTreeSet<u64>) -> bool {
         let gone = self.published.difference(present).next();
-        gone.is_none() && self.accepted.intersection(present).all(|build| self.published.contains(build))
+        gone.is_none()
+            && self.accepted.intersection(present).all(|build| self.published.contains(build))
     }
 }
 
@@ -123,7 +124,11 @@ pub enum Published {
 
 /// Asks COPR to publish what was accepted. `macros` is the name of the macros package. `build_root`
 /// is the workspace's folder with one build folder per chroot; COPR publishes all chroots together.
-pub fn publish(client: &Client<'_>, build_root: &Path, macros: &str) -> Result<Published, CoprError> {
+pub fn publish(
+    client: &Client<'_>,
+    build_root: &Path,
+    macros: &str,
+) -> Result<Published, CoprError> {
     let read = |name: &String| {
         let dir = build_root.join(name);
         let known = Known::read(&dir, client.project(), macros);
@@ -139,7 +144,8 @@ pub fn publish(client: &Client<'_>, build_root: &Path, macros: &str) -> Result<P
     if !obstacles.is_empty() {
         return Ok(Published::Not(obstacles));
     }
-    client.cli("publish what was built", &["regenerate-repos".to_owned(), client.project().to_owned()])?;
+    client
+        .cli("publish the builds", &["regenerate-repos".to_owned(), client.project().to_owned()])?;
     let lines: Vec<String> = present.iter().map(|build| format!("{build}\n")).collect();
     for (dir, _) in
         known.iter().filter(|(_, known)| !known.accepted.is_empty() || !known.published.is_empty())
@@ -152,9 +158,14 @@ pub fn publish(client: &Client<'_>, build_root: &Path, macros: &str) -> Result<P
 
 /// Returns the builds that COPR would publish although they were not accepted. `build_root` and
 /// `macros` are those of [`publish`].
-pub fn unaccepted(client: &Client<'_>, build_root: &Path, macros: &str) -> Result<Vec<Obstacle>, CoprError> {
+pub fn unaccepted(
+    client: &Client<'_>,
+    build_root: &Path,
+    macros: &str,
+) -> Result<Vec<Obstacle>, CoprError> {
     let names = files::names_in(build_root).unwrap_or_default();
-    let known = names.iter().map(|name| Known::read(&build_root.join(name), client.project(), macros));
+    let known =
+        names.iter().map(|name| Known::read(&build_root.join(name), client.project(), macros));
     obstacles(client, &client.builds()?, known.collect::<Vec<_>>().iter())
 }
 
@@ -174,7 +185,8 @@ fn obstacles<'k>(
     if open.is_empty() {
         return Ok(Vec::new());
     }
-    let mut over: BTreeMap<u64, bool> = client.nameless()?.iter().map(|(id, _)| (*id, false)).collect();
+    let mut over: BTreeMap<u64, bool> =
+        client.nameless()?.iter().map(|(id, _)| (*id, false)).collect();
     over.extend(builds.iter().map(|build| (build.id, build.state.is_over())));
     over.retain(|build, over| !*over && open.contains_key(build));
     let rest = open.keys().filter(|build| !over.contains_key(build)).copied().collect();
@@ -193,7 +205,7 @@ mod tests {
     use crate::events::Silent;
 
     #[test]
-    fn is_published_when_the_metadata_has_what_is_accepted_and_nothing_that_is_gone() {
+    fn is_published_if_metadata_has_all_accepted_and_no_deleted_builds() {
         let known = |accepted: &[u64], published: &[u64]| {
             let set = |builds: &[u64]| builds.iter().copied().collect();
             Known { accepted: set(accepted), published: set(published), sent: BTreeMap::new() }

@@ -25,13 +25,12 @@ pub struct Sent {
     pub project: String,
     /// COPR's number of the build.
     pub build: u64,
-    /// What was sent: the digest of the spec, the sources, the patches, and the settings that it is
-    /// built with.
+    /// The digest of the spec, the sources, the patches, and the settings of the build.
     pub key: Sha256,
     /// Version and release.
     pub version_release: String,
-    /// Whether it has ended here: it was fetched, or reported as failed. What is built
-    /// after that is a new build.
+    /// Whether rocmrpm has fetched its results or reported its failure. Later pushes send a new
+    /// build.
     pub settled: bool,
     /// Earlier builds of it that were not accepted.
     #[serde(default)]
@@ -81,7 +80,9 @@ impl Sent {
     pub fn all(build_dir: &Path, project: &str) -> BTreeMap<String, Self> {
         let files = files::names_in(&build_dir.join(FOLDER)).unwrap_or_default();
         let names = files.iter().filter_map(|file| file.strip_suffix(".json"));
-        names.filter_map(|name| Some((name.to_owned(), Self::read(build_dir, project, name)?))).collect()
+        names
+            .filter_map(|name| Some((name.to_owned(), Self::read(build_dir, project, name)?)))
+            .collect()
     }
 
     /// Writes the record of a component, replacing an older one.
@@ -126,14 +127,16 @@ mod tests {
         assert_eq!(Sent::read(dir.path(), "alice/rocm", "other"), None);
         assert_eq!(Sent::all(dir.path(), "alice/rocm"), BTreeMap::from([("k".to_owned(), sent)]));
         assert!(Sent::all(dir.path(), "bob/rocm").is_empty());
-        let older =
-            Sent { schema: "rocmrpm/copr/0".into(), ..Sent::read(dir.path(), "alice/rocm", "k").unwrap() };
+        let older = Sent {
+            schema: "rocmrpm/copr/0".into(),
+            ..Sent::read(dir.path(), "alice/rocm", "k").unwrap()
+        };
         older.write(dir.path(), "k").unwrap();
-        assert_eq!(Sent::read(dir.path(), "alice/rocm", "k"), None, "of another format");
+        assert_eq!(Sent::read(dir.path(), "alice/rocm", "k"), None, "another format");
     }
 
     #[test]
-    fn content_covers_sources_and_the_text_of_the_spec() {
+    fn content_digest_covers_sources_and_the_text_of_the_spec() {
         let dir = tempfile::tempdir().unwrap();
         fs_err::write(dir.path().join("k.spec"), "Release: 1.2").unwrap();
         fs_err::write(dir.path().join("k.tar"), "x").unwrap();
@@ -147,10 +150,13 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_of_a_record_are_pinned() {
+    fn record_format_is_pinned() {
         let key = Sha256::of_bytes("x");
         let sent = Sent { before: vec![5], ..Sent::new("alice/rocm", 7, key, "1-1.fc43") };
         let expected = r#"{"schema":"rocmrpm/copr-build/2","project":"alice/rocm","build":7,"key":"KEY","version_release":"1-1.fc43","settled":false,"before":[5]}"#;
-        assert_eq!(serde_json::to_string(&sent).unwrap(), expected.replace("KEY", &key.to_string()));
+        assert_eq!(
+            serde_json::to_string(&sent).unwrap(),
+            expected.replace("KEY", &key.to_string())
+        );
     }
 }

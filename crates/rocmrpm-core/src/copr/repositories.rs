@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use super::client::Client;
 use super::error::CoprError;
-use super::project::Place;
+use super::project_chroot::ProjectChroot;
 use crate::error::{Error, Problem, Problems};
 use crate::workspace::CoprProject;
 use crate::workspace::copr::refused_url;
 
 /// Returns the repositories that builds for a chroot see.
-pub(super) fn of_chroot(place: &Place<'_>) -> Result<Vec<String>, Error> {
-    let Place { chroot, workspace, .. } = place;
+pub(super) fn of_chroot(place: &ProjectChroot<'_>) -> Result<Vec<String>, Error> {
+    let ProjectChroot { chroot, workspace, .. } = place;
     let derived = || workspace.chroot.repositories.iter().map(|r| r.url.clone()).collect();
     let repositories: Vec<String> = chroot.repositories.clone().unwrap_or_else(derived);
     for url in &repositories {
@@ -23,10 +23,10 @@ pub(super) fn of_chroot(place: &Place<'_>) -> Result<Vec<String>, Error> {
             file: file.name.clone(),
             text: file.text.clone(),
             span: file.text.find(url.as_str()).map(|at| at..at + url.len()),
-            message: format!("`{url}` is not a repository that COPR takes"),
+            message: format!("COPR does not accept the repository `{url}`"),
             label: why.to_owned(),
             help: Some(format!(
-                "set others for COPR: `repositories = [...]` in `[chroot.{}]` of copr/project.toml",
+                "set other repositories for COPR with `repositories = [...]` in `[chroot.{}]` of copr/project.toml",
                 chroot.name.value
             )),
         };
@@ -38,7 +38,7 @@ pub(super) fn of_chroot(place: &Place<'_>) -> Result<Vec<String>, Error> {
 /// Returns the repositories that users of a project need: those that all its chroots share. One
 /// that only some chroots have is left out with a note. On the other releases it would offer
 /// packages in place of the release's: dnf may pick either of two providers of a library.
-pub(super) fn of_users(places: &[Place<'_>]) -> Result<(Vec<String>, Vec<String>), Error> {
+pub(super) fn of_users(places: &[ProjectChroot<'_>]) -> Result<(Vec<String>, Vec<String>), Error> {
     let lists = places.iter().map(of_chroot).collect::<Result<Vec<_>, _>>()?;
     let (mut shared, mut notes) = (Vec::new(), Vec::new());
     for (place, list) in places.iter().zip(&lists) {
@@ -50,8 +50,8 @@ pub(super) fn of_users(places: &[Place<'_>]) -> Result<(Vec<String>, Vec<String>
             if !everywhere {
                 let name = &place.chroot.name.value;
                 notes.push(format!(
-                    "{name}: users have to add {url} themselves: COPR has one list for all chroots of a project, \
-                     and not all of them have it; to have it enabled by `dnf copr enable`, set \
+                    "{name}: users must add {url} themselves, because COPR has one list for all chroots of a \
+                     project and some chroots lack it; to let `dnf copr enable` enable it, set \
                      `project = \"NAME\"` in `[chroot.{name}]` of copr/project.toml"
                 ));
             }
@@ -71,12 +71,14 @@ pub(super) fn read(
     let Some(chroot) = project.chroots.first() else { return Ok(Vec::new()) };
     let release = chroot.name.value.rsplit_once('-').map_or("", |(release, _)| release);
     let path = format!("rpmrepo/{}/{release}", project.full_name());
-    let Some(answer) = client.api("read the repositories of the project's users", &path, &[])? else {
+    let Some(answer) = client.api("read the project's repositories for users", &path, &[])? else {
         return Ok(Vec::new());
     };
     let Some(list) = answer.get("dependencies").and_then(Value::as_array) else {
         let why = "no list `dependencies`".to_owned();
-        return Err(CoprError::Answer { asked: format!("{}/api_3/{path}", client.url()), why }.into());
+        return Err(
+            CoprError::Answer { asked: format!("{}/api_3/{path}", client.url()), why }.into()
+        );
     };
     let mut there: Vec<String> = list.iter().filter_map(dependency).collect();
     if wanted.iter().any(|url| url.starts_with("copr://")) {
@@ -103,7 +105,7 @@ mod tests {
     use crate::workspace::testing::sample;
 
     #[test]
-    fn users_get_the_repositories_that_all_chroots_have() {
+    fn users_get_the_repositories_that_all_chroots_share() {
         let dir = tempfile::tempdir().unwrap();
         let workspace = sample(dir.path(), "fedora-43");
         let lists = [&["https://all", "https://all", "https://one"][..], &["https://all"]];
@@ -113,13 +115,16 @@ mod tests {
             chroot
         });
         let of = |chroots: &[CoprChroot]| {
-            let place = |chroot| Place { chroot, workspace: &workspace, macros: None };
+            let place = |chroot| ProjectChroot { chroot, workspace: &workspace, macros: None };
             of_users(&chroots.iter().map(place).collect::<Vec<_>>()).unwrap()
         };
         let (shared, notes) = of(&chroots);
         assert_eq!(shared, ["https://all"]);
         let [note] = &notes[..] else { panic!("{notes:?}") };
-        assert!(note.starts_with("fedora-43-x86_64: users have to add https://one themselves"), "{note}");
+        assert!(
+            note.starts_with("fedora-43-x86_64: users must add https://one themselves"),
+            "{note}"
+        );
         assert_eq!(of(&chroots[..1]), (vec!["https://all".into(), "https://one".into()], vec![]));
     }
 
@@ -130,7 +135,11 @@ mod tests {
             (serde_json::json!({"owner": "alice", "projectname": "lab"}), Some("copr://alice/lab")),
             (serde_json::json!({"owner": "alice"}), None),
         ] {
-            assert_eq!(dependency(&serde_json::json!({ "data": data })).as_deref(), expected, "{data}");
+            assert_eq!(
+                dependency(&serde_json::json!({ "data": data })).as_deref(),
+                expected,
+                "{data}"
+            );
         }
     }
 }

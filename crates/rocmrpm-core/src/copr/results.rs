@@ -95,11 +95,17 @@ impl Package {
 
 impl<'c, 'e> Remote<'c, 'e> {
     /// Looks up where the results of a build are; `None` if there are none.
-    pub fn find(client: &'c Client<'e>, build: u64, chroot: &str) -> Result<Option<Self>, CoprError> {
+    pub fn find(
+        client: &'c Client<'e>,
+        build: u64,
+        chroot: &str,
+    ) -> Result<Option<Self>, CoprError> {
         let id = build.to_string();
         let query = [("build_id", &*id), ("chrootname", chroot)];
-        let answer = client.api(&format!("ask for the results of build {build}"), "build-chroot", &query)?;
-        let url = answer.as_ref().and_then(|answer| answer.get("result_url")).and_then(Value::as_str);
+        let answer =
+            client.api(&format!("look up the results of build {build}"), "build-chroot", &query)?;
+        let url =
+            answer.as_ref().and_then(|answer| answer.get("result_url")).and_then(Value::as_str);
         let Some(url) = url.filter(|url| !url.is_empty()) else { return Ok(None) };
         require_https(RESULT_URL, url)?;
         let url = format!("{}/", url.trim_end_matches('/'));
@@ -109,13 +115,14 @@ impl<'c, 'e> Remote<'c, 'e> {
     /// Looks up the results of a build's first step, which reads the SRPM; `None` if there are
     /// none. The frontend answers 500 for a build that has no log yet.
     pub fn find_source(client: &'c Client<'e>, build: u64) -> Result<Option<Self>, CoprError> {
-        let asked = format!("ask for the source build of build {build}");
+        let asked = format!("look up the source build of build {build}");
         let answer = client.api_once(&asked, &format!("build/source-chroot/{build}"), &[]);
         let answer = match answer {
             Err(error) if error.passes() => None,
             answer => answer?,
         };
-        let url = answer.as_ref().and_then(|answer| answer.get("result_url")).and_then(Value::as_str);
+        let url =
+            answer.as_ref().and_then(|answer| answer.get("result_url")).and_then(Value::as_str);
         let Some(url) = url.filter(|url| !url.is_empty()) else { return Ok(None) };
         require_https(RESULT_URL, url)?;
         let url = format!("{}/", url.trim_end_matches('/'));
@@ -127,7 +134,7 @@ impl<'c, 'e> Remote<'c, 'e> {
     pub fn packages(&self, dir: &Path) -> Result<Vec<PathBuf>, CoprError> {
         let id = self.build.to_string();
         let query = [("build_id", &*id), ("chrootname", &*self.chroot)];
-        let asked = format!("ask for the packages of build {}", self.build);
+        let asked = format!("list the packages of build {}", self.build);
         let answer = self.client.api(&asked, "build-chroot/built-packages", &query)?;
         let list = answer.and_then(|mut answer| answer.get_mut("packages").map(Value::take));
         let list: Vec<Package> = serde_json::from_value(list.unwrap_or_default())
@@ -135,7 +142,8 @@ impl<'c, 'e> Remote<'c, 'e> {
         let mut files = Vec::new();
         for file in list.iter().filter(|package| package.arch != "src").map(Package::file) {
             if file.contains('/') || file.starts_with('.') {
-                let (asked, why) = ("built-packages".to_owned(), format!("a package is called `{file}`"));
+                let (asked, why) =
+                    ("built-packages".to_owned(), format!("invalid package file name `{file}`"));
                 return Err(CoprError::Answer { asked, why });
             }
             let to = dir.join(&file);
@@ -165,7 +173,8 @@ impl<'c, 'e> Remote<'c, 'e> {
         };
         let holder = tempfile::tempdir()?;
         let path = holder.path().join(KEY);
-        self.client.retried(|| self.fetch_from(&format!("{folder}/"), KEY, &path, MOST_OF_A_KEY))?;
+        self.client
+            .retried(|| self.fetch_from(&format!("{folder}/"), KEY, &path, MOST_OF_A_KEY))?;
         let keys = RpmKeys::with(&fs_err::read(&path)?)?;
         for path in files {
             if let Err(words) = keys.check(std::slice::from_ref(path))? {
@@ -204,7 +213,8 @@ impl<'c, 'e> Remote<'c, 'e> {
     /// Fetches a package from where a COPR that stores packages in Pulp keeps unpublished ones.
     /// Source: copr-cli, main.py, `action_download_build`.
     fn fetch_unpublished(&self, file: &str, to: &Path) -> Result<(), CoprError> {
-        let (published, chroot) = (format!("/{}/", self.chroot), format!("/{}-devel/", self.chroot));
+        let (published, chroot) =
+            (format!("/{}/", self.chroot), format!("/{}-devel/", self.chroot));
         self.fetch_from(&self.url.replace(&published, &chroot), file, to, MOST_OF_A_PACKAGE)
     }
 
@@ -226,7 +236,8 @@ impl<'c, 'e> Remote<'c, 'e> {
     /// Removes a package that is not.
     fn whole(&self, path: &Path) -> Result<(), CoprError> {
         let proof = rpms::header(path).map_err(|error| error.to_string()).and_then(|_| {
-            let rpm = Command::new("rpm").args(["-K", "--nosignature"]).arg(path).env("LC_ALL", "C");
+            let rpm =
+                Command::new("rpm").args(["-K", "--nosignature"]).arg(path).env("LC_ALL", "C");
             rpm.output().map_err(|error| error.to_string())
         });
         crate::process::check_stop()?;
@@ -244,7 +255,9 @@ fn unpack(from: &Path, to: &Path) -> std::io::Result<()> {
     let mut bytes = fs_err::read(from)?;
     if bytes.starts_with(&[0x1f, 0x8b]) {
         let mut text = Vec::new();
-        flate2::read::MultiGzDecoder::new(bytes.as_slice()).take(MOST_OF_A_LOG).read_to_end(&mut text)?;
+        flate2::read::MultiGzDecoder::new(bytes.as_slice())
+            .take(MOST_OF_A_LOG)
+            .read_to_end(&mut text)?;
         bytes = text;
     }
     fs_err::write(to, bytes)
@@ -265,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn results_lie_at_an_encrypted_url_that_copr_names() {
+    fn fetches_results_only_over_https() {
         for (answer, expected) in [
             (json!({"result_url": "https://r.example/x"}), Ok(Some("https://r.example/x/"))),
             (json!({"result_url": "https://r.example/x/"}), Ok(Some("https://r.example/x/"))),
@@ -285,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_names_of_packages_that_lead_out_of_the_folder() {
+    fn rejects_package_names_outside_the_folder() {
         let dir = tempfile::tempdir().unwrap();
         for (name, arch) in [("../x", "noarch"), (".x", "noarch"), ("x", "noarch/../..")] {
             let package = json!({"name": name, "version": "1", "release": "1", "arch": arch});
@@ -293,12 +306,12 @@ mod tests {
             let (chroot, url) = ("fedora-43-x86_64".to_owned(), "https://127.0.0.1:1/".to_owned());
             let remote = Remote { client: &client, build: 7, chroot, url };
             let error = remote.packages(dir.path()).unwrap_err().to_string();
-            assert!(error.contains("a package is called"), "{error}");
+            assert!(error.contains("invalid package file name"), "{error}");
         }
     }
 
     #[test]
-    fn packages_are_binary_rpms_or_the_mark_of_success() {
+    fn recognizes_packages_and_the_success_file() {
         for (file, expected) in [
             ("a-1-1.x86_64.rpm", true),
             ("success", true),
@@ -311,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_are_read_packed_and_plain() {
+    fn unpacks_compressed_and_plain_logs() {
         let dir = tempfile::tempdir().unwrap();
         let (from, to) = (dir.path().join("a.gz"), dir.path().join("a"));
         let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

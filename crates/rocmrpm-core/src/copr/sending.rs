@@ -8,10 +8,10 @@ use serde_json::json;
 
 use super::builder::CoprBuilder;
 use super::error::CoprError;
-use super::parcel::{Base, Parcel, has_key, numbered};
+use super::parcel::{Base, Parcel, has_key, header, numbered};
 use super::publish::{accepted, origin};
 use super::record::{Sent, content_of};
-use super::state::{Build, State};
+use super::state::{Build, BuildState};
 use crate::build::{BuildError, Builder as _, Job};
 use crate::digest::Sha256;
 use crate::events::Event;
@@ -32,7 +32,8 @@ impl<'w> CoprBuilder<'w> {
     pub(super) fn numbered_srpm(&self, job: &Job<'_>) -> Result<PathBuf, BuildError> {
         let srpm = self.local.srpm(job)?;
         let header = header(&srpm)?;
-        let base = Base::new(&header.name, &header.version, &header.release, &self.workspace.chroot.dist);
+        let base =
+            Base::new(&header.name, &header.version, &header.release, &self.workspace.chroot.dist);
         let number = self.number(&base, &self.parcel(job, &header, &srpm)?)?;
         let path = job.sources.join(&job.spec.file_name);
         match numbered(&job.spec.text, number).filter(|_| number > 1) {
@@ -103,9 +104,11 @@ impl<'w> CoprBuilder<'w> {
     /// because a push should build it again.
     fn resumed(&self, parcel: &Parcel<'_>) -> Result<Option<Sent>, CoprError> {
         let sent = Sent::read(&self.workspace.build_dir(), self.client.project(), parcel.name);
-        let Some(sent) = sent.filter(|sent| !sent.settled && sent.key == parcel.key) else { return Ok(None) };
+        let Some(sent) = sent.filter(|sent| !sent.settled && sent.key == parcel.key) else {
+            return Ok(None);
+        };
         let state = self.client.state(sent.build)?;
-        Ok(state.is_some_and(|state| state != State::Canceled).then_some(sent))
+        Ok(state.is_some_and(|state| state != BuildState::Canceled).then_some(sent))
     }
 
     /// Finds a build that an earlier run sent for the same key and that is not known to have
@@ -115,7 +118,7 @@ impl<'w> CoprBuilder<'w> {
         &self,
         parcel: &Parcel<'_>,
         builds: &[Build],
-        nameless: &[(u64, State)],
+        nameless: &[(u64, BuildState)],
         could_be: impl Fn(&Build) -> bool,
     ) -> Result<Option<Found>, CoprError> {
         let chroot = &self.chroot.name.value;
@@ -123,7 +126,10 @@ impl<'w> CoprBuilder<'w> {
             build.is_called(parcel.name)
                 && could_be(build)
                 && build.chroots.contains(chroot)
-                && !matches!(build.state, State::Failed | State::Canceled | State::Skipped)
+                && !matches!(
+                    build.state,
+                    BuildState::Failed | BuildState::Canceled | BuildState::Skipped
+                )
         };
         let named = builds.iter().filter(open).map(|build| build.id);
         let nameless = nameless.iter().map(|(id, _)| *id);
@@ -146,10 +152,13 @@ impl<'w> CoprBuilder<'w> {
         // is fixed.
         let mut search = parcel.component.is_none();
         let build = self.client.retried(|| {
-            let is_same = |build: &Build| build.is_of(&parcel.version_release, &self.workspace.chroot.dist);
+            let is_same =
+                |build: &Build| build.is_of(&parcel.version_release, &self.workspace.chroot.dist);
             let found = match std::mem::replace(&mut search, true) {
                 false => None,
-                true => self.find(parcel, &self.client.builds()?, &self.client.nameless()?, is_same)?,
+                true => {
+                    self.find(parcel, &self.client.builds()?, &self.client.nameless()?, is_same)?
+                }
             };
             found.map_or_else(|| self.send(parcel), |found| Ok(found.build))
         })?;
@@ -157,13 +166,19 @@ impl<'w> CoprBuilder<'w> {
     }
 
     /// Records the build that a component was sent as.
-    fn record(&self, parcel: &Parcel<'_>, build: u64, version_release: &str) -> std::io::Result<Sent> {
+    fn record(
+        &self,
+        parcel: &Parcel<'_>,
+        build: u64,
+        version_release: &str,
+    ) -> std::io::Result<Sent> {
         let (build_dir, project) = (self.workspace.build_dir(), self.client.project());
         let mut sent = Sent::new(project, build, parcel.key, version_release);
         if let Some(earlier) = Sent::read(&build_dir, project, parcel.name) {
             let accepted = accepted(&build_dir, project);
             let before = earlier.before.iter().copied().chain([earlier.build]);
-            sent.before = before.filter(|other| *other != build && !accepted.contains(other)).collect();
+            sent.before =
+                before.filter(|other| *other != build && !accepted.contains(other)).collect();
         }
         sent.write(&build_dir, parcel.name)?;
         Ok(sent)
@@ -172,8 +187,12 @@ impl<'w> CoprBuilder<'w> {
     /// Uploads an SRPM and returns the number of its build.
     fn send(&self, parcel: &Parcel<'_>) -> Result<u64, CoprError> {
         if let Some(component) = parcel.component {
-            let detail =
-                format!("{}-{}.src to {}", parcel.name, parcel.version_release, self.client.project());
+            let detail = format!(
+                "{}-{}.src to {}",
+                parcel.name,
+                parcel.version_release,
+                self.client.project()
+            );
             let component = component.clone();
             self.events.event(Event::Phase { component, phase: "Sending", detail });
         }
@@ -190,7 +209,7 @@ impl<'w> CoprBuilder<'w> {
         let numbers = text.lines().find_map(|line| line.trim().strip_prefix("Created builds: "));
         numbers.and_then(|numbers| numbers.trim().parse().ok()).ok_or_else(|| CoprError::Answer {
             asked: self.client.command(&["build"]),
-            why: "it names no build".to_owned(),
+            why: "it does not name a build".to_owned(),
         })
     }
 }
@@ -199,14 +218,8 @@ fn key_text(content: Sha256, builder: &str, workspace: &Workspace) -> String {
     let Workspace { chroot, provider, manifest, .. } = workspace;
     let targets: Vec<_> = manifest.gpu_targets.iter().map(|target| target.as_str()).collect();
     let packages: Vec<_> = chroot.additional_packages.iter().map(|at| &at.value).collect();
-    json!([content.to_string(), builder, chroot.macros, provider.gpu_macros, targets, packages]).to_string()
-}
-
-pub(super) fn header(srpm: &Path) -> Result<rpms::Header, BuildError> {
-    rpms::header(srpm).map_err(|error| BuildError::Environment {
-        message: format!("cannot read the SRPM `{}`: {error}", srpm.display()),
-        help: "run the command again".to_owned(),
-    })
+    json!([content.to_string(), builder, chroot.macros, provider.gpu_macros, targets, packages])
+        .to_string()
 }
 
 #[cfg(test)]
@@ -215,7 +228,7 @@ mod tests {
     use crate::workspace::testing::sample;
 
     #[test]
-    fn the_key_of_what_is_sent_is_pinned() {
+    fn key_of_a_parcel_is_pinned() {
         let dir = tempfile::tempdir().unwrap();
         let mut workspace = sample(dir.path(), "fedora-43");
         workspace.chroot.macros.insert("a".into(), "%{b}".into());

@@ -6,33 +6,33 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum BuildState {
     /// Built.
     Succeeded,
-    /// It failed.
+    /// Failed.
     Failed,
-    /// It was canceled.
+    /// Canceled.
     Canceled,
-    /// Nothing to do: the spec excludes the chroot's architecture.
+    /// Skipped because the spec excludes the chroot's architecture.
     Skipped,
     /// Copied from another project.
     Forked,
     /// Waits for another batch.
     Waiting,
-    /// COPR imports its source.
+    /// COPR is importing its source.
     Importing,
     /// Waits for a builder.
     Pending,
-    /// A builder starts it.
+    /// A builder is starting it.
     Starting,
     /// Running.
     Running,
-    /// COPR does not say.
+    /// A state that rocmrpm does not know.
     #[serde(other)]
     Unknown,
 }
 
-impl State {
+impl BuildState {
     /// Parses the word that copr-cli prints.
     pub fn parse(word: &str) -> Self {
         serde_json::from_value(serde_json::Value::from(word)).unwrap_or(Self::Unknown)
@@ -72,7 +72,7 @@ pub struct Build {
     /// Its number; later builds have higher numbers.
     pub id: u64,
     /// Its state.
-    pub state: State,
+    pub state: BuildState,
     /// The COPR chroots that it is for.
     #[serde(default)]
     pub chroots: Vec<String>,
@@ -117,19 +117,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_are_read_and_an_unknown_one_is_no_end() {
-        assert_eq!(State::parse("succeeded"), State::Succeeded);
-        assert_eq!(State::parse("something new"), State::Unknown);
-        assert!(!State::Unknown.is_over() && State::Canceled.is_over() && !State::Canceled.is_good());
+    fn parses_states_and_treats_unknown_ones_as_unfinished() {
+        assert_eq!(BuildState::parse("succeeded"), BuildState::Succeeded);
+        assert_eq!(BuildState::parse("something new"), BuildState::Unknown);
+        assert!(
+            !BuildState::Unknown.is_over()
+                && BuildState::Canceled.is_over()
+                && !BuildState::Canceled.is_good()
+        );
     }
 
     #[test]
-    fn a_build_is_known_by_version_and_release() {
+    fn matches_builds_by_version_and_release() {
         let json = r#"{"id": 7, "state": "running", "chroots": [], "extra": 1,
                        "source_package": {"name": "k", "version": "1:2-3", "url": null}}"#;
         let build: Build = serde_json::from_str(json).unwrap();
         assert!(
-            build.is_of("2-3.fc43", ".fc43") && build.is_of("2-3", "") && !build.is_of("2-4.fc43", ".fc43")
+            build.is_of("2-3.fc43", ".fc43")
+                && build.is_of("2-3", "")
+                && !build.is_of("2-4.fc43", ".fc43")
         );
     }
 }

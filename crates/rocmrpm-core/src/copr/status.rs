@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::client::Client;
 use super::record::Sent;
-use super::state::{Build, State};
+use super::state::{Build, BuildState};
 use crate::build::Prepared;
 use crate::stack::Verdict;
 
@@ -21,14 +21,14 @@ pub struct Row {
     /// The version and release of the newest build on COPR.
     pub remote: Option<String>,
     /// The newest build's state.
-    pub state: Option<State>,
+    pub state: Option<BuildState>,
     /// The newest build's number.
     pub build: Option<u64>,
     /// Its page.
     pub url: Option<String>,
-    /// Whether `copr push` would do something for it.
+    /// Whether `copr push` would build or inspect it.
     pub stale: bool,
-    /// Why, as a plan says it.
+    /// The reasons, as in a plan.
     pub reasons: Vec<String>,
 }
 
@@ -37,7 +37,7 @@ pub struct Row {
 pub fn rows(
     client: &Client<'_>,
     builds: &[Build],
-    nameless: &[(u64, State)],
+    nameless: &[(u64, BuildState)],
     chroot: &str,
     dist: &str,
     prepared: &Prepared<'_, '_>,
@@ -46,9 +46,9 @@ pub fn rows(
     for step in &prepared.plan.steps {
         let spec = &prepared.specs[&step.component];
         let name = package(&spec.text).unwrap_or_else(|| step.component.to_string());
-        let newest = builds
-            .iter()
-            .find(|build| build.is_called(&name) && build.chroots.iter().any(|name| name == chroot));
+        let newest = builds.iter().find(|build| {
+            build.is_called(&name) && build.chroots.iter().any(|name| name == chroot)
+        });
         let sent = Sent::read(&prepared.stack.workspace.build_dir(), client.project(), &name);
         let sent = sent.and_then(|sent| {
             let (_, state) = nameless.iter().find(|(id, _)| *id == sent.build)?;
@@ -84,8 +84,9 @@ pub fn rows(
 
 /// Extracts the source package's name from a rendered spec; `None` if it contains a macro.
 pub fn package(spec: &str) -> Option<String> {
-    let line =
-        spec.lines().find(|line| line.get(..5).is_some_and(|tag| tag.eq_ignore_ascii_case("name:")))?;
+    let line = spec
+        .lines()
+        .find(|line| line.get(..5).is_some_and(|tag| tag.eq_ignore_ascii_case("name:")))?;
     Some(line[5..].trim().to_owned()).filter(|name| !name.contains('%'))
 }
 
@@ -94,8 +95,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_package_is_called_as_its_spec_says() {
-        assert_eq!(package("# x\nName:           python-k\nVersion: 1\n").as_deref(), Some("python-k"));
+    fn reads_the_name_of_a_source_package_from_its_spec() {
+        assert_eq!(
+            package("# x\nName:           python-k\nVersion: 1\n").as_deref(),
+            Some("python-k")
+        );
         assert_eq!(package("Name: %{x}\n"), None);
     }
 }

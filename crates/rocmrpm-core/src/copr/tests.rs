@@ -14,7 +14,7 @@ use super::macros::MacrosPackage;
 use super::parcel::{Base, Parcel};
 use super::publish::{Obstacle, Published, publish, unaccepted, write_origin};
 use super::record::Sent;
-use super::state::State;
+use super::state::BuildState;
 use crate::build::Builder as _;
 use crate::digest::Sha256;
 use crate::events::Silent;
@@ -87,9 +87,11 @@ impl Copr {
                 Ok("Uploading\nCreated builds: 9\n".to_owned())
             }
             ["project"] => Ok(json!({"chroot_repos": {CHROOT: RESULTS}}).to_string()),
-            [url] if url.strip_prefix(RESULTS) == Some("/") => {
-                Ok(self.results.keys().map(|build| format!("<a href=\"./{build:08}-one/\">")).collect())
-            }
+            [url] if url.strip_prefix(RESULTS) == Some("/") => Ok(self
+                .results
+                .keys()
+                .map(|build| format!("<a href=\"./{build:08}-one/\">"))
+                .collect()),
             [url] if url.starts_with(RESULTS) => {
                 let folder = url.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
                 let files = self.results[&number(folder.split('-').next().unwrap())].split(' ');
@@ -109,7 +111,11 @@ impl Copr {
 }
 
 /// Calls `work` with a builder for this COPR, and returns COPR's state afterwards.
-fn with<T>(workspace: &Workspace, copr: Copr, work: impl FnOnce(&CoprBuilder<'_>) -> T) -> (T, Copr) {
+fn with<T>(
+    workspace: &Workspace,
+    copr: Copr,
+    work: impl FnOnce(&CoprBuilder<'_>) -> T,
+) -> (T, Copr) {
     let copr = Arc::new(Mutex::new(copr));
     let answers = {
         let copr = copr.clone();
@@ -141,7 +147,7 @@ fn file(workspace: &Workspace, version_release: &str, same: bool) -> String {
 }
 
 #[test]
-fn sends_what_is_new_and_resumes_what_an_earlier_run_sent() {
+fn sends_new_builds_and_resumes_earlier_ones() {
     let dir = tempfile::tempdir().unwrap();
     let workspace = sample(dir.path(), "fedora-43");
     let base = Base::new("one", "1.0", "1.fc43", ".fc43");
@@ -154,12 +160,36 @@ fn sends_what_is_new_and_resumes_what_an_earlier_run_sent() {
         ("its own", vec![(5, "running", ours, same("1.0-1.fc43"))], 0, 1, Some(5)),
         ("failed", vec![(5, "failed", ours, same("1.0-1.fc43"))], 0, 2, None),
         ("older than what it requires", vec![(5, "running", ours, same("1.0-1.fc43"))], 5, 2, None),
-        ("of another key", vec![(5, "succeeded", ours, other("1.0-1.fc43"))], 0, 2, None),
-        ("of another package", vec![(5, "running", Some(("lib", "1.0-1")), same("1.0-1"))], 0, 1, None),
-        ("of another version", vec![(5, "running", Some(("one", "0.9-1")), same("1.0-1"))], 0, 1, None),
-        ("its second", vec![(6, "running", Some(("one", "1.0-1.2")), same("1.0-1.2.fc43"))], 0, 2, Some(6)),
+        ("another key", vec![(5, "succeeded", ours, other("1.0-1.fc43"))], 0, 2, None),
+        (
+            "another package",
+            vec![(5, "running", Some(("lib", "1.0-1")), same("1.0-1"))],
+            0,
+            1,
+            None,
+        ),
+        (
+            "another version",
+            vec![(5, "running", Some(("one", "0.9-1")), same("1.0-1"))],
+            0,
+            1,
+            None,
+        ),
+        (
+            "its second",
+            vec![(6, "running", Some(("one", "1.0-1.2")), same("1.0-1.2.fc43"))],
+            0,
+            2,
+            Some(6),
+        ),
         ("not read yet", vec![(6, "importing", None, same("1.0-1.2.fc43"))], 0, 2, Some(6)),
-        ("another one not read yet", vec![(6, "importing", None, other("1.0-1.4.fc43"))], 0, 5, None),
+        (
+            "another one not read yet",
+            vec![(6, "importing", None, other("1.0-1.4.fc43"))],
+            0,
+            5,
+            None,
+        ),
         (
             "several",
             vec![
@@ -182,7 +212,11 @@ fn sends_what_is_new_and_resumes_what_an_earlier_run_sent() {
         let (sent, copr) = with(&workspace, Copr { builds, ..Copr::default() }, |builder| {
             builder.find_or_send(&parcel).unwrap().build
         });
-        assert_eq!((sent, copr.calls.len()), (found.unwrap_or(9), usize::from(found.is_none())), "{what}");
+        assert_eq!(
+            (sent, copr.calls.len()),
+            (found.unwrap_or(9), usize::from(found.is_none())),
+            "{what}"
+        );
         fs_err::remove_dir_all(workspace.build_dir().join("copr")).unwrap();
     }
     let elsewhere = Copr {
@@ -190,13 +224,14 @@ fn sends_what_is_new_and_resumes_what_an_earlier_run_sent() {
         chroot: Some("fedora-44-x86_64"),
         ..Copr::default()
     };
-    let number =
-        |builder: &CoprBuilder<'_>| builder.number(&base, &parcel(&workspace, "1.0-1.fc43")).unwrap();
+    let number = |builder: &CoprBuilder<'_>| {
+        builder.number(&base, &parcel(&workspace, "1.0-1.fc43")).unwrap()
+    };
     assert_eq!(with(&workspace, elsewhere, number).0, 2, "a build for another chroot");
 }
 
 #[test]
-fn a_recorded_build_is_resumed_unless_it_is_settled_canceled_or_of_other_sources() {
+fn resumes_a_recorded_build_unless_settled_canceled_or_changed() {
     let dir = tempfile::tempdir().unwrap();
     let workspace = sample(dir.path(), "fedora-43");
     let base = Base::new("one", "1.0", "1.fc43", ".fc43");
@@ -220,15 +255,17 @@ fn a_recorded_build_is_resumed_unless_it_is_settled_canceled_or_of_other_sources
         // Packages of builds that were not accepted must not be published.
         assert_eq!(sent.before, if build == 9 { vec![3, 7] } else { vec![3] }, "{what}");
     }
-    let deleted = with(&workspace, Copr::default(), |builder| builder.find_or_send(&parcel).unwrap().build);
+    let deleted =
+        with(&workspace, Copr::default(), |builder| builder.find_or_send(&parcel).unwrap().build);
     assert_eq!(deleted.0, 9);
 }
 
 #[test]
-fn an_upload_that_copr_accepted_with_an_error_is_not_sent_twice() {
+fn does_not_resend_an_upload_that_copr_accepted_with_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let workspace = sample(dir.path(), "fedora-43");
-    let parcel = Parcel { timeout: Some(Duration::from_secs(999_999)), ..parcel(&workspace, "1.0-1.fc43") };
+    let parcel =
+        Parcel { timeout: Some(Duration::from_secs(999_999)), ..parcel(&workspace, "1.0-1.fc43") };
     let uploads = vec![(8, "importing", None, file(&workspace, "1.0-1.fc43", true))];
     let copr = Copr { uploads, ..Copr::default() };
     let (sent, copr) = with(&workspace, copr, |builder| builder.find_or_send(&parcel).unwrap());
@@ -246,18 +283,23 @@ fn watching_reports_each_state_once_until_the_end() {
     let watch = |states: &[&'static str]| {
         let mut seen = Vec::new();
         let copr = Copr { states: states.to_vec(), ..Copr::default() };
-        let end =
-            with(&workspace, copr, |builder| builder.watch(7, &mut |state| seen.push(state)).unwrap()).0;
+        let end = with(&workspace, copr, |builder| {
+            builder.watch(7, &mut |state| seen.push(state)).unwrap()
+        })
+        .0;
         (end, seen)
     };
-    let (succeeded, running) = (State::Succeeded, State::Running);
-    assert_eq!(watch(&["running", "running", "succeeded"]), (Some(succeeded), vec![running, succeeded]));
-    assert_eq!(watch(&["failed"]), (Some(State::Failed), vec![State::Failed]));
+    let (succeeded, running) = (BuildState::Succeeded, BuildState::Running);
+    assert_eq!(
+        watch(&["running", "running", "succeeded"]),
+        (Some(succeeded), vec![running, succeeded])
+    );
+    assert_eq!(watch(&["failed"]), (Some(BuildState::Failed), vec![BuildState::Failed]));
     assert_eq!(watch(&[]), (None, vec![]), "a deleted build");
 }
 
 #[test]
-fn the_macros_package_is_put_into_the_build_root_once() {
+fn adds_the_macros_package_to_the_build_root_once() {
     let dir = tempfile::tempdir().unwrap();
     let workspace = sample(dir.path(), "fedora-43");
     let macros = MacrosPackage::sample("lab-rpm-macros", "2-x");
@@ -269,7 +311,8 @@ fn the_macros_package_is_put_into_the_build_root_once() {
         let builds = vec![(4, "succeeded", Some(("lab-rpm-macros", "2-x")), String::new())];
         let copr = Copr { builds, packages: present, ..Copr::default() };
         let work = dir.path().join("work");
-        let (_, copr) = with(&workspace, copr, |builder| builder.provide_macros(&macros, &work).unwrap());
+        let (_, copr) =
+            with(&workspace, copr, |builder| builder.provide_macros(&macros, &work).unwrap());
         let call = |packages| format!("edit-chroot --packages={packages} alice/lab/{CHROOT}");
         assert_eq!(copr.calls, expected.map(call).into_iter().collect::<Vec<_>>());
     }
@@ -293,7 +336,7 @@ fn results_are_lost_when_their_build_was_deleted() {
 }
 
 #[test]
-fn publishes_once_no_build_that_was_not_accepted_has_packages() {
+fn publishes_only_if_all_builds_with_packages_were_accepted() {
     let dir = tempfile::tempdir().unwrap();
     let workspace = sample(dir.path(), "fedora-43");
     let build_root = dir.path().join("build");
@@ -331,8 +374,13 @@ fn publishes_once_no_build_that_was_not_accepted_has_packages() {
 
     send(2, &[], "lab-rpm-macros");
     send(7, &[5], "one");
-    let builds =
-        || vec![listed(5, "failed", "one"), listed(7, "succeeded", "one"), listed(9, "running", "other")];
+    let builds = || {
+        vec![
+            listed(5, "failed", "one"),
+            listed(7, "succeeded", "one"),
+            listed(9, "running", "other"),
+        ]
+    };
     // Nothing is accepted, so there is nothing to publish.
     assert_eq!(ask(copr(builds(), &[(7, packages)])), Published::Already);
     accept(7);
@@ -359,7 +407,8 @@ fn settings_of_project_and_chroot_change_what_is_built() {
     let key = |change: &dyn Fn(&mut Workspace)| {
         let mut workspace = original.clone();
         change(&mut workspace);
-        with(&workspace, Copr::default(), |builder| builder.key(Sha256::of_bytes("x")).to_string()).0
+        with(&workspace, Copr::default(), |builder| builder.key(Sha256::of_bytes("x")).to_string())
+            .0
     };
     let mut keys = vec![
         key(&|_| ()),
@@ -367,7 +416,9 @@ fn settings_of_project_and_chroot_change_what_is_built() {
         key(&|workspace| workspace.copr.as_mut().unwrap().bootstrap = "image".into()),
         key(&|workspace| workspace.copr.as_mut().unwrap().isolation = "nspawn".into()),
         key(&|workspace| workspace.copr.as_mut().unwrap().chroots[0].packages.push("gcc".into())),
-        key(&|workspace| workspace.copr.as_mut().unwrap().chroots[0].repositories = Some(Vec::new())),
+        key(&|workspace| {
+            workspace.copr.as_mut().unwrap().chroots[0].repositories = Some(Vec::new())
+        }),
         key(&|workspace| drop(workspace.chroot.macros.insert("x".into(), "1".into()))),
         key(&|workspace| workspace.provider.gpu_macros.push("x".into())),
         key(&|workspace| workspace.manifest.gpu_targets.clear()),

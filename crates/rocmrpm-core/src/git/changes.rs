@@ -18,7 +18,7 @@ pub(crate) struct Changes {
 }
 
 /// An entry of the index.
-struct Entry {
+struct GitIndexEntry {
     mode: String,
     object: String,
     path: String,
@@ -47,23 +47,35 @@ impl Repository<'_> {
         for line in &staged {
             // Format: `<tag> <mode> <object> <stage> TAB <path>`, see git-ls-files(1).
             let Some((what, path)) = line.split_once('\t') else { continue };
-            let [tag, mode, object, stage] = what.split(' ').collect::<Vec<_>>()[..] else { continue };
+            let [tag, mode, object, stage] = what.split(' ').collect::<Vec<_>>()[..] else {
+                continue;
+            };
             let there = self.root.join(path).symlink_metadata().is_ok();
             if stage != "0" || (!there && tag != "S") {
                 changes.changed.insert(path.to_owned());
             } else if there {
-                entries.push(Entry { mode: mode.into(), object: object.into(), path: path.into() });
+                entries.push(GitIndexEntry {
+                    mode: mode.into(),
+                    object: object.into(),
+                    path: path.into(),
+                });
             }
         }
         changes.changed.extend(self.differing(entries)?);
-        changes.ignored.extend(list(&["ls-files", "-z", "--others", "--ignored", "--exclude-standard"])?);
+        changes.ignored.extend(list(&[
+            "ls-files",
+            "-z",
+            "--others",
+            "--ignored",
+            "--exclude-standard",
+        ])?);
         let others = list(&["ls-files", "-z", "--others"])?.into_iter();
         changes.changed.extend(others.filter(|path| !changes.ignored.contains(path)));
         Ok(changes)
     }
 
     /// Returns the paths of entries whose files have different content or a different type.
-    fn differing(&self, entries: Vec<Entry>) -> Result<Vec<String>, RepositoryError> {
+    fn differing(&self, entries: Vec<GitIndexEntry>) -> Result<Vec<String>, RepositoryError> {
         let (mut files, mut links, mut differing) = (Vec::new(), Vec::new(), Vec::new());
         // Some file systems do not keep the executable bit.
         let modes = self.git(["config", "--type=bool", "--get", "core.fileMode"]).run();
@@ -83,7 +95,8 @@ impl Repository<'_> {
                 }
                 "120000" if data.is_symlink() => links.push(entry),
                 "100644" | "100755"
-                    if data.is_file() && (!keeps_modes || executable == (entry.mode == "100755")) =>
+                    if data.is_file()
+                        && (!keeps_modes || executable == (entry.mode == "100755")) =>
                 {
                     files.push(entry);
                 }
@@ -102,7 +115,7 @@ impl Repository<'_> {
     }
 
     /// Returns the paths of files whose content differs from the index.
-    fn other_files(&self, entries: Vec<Entry>) -> Result<Vec<String>, RepositoryError> {
+    fn other_files(&self, entries: Vec<GitIndexEntry>) -> Result<Vec<String>, RepositoryError> {
         if entries.is_empty() {
             return Ok(Vec::new());
         }
@@ -113,7 +126,8 @@ impl Repository<'_> {
         }
         let hash = self.git(["hash-object", "--no-filters", "--stdin-paths"]).stdin(wanted);
         let hashes = hash.text().map_err(self.failed())?;
-        let differs = |(entry, hash): (Entry, &str)| (entry.object != hash).then_some(entry.path);
+        let differs =
+            |(entry, hash): (GitIndexEntry, &str)| (entry.object != hash).then_some(entry.path);
         Ok(entries.into_iter().zip(hashes.lines()).filter_map(differs).collect())
     }
 

@@ -15,11 +15,11 @@ pub enum RepositoryError {
     Git {
         /// The workspace.
         root: PathBuf,
-        /// What git reported.
+        /// git's error.
         source: ProcessError,
     },
     /// git would read its configuration from the files of the workspace.
-    #[error("`{}` looks like a bare git repository: it has `HEAD`, `objects` and `refs`", dir.display())]
+    #[error("`{}` looks like a bare git repository: it contains `HEAD`, `objects` and `refs`", dir.display())]
     Bare {
         /// The folder.
         dir: PathBuf,
@@ -46,13 +46,14 @@ impl Diagnose for RepositoryError {
             Self::Bare { dir } => {
                 let head = quote(&dir.join("HEAD").to_string_lossy());
                 Kind::Config.with_help(format!(
-                    "if you did not expect it, do not trust this workspace; else: rm {head}"
+                    "if you expected this: rm {head}; otherwise, do not trust this workspace"
                 ))
             }
             Self::Incomplete { root, .. } => {
                 let root = quote(&root.to_string_lossy());
-                Kind::Environment
-                    .with_help(format!("fetch all objects: git -C {root} fetch --refetch --no-filter"))
+                Kind::Environment.with_help(format!(
+                    "fetch all objects: git -C {root} fetch --refetch --no-filter"
+                ))
             }
         }
     }
@@ -69,7 +70,9 @@ pub(crate) struct Repository<'a> {
 impl<'a> Repository<'a> {
     /// Finds the repository that contains a folder, if any.
     pub fn find(root: &'a Path) -> Result<Option<Self>, RepositoryError> {
-        let Some(top) = root.ancestors().find(|dir| dir.join(".git").exists()) else { return Ok(None) };
+        let Some(top) = root.ancestors().find(|dir| dir.join(".git").exists()) else {
+            return Ok(None);
+        };
         let mut folders = root.ancestors().take_while(|dir| dir.starts_with(top));
         match folders.find(|dir| looks_bare(dir)) {
             Some(dir) => Err(RepositoryError::Bare { dir: dir.to_owned() }),
@@ -106,11 +109,14 @@ impl<'a> Repository<'a> {
             return Ok(Vec::new());
         }
         let wanted: String = objects.iter().map(|object| format!("{object}\n")).collect();
-        let output = self.git(["cat-file", "--batch"]).stdin(wanted).output().map_err(self.failed())?;
+        let output =
+            self.git(["cat-file", "--batch"]).stdin(wanted).output().map_err(self.failed())?;
         let mut texts = split_batch(&output).into_iter();
         let text = |object: &&str| {
-            let missing =
-                || RepositoryError::Incomplete { root: self.root.to_owned(), object: (*object).to_owned() };
+            let missing = || RepositoryError::Incomplete {
+                root: self.root.to_owned(),
+                object: (*object).to_owned(),
+            };
             texts.next().flatten().ok_or_else(missing)
         };
         objects.iter().map(text).collect()
@@ -132,10 +138,12 @@ fn split_batch(mut bytes: &[u8]) -> Vec<Option<String>> {
         let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
         bytes = &bytes[end + 1..];
         let size = head.rsplit(' ').next().and_then(|size| size.parse::<usize>().ok());
-        texts.push(size.and_then(|size| bytes.get(..size).map(|text| (size, text))).map(|(size, text)| {
-            bytes = bytes.get(size + 1..).unwrap_or_default();
-            String::from_utf8_lossy(text).into_owned()
-        }));
+        texts.push(size.and_then(|size| bytes.get(..size).map(|text| (size, text))).map(
+            |(size, text)| {
+                bytes = bytes.get(size + 1..).unwrap_or_default();
+                String::from_utf8_lossy(text).into_owned()
+            },
+        ));
     }
     texts
 }
@@ -161,8 +169,10 @@ mod tests {
                 tail: tail.to_owned(),
             },
         };
-        let help = failed("fatal: detected dubious ownership in repository at '/srv/my stack'").help();
-        let command = "if you trust its owner: git config --global --add safe.directory '/srv/my stack'";
+        let help =
+            failed("fatal: detected dubious ownership in repository at '/srv/my stack'").help();
+        let command =
+            "if you trust its owner: git config --global --add safe.directory '/srv/my stack'";
         assert_eq!(help, [command]);
         assert!(failed("fatal: bad object HEAD").help().is_empty());
     }
@@ -172,7 +182,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let workspace = dir.path().join("ws");
         fs_err::create_dir_all(workspace.join("objects")).unwrap();
-        assert!(Repository::find(&workspace).unwrap().is_none(), "no repository");
+        assert!(Repository::find(&workspace).unwrap().is_none(), "not a repository");
         fs_err::create_dir(dir.path().join(".git")).unwrap();
         fs_err::create_dir(workspace.join("refs")).unwrap();
         assert!(Repository::find(&workspace).unwrap().is_some());

@@ -24,7 +24,13 @@ pub(super) fn check(spec: &Spec<'_>) -> Vec<Finding> {
         let lacking = lacking(&[("Origin", &patch.origin), ("Drop-When", &patch.drop_when)]);
         if let Some(lacking) = lacking {
             let found = format!("no {lacking}");
-            findings.push(finding(&PATCH, &patch.file_name, 0, found, "both in the patch's message"));
+            findings.push(finding(
+                &PATCH,
+                &patch.file_name,
+                0,
+                found,
+                "`Origin:` and `Drop-When:` in the patch's message",
+            ));
         }
     }
     for edit in &own.edits {
@@ -47,7 +53,8 @@ fn silent(spec: &Spec<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     // Files that the scripts themselves write, so that their content is known.
     let mut written: BTreeSet<String> = BTreeSet::new();
-    for script in spec.sections.scripts.iter().filter(|s| !["install", "check"].contains(&s.section.as_str()))
+    for script in
+        spec.sections.scripts.iter().filter(|s| !["install", "check"].contains(&s.section.as_str()))
     {
         let mut lines = script.lines.iter().filter(|line| !is_comment(&line.text));
         while let Some(line) = lines.next() {
@@ -65,7 +72,9 @@ fn silent(spec: &Spec<'_>) -> Vec<Finding> {
                 let option = |word: &String| {
                     options.iter().any(|option| {
                         word == option
-                            || word.starts_with(option) && !option.starts_with("--") && word.len() < 8
+                            || word.starts_with(option)
+                                && !option.starts_with("--")
+                                && word.len() < 8
                     })
                 };
                 rest.iter().any(option).then_some((*program, rest))
@@ -73,12 +82,13 @@ fn silent(spec: &Spec<'_>) -> Vec<Finding> {
             if let Some((program, rest)) = changes {
                 // An edit of a `#!` line may do nothing if the file has none.
                 let shebang = rest.iter().any(|word| word.contains("#!"));
-                let ours = rest.iter().any(|word| written.contains(word) || word.contains("%{buildroot}"));
+                let ours =
+                    rest.iter().any(|word| written.contains(word) || word.contains("%{buildroot}"));
                 if !shebang && !ours {
                     let call = text.split_whitespace().collect::<Vec<_>>().join(" ");
                     let call: String = call.chars().take(MAX_SHOWN).collect();
                     let found = format!("{program} in place in %{}: {call}", script.section);
-                    let expected = "a change that is declared and checked";
+                    let expected = "an `[[edit]]` or a patch";
                     let mut finding = finding(&SED, &spec.file, line.number, found, expected);
                     if spec.own.is_none() {
                         // Without `[[edit]]`, the change is a risk but not an error.
@@ -87,7 +97,8 @@ fn silent(spec: &Spec<'_>) -> Vec<Finding> {
                     findings.push(finding);
                 }
             }
-            let targets = words.windows(2).filter(|pair| [">", ">>", "tee"].contains(&pair[0].as_str()));
+            let targets =
+                words.windows(2).filter(|pair| [">", ">>", "tee"].contains(&pair[0].as_str()));
             written.extend(targets.map(|pair| pair[1].clone()));
             // The script copies one of the package's own files into upstream's source.
             if let [program, .., source, to] = words.as_slice()
@@ -109,7 +120,7 @@ mod tests {
     use crate::workspace::{Patch, VersionRange};
 
     #[test]
-    fn changes_in_place_are_found_unless_nothing_can_be_missed() {
+    fn finds_changes_in_place() {
         let text = "%prep\nsed -i -e 's/a/b/' CMakeLists.txt\nsed -i '1{/^#!/d}' \\\n  x.py\nsed -e s/a/b/ x > y\n\
                     sed -i s/c/d/ y\ncp -p /r/SOURCES/own.sh .\nsed -i s/c/d/ own.sh\nfind . -name '*.py' | xargs sed -i s/a/b/\n# sed -i x\nperl -pi -e s/a/b/ z\n\
                     sed -i \\\n  s/a/b/ \\\n  w\n%install\nsed -i s/a/b/ %{buildroot}/x\n";
@@ -125,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn patches_say_where_they_come_from_and_when_they_go() {
+    fn requires_origin_and_drop_when_of_patches() {
         let patch = |origin: &str, drop_when: &str| Patch {
             file_name: "0001-x.patch".into(),
             subject: "x".into(),

@@ -16,7 +16,7 @@ pub(super) const SOURCES: &str = "SOURCES";
 #[derive(Debug, thiserror::Error)]
 pub enum ExpandError {
     /// rpmspec could not run or rejected the spec.
-    #[error("rpmspec does not read `{file}`")]
+    #[error("rpmspec cannot parse `{file}`")]
     Rpmspec {
         /// The spec, as shown in messages.
         file: String,
@@ -34,7 +34,7 @@ impl Diagnose for ExpandError {
             Self::Rpmspec { source: source @ ProcessError::Failed { .. }, .. } => Diagnosis {
                 kind: Kind::Config,
                 ..source.diagnosis().with_help(
-                    "`rpmspec --parse FILE` says the same; macros of Fedora may be missing on this machine",
+                    "run `rpmspec --parse FILE` for details; this machine may lack Fedora's macros",
                 )
             },
             Self::Rpmspec { source, .. } => source.diagnosis(),
@@ -54,13 +54,14 @@ pub fn expand(
     folder_of_code: &Path,
 ) -> Result<Sections, ExpandError> {
     let folder = tempfile::Builder::new().prefix("rocmrpm-spec-").tempdir();
-    let folder = folder.map_err(IoError::doing("make a folder for rpmspec"))?;
+    let folder = folder.map_err(IoError::doing("create a folder for rpmspec"))?;
     if let Some(sources) = sources {
         fs_err::os::unix::fs::symlink(sources, folder.path().join(SOURCES))
-            .map_err(IoError::doing("make a folder for rpmspec"))?;
+            .map_err(IoError::doing("create a folder for rpmspec"))?;
     }
     let path = folder.path().join("lint.spec");
-    fs_err::write(&path, Sections::marked(text)).map_err(IoError::doing("write a spec for rpmspec"))?;
+    fs_err::write(&path, Sections::marked(text))
+        .map_err(IoError::doing("write a spec for rpmspec"))?;
     // Names of packages and folders from Fedora's python3-rpm-macros.
     let mut defines = vec![
         ("_topdir".to_owned(), folder.path().display().to_string()),
@@ -85,10 +86,13 @@ pub fn expand(
     }
     // Makes Fedora specs readable on other systems.
     let fallback = folder.path().join("fallback.macros");
-    fs_err::write(&fallback, FALLBACK_MACROS).map_err(IoError::doing("write macros for rpmspec"))?;
+    fs_err::write(&fallback, FALLBACK_MACROS)
+        .map_err(IoError::doing("write macros for rpmspec"))?;
     let unread = |source| ExpandError::Rpmspec { file: file.to_owned(), source };
-    let mut command =
-        Command::new("rpmspec").arg("--parse").arg("--macros").arg(macro_path(&fallback).map_err(unread)?);
+    let mut command = Command::new("rpmspec")
+        .arg("--parse")
+        .arg("--macros")
+        .arg(macro_path(&fallback).map_err(unread)?);
     for (name, value) in defines {
         command = command.args(["--define".to_owned(), format!("{name} {value}")]);
     }

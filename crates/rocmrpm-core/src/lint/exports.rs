@@ -66,7 +66,8 @@ const TOOLS: &[&str] = &[
 ];
 
 /// Prefixes of such variables.
-const TOOL_FAMILIES: &[&str] = &["CARGO_", "GIT_", "PIP_", "PYTHON", "SETUPTOOLS_SCM_PRETEND_VERSION_FOR_"];
+const TOOL_FAMILIES: &[&str] =
+    &["CARGO_", "GIT_", "PIP_", "PYTHON", "SETUPTOOLS_SCM_PRETEND_VERSION_FOR_"];
 
 /// Variables that depend on the section and may legitimately differ.
 const LOCAL: &[&str] = &["PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "HOME", "TMPDIR"];
@@ -88,26 +89,38 @@ pub(super) fn check(spec: &Spec<'_>) -> Vec<Finding> {
                 findings.push(unread(&name, line, spec));
             }
             if section != "check" && !LOCAL.contains(&name.as_str()) {
-                let of = values.entry(name).or_default().entry(section).or_insert((BTreeSet::new(), line));
+                let of = values
+                    .entry(name)
+                    .or_default()
+                    .entry(section)
+                    .or_insert((BTreeSet::new(), line));
                 of.0.insert(value);
             }
         }
         for line in script.lines.iter().filter(|line| !is_comment(&line.text)) {
             if line.text.contains("HSA_OVERRIDE_GFX_VERSION") {
                 let found = format!("HSA_OVERRIDE_GFX_VERSION in %{section}");
-                findings.push(finding(&HSA_OVERRIDE, &spec.file, line.number, found, "no such override"));
+                findings.push(finding(
+                    &HSA_OVERRIDE,
+                    &spec.file,
+                    line.number,
+                    found,
+                    "no override",
+                ));
             }
         }
     }
     for (name, sections) in values {
         // Branches of a shell script may set several values; having no value in common is an error.
-        let Some((build, (wanted, _))) = sections.iter().find(|(section, _)| **section == "build") else {
+        let Some((build, (wanted, _))) = sections.iter().find(|(section, _)| **section == "build")
+        else {
             continue;
         };
         for (section, (other, line)) in sections.iter().filter(|(section, _)| *section != build) {
             if wanted.is_disjoint(other) {
-                let list =
-                    |values: &BTreeSet<String>| values.iter().cloned().collect::<Vec<_>>().join("` or `");
+                let list = |values: &BTreeSet<String>| {
+                    values.iter().cloned().collect::<Vec<_>>().join("` or `")
+                };
                 let found = format!("{name}=`{}` in %{section}", list(other));
                 let expected = format!("`{}` as in %build", list(wanted));
                 findings.push(finding(&DIFFER, &spec.file, *line, found, expected));
@@ -131,7 +144,7 @@ fn unread(name: &str, line: usize, spec: &Spec<'_>) -> Finding {
         Some(near) => format!("a variable that upstream reads, such as `{near}`"),
         None => "a variable that upstream reads".to_owned(),
     };
-    let found = format!("`{name}` exported in %build, and nowhere in upstream's source");
+    let found = format!("`{name}` exported in %build, but not used in upstream's source");
     finding(&UNREAD, &spec.file, line, found, expected)
 }
 
@@ -173,7 +186,8 @@ fn exports(lines: &[Line]) -> Vec<Export> {
 /// Splits a shell line into words and removes quotes. Command separators are separate words. Does
 /// not perform expansions.
 pub(super) fn shell_words(line: &str) -> Vec<String> {
-    let (mut words, mut word, mut quote, mut depth) = (Vec::new(), None::<String>, None::<char>, 0usize);
+    let (mut words, mut word, mut quote, mut depth) =
+        (Vec::new(), None::<String>, None::<char>, 0usize);
     let mut chars = line.chars().peekable();
     while let Some(c) = chars.next() {
         match (quote, c) {
@@ -214,24 +228,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_split_as_a_shell_does() {
+    fn splits_words_like_a_shell() {
         let split = |text: &str| shell_words(text).join("|");
-        assert_eq!(split("export A='x y' B=\"$(f -p)/z\"; C=1 # no"), "export|A=x y|B=$(f -p)/z|;|C=1");
+        assert_eq!(
+            split("export A='x y' B=\"$(f -p)/z\"; C=1 # no"),
+            "export|A=x y|B=$(f -p)/z|;|C=1"
+        );
         assert_eq!(split("a && b || c | d & e"), "a|&&|b||||c|||d|&|e");
         assert_eq!(split("export P=$(f \"a b\" (c))/x y"), "export|P=$(f a b (c))/x|y");
         assert_eq!(split("'unclosed"), "unclosed");
     }
 
     #[test]
-    fn exports_that_upstream_does_not_read_are_found() {
+    fn finds_exports_that_upstream_does_not_read() {
         let text = "%build\nexport USE_THAT=1 TRITON_BUILD_WITH_CLANG_LD=ON\nexport CC=clang\n\
                     # export NOT_ME=1\nexport GPU_ARCHS=gfx1151\nif x; then export USE_OTHER=1; fi\n";
         let mut spec = spec(text);
-        assert_eq!(found(&spec, "export-unread"), [""; 0], "nothing is at hand to compare with");
+        assert_eq!(found(&spec, "export-unread"), [""; 0], "no source to compare with");
         spec.words = Some(words("os.getenv('USE_THAT') TRITON_BUILD_WITH_CLANG_LLD \"USE_OTHER\""));
         assert_eq!(
             found(&spec, "export-unread"),
-            ["x.spec:2 `TRITON_BUILD_WITH_CLANG_LD` exported in %build, and nowhere in upstream's source"]
+            [
+                "x.spec:2 `TRITON_BUILD_WITH_CLANG_LD` exported in %build, but not used in upstream's source"
+            ]
         );
         let findings = check(&spec);
         assert_eq!(
@@ -241,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn different_values_in_build_and_install_are_found() {
+    fn finds_different_values_in_build_and_install() {
         let text = "%generate_buildrequires\nexport A=1\n%build\nexport A=\"1\" B=x\nexport C=1\n%install\n\
                     export B=y\nexport C=1\nexport PATH=/x\n%check\nexport A=9\n";
         assert_eq!(found(&spec(text), "exports-differ"), ["x.spec:7 B=`y` in %install"]);
@@ -250,8 +269,11 @@ mod tests {
     }
 
     #[test]
-    fn an_override_of_the_gpu_is_found() {
+    fn finds_an_override_of_the_gpu() {
         let text = "%build\n# HSA_OVERRIDE_GFX_VERSION\nHSA_OVERRIDE_GFX_VERSION=11.0.0 make\n";
-        assert_eq!(found(&spec(text), "hsa-override"), ["x.spec:3 HSA_OVERRIDE_GFX_VERSION in %build"]);
+        assert_eq!(
+            found(&spec(text), "hsa-override"),
+            ["x.spec:3 HSA_OVERRIDE_GFX_VERSION in %build"]
+        );
     }
 }

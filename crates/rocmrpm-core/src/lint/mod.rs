@@ -66,23 +66,23 @@ pub struct Own<'a> {
     pub waivers: &'a [Waiver],
 }
 
-/// One thing that is wrong with a spec. Sorted by severity, worst first, then by place.
+/// A problem in a spec. Findings are sorted by severity, worst first, then by place.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// The file: a spec, a template, component.toml or a patch.
     pub file: String,
-    /// The line in it; `None` where it is about the whole file.
+    /// The line in it; `None` for the whole file.
     pub line: Option<usize>,
-    /// Which rule.
+    /// The ID of the rule.
     pub id: RuleId,
-    /// What is there.
+    /// What the rule found.
     pub found: String,
-    /// What should be there instead.
+    /// What the rule expects instead.
     pub expected: String,
-    /// How to fix it.
+    /// The fix.
     pub help: String,
 }
 
@@ -92,11 +92,17 @@ pub struct Finding {
 pub struct Waived {
     /// What was found.
     pub finding: Finding,
-    /// Why it is accepted.
+    /// The reason for accepting it.
     pub reason: String,
 }
 
-fn finding(rule: &Rule, file: &str, line: usize, found: String, expected: impl Into<String>) -> Finding {
+fn finding(
+    rule: &Rule,
+    file: &str,
+    line: usize,
+    found: String,
+    expected: impl Into<String>,
+) -> Finding {
     Finding {
         severity: rule.severity,
         file: visible(file),
@@ -110,7 +116,10 @@ fn finding(rule: &Rule, file: &str, line: usize, found: String, expected: impl I
 }
 
 /// Checks one spec. `packages` contains the packages of the chroot and of the stack.
-pub fn lint(spec: &Spec<'_>, packages: &Packages) -> Result<(Vec<Finding>, Vec<Waived>), PackagesError> {
+pub fn lint(
+    spec: &Spec<'_>,
+    packages: &Packages,
+) -> Result<(Vec<Finding>, Vec<Waived>), PackagesError> {
     let mut findings = requires::check(spec, packages)?;
     findings.extend(exports::check(spec));
     findings.extend(text::check(spec));
@@ -132,7 +141,8 @@ fn waive(findings: Vec<Finding>, own: &Own<'_>) -> (Vec<Finding>, Vec<Waived>) {
                 && waiver.file.as_ref().is_none_or(|pattern| covers(pattern, &finding.file))
                 && waiver.found.as_ref().is_none_or(|part| finding.found.contains(part.as_str()))
         };
-        let by: Vec<usize> = (0..own.waivers.len()).filter(|at| matches(&own.waivers[*at])).collect();
+        let by: Vec<usize> =
+            (0..own.waivers.len()).filter(|at| matches(&own.waivers[*at])).collect();
         used.extend(&by);
         match by.first() {
             None => kept.push(finding),
@@ -142,7 +152,7 @@ fn waive(findings: Vec<Finding>, own: &Own<'_>) -> (Vec<Finding>, Vec<Waived>) {
     for (at, waiver) in own.waivers.iter().enumerate() {
         if !used.contains(&at) {
             let found = format!("a waiver of `{}` that matches no finding", waiver.rule);
-            kept.push(finding(&WAIVER_UNUSED, &own.file, 0, found, "a finding for every waiver"));
+            kept.push(finding(&WAIVER_UNUSED, &own.file, 0, found, "a matching finding"));
         }
     }
     (kept, waived)

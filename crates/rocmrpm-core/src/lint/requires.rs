@@ -8,8 +8,16 @@ use crate::packages::{Answer, Packages, PackagesError, split};
 use crate::spec::sections::Sections;
 
 /// Tags that declare relations of a built package.
-const RELATIONS: &[&str] =
-    &["requires", "recommends", "suggests", "supplements", "enhances", "provides", "conflicts", "obsoletes"];
+const RELATIONS: &[&str] = &[
+    "requires",
+    "recommends",
+    "suggests",
+    "supplements",
+    "enhances",
+    "provides",
+    "conflicts",
+    "obsoletes",
+];
 
 /// Adds what a spec of the stack builds to `packages`: its packages, their provides, and the Python
 /// projects that rpm will find in them.
@@ -34,7 +42,7 @@ pub fn add_own(packages: &mut Packages, sections: &Sections, projects: &[&str]) 
     let python = sections.packages.iter().find(|p| p.files && p.name.starts_with("python3-"));
     for project in projects {
         if let Some(package) = python {
-            let project = crate::packages::normalised(project);
+            let project = crate::packages::normalized_with_extra(project);
             packages.add(&format!("python3dist({project})"), &package.name, version);
         }
     }
@@ -43,12 +51,15 @@ pub fn add_own(packages: &mut Packages, sections: &Sections, projects: &[&str]) 
 pub(super) fn check(spec: &Spec<'_>, packages: &Packages) -> Result<Vec<Finding>, PackagesError> {
     let mut findings = Vec::new();
     let mut unchecked: BTreeMap<String, (Vec<String>, usize)> = BTreeMap::new();
-    let mut asked: BTreeMap<String, Answer> = BTreeMap::new();
+    let mut answers: BTreeMap<String, Answer> = BTreeMap::new();
     for package in &spec.sections.packages {
         for tag in &package.tags {
             if !package.files && RELATIONS.contains(&tag.name.as_str()) {
-                let found = format!("{}: {} in `{}`, which has no %files", tag.name, tag.value, package.name);
-                let expected = "it in a package that is made";
+                let found = format!(
+                    "{}: {} in `{}`, which has no %files",
+                    tag.name, tag.value, package.name
+                );
+                let expected = "it in a package with %files";
                 findings.push(finding(&NO_FILES, &spec.file, tag.line, found, expected));
             }
             let build = tag.name == "buildrequires";
@@ -56,19 +67,20 @@ pub(super) fn check(spec: &Spec<'_>, packages: &Packages) -> Result<Vec<Finding>
                 continue;
             }
             for requirement in split(&tag.value) {
-                let answer = match asked.get(&requirement) {
+                let answer = match answers.get(&requirement) {
                     Some(answer) => answer.clone(),
-                    None => {
-                        asked.entry(requirement.clone()).or_insert(packages.satisfy(&requirement)?).clone()
-                    }
+                    None => answers
+                        .entry(requirement.clone())
+                        .or_insert(packages.satisfy(&requirement)?)
+                        .clone(),
                 };
                 let tag_name = if build { "BuildRequires" } else { "Requires" };
                 let (rule, expected) = match answer {
                     Answer::By(_) => continue,
-                    Answer::Missing => (&MISSING, "something that is there".to_owned()),
+                    Answer::Missing => (&MISSING, "an available package".to_owned()),
                     Answer::OtherVersion { package, version, older } => {
                         let rule = if older { &OUTDATED } else { &MISSING };
-                        (rule, format!("what there is: `{package}` {version}"))
+                        (rule, format!("the available version: `{package}` {version}"))
                     }
                     Answer::NotChecked(reason) => {
                         let (list, _) = unchecked.entry(reason).or_insert((Vec::new(), tag.line));
@@ -84,7 +96,13 @@ pub(super) fn check(spec: &Spec<'_>, packages: &Packages) -> Result<Vec<Finding>
         }
     }
     findings.extend(unchecked.into_iter().map(|(reason, (list, line))| {
-        finding(&UNCHECKED, &spec.file, line, list.join(", "), format!("an answer; {reason}"))
+        finding(
+            &UNCHECKED,
+            &spec.file,
+            line,
+            list.join(", "),
+            format!("requirements that can be looked up; {reason}"),
+        )
     }));
     Ok(findings)
 }
@@ -95,21 +113,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_told_once_with_its_line() {
+    fn reports_missing_requirements_once_with_their_line() {
         let text = "Name: a\nVersion: 1\nBuildRequires: cmake >= 99, gcc\nRequires: nothing\nRequires: /usr/bin/x\n\
                     BuildRequires: gcc nothing\n%files\n";
         assert_eq!(
             found(&spec(text), "requirement-missing"),
             ["x.spec:4 Requires: nothing", "x.spec:6 BuildRequires: nothing"]
         );
-        assert_eq!(found(&spec(text), "requirement-outdated"), ["x.spec:3 BuildRequires: cmake >= 99"]);
+        assert_eq!(
+            found(&spec(text), "requirement-outdated"),
+            ["x.spec:3 BuildRequires: cmake >= 99"]
+        );
         let exact = "Name: a\nBuildRequires: cmake < 3\n";
-        assert_eq!(found(&spec(exact), "requirement-missing"), ["x.spec:2 BuildRequires: cmake < 3"]);
+        assert_eq!(
+            found(&spec(exact), "requirement-missing"),
+            ["x.spec:2 BuildRequires: cmake < 3"]
+        );
         assert_eq!(found(&spec(text), "requirement-unchecked"), ["x.spec:5 /usr/bin/x"]);
     }
 
     #[test]
-    fn requires_of_a_package_that_is_not_made_are_found() {
+    fn finds_requires_of_a_package_without_files() {
         let text = "Name: python-a\nBuildRequires: gcc\nRequires: gcc\n%package -n python3-a\nRequires: gcc\n\
                     %package devel\nProvides: b\n%files -n python3-a\n";
         assert_eq!(
@@ -122,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stacks_own_packages_satisfy() {
+    fn packages_of_the_stack_satisfy_requirements() {
         let mut packages = packages();
         let own = spec(
             "Name: python-torch-rocm\nVersion: 2.11.0\n%package -n python3-torch-rocm\n\

@@ -38,7 +38,8 @@ pub(super) fn found(spec: &Spec<'_>, rule: &str) -> Vec<String> {
 pub(super) fn found_with(spec: &Spec<'_>, packages: &Packages, rule: &str) -> Vec<String> {
     let (findings, _) = lint(spec, packages).unwrap();
     let of_rule = findings.iter().filter(|finding| finding.id.as_str() == rule);
-    let place =
-        |file: &str, line: Option<usize>| line.map_or(file.to_owned(), |line| format!("{file}:{line}"));
+    let place = |file: &str, line: Option<usize>| {
+        line.map_or(file.to_owned(), |line| format!("{file}:{line}"))
+    };
     of_rule.map(|f| format!("{} {}", place(&f.file, f.line), f.found)).collect()
 }

@@ -32,7 +32,13 @@ pub(super) fn check(spec: &Spec<'_>) -> Vec<Finding> {
         for line in script.lines.iter().filter(|line| !is_comment(&line.text)) {
             if let Some(call) = fetches(&line.text) {
                 let found = format!("`{call}` in %{}", script.section);
-                findings.push(finding(&NETWORK, &spec.file, line.number, found, "a build without network"));
+                findings.push(finding(
+                    &NETWORK,
+                    &spec.file,
+                    line.number,
+                    found,
+                    "a build without network",
+                ));
             }
         }
     }
@@ -95,7 +101,9 @@ fn without_comments(text: &str) -> String {
         rest = &comment[end..];
     }
     out.push_str(rest);
-    out.lines().map(|line| if is_comment(line) { "\n".to_owned() } else { format!("{line}\n") }).collect()
+    out.lines()
+        .map(|line| if is_comment(line) { "\n".to_owned() } else { format!("{line}\n") })
+        .collect()
 }
 
 /// Returns all GPU target names in a text: `gfx` and two to four hexadecimal digits.
@@ -107,7 +115,12 @@ fn gpu_targets(text: &str) -> Vec<&str> {
         let end = at + 3 + digits;
         let longer = text[end..].starts_with(|c: char| c.is_ascii_alphanumeric());
         let number = text[at + 3..].starts_with(|c: char| c.is_ascii_digit());
-        if !inside && !longer && number && (2..=4).contains(&digits) && !found.contains(&&text[at..end]) {
+        if !inside
+            && !longer
+            && number
+            && (2..=4).contains(&digits)
+            && !found.contains(&&text[at..end])
+        {
             found.push(&text[at..end]);
         }
     }
@@ -123,7 +136,8 @@ fn fetches(line: &str) -> Option<String> {
             .map(String::as_str)
             .skip_while(|word| {
                 // Shell keywords and variable assignments before a command.
-                ["if", "then", "else", "do", "while", "!", "(", "{", "time", "exec", "env"].contains(word)
+                ["if", "then", "else", "do", "while", "!", "(", "{", "time", "exec", "env"]
+                    .contains(word)
                     || word.split_once('=').is_some_and(|(name, _)| !name.contains('/'))
             })
             .peekable();
@@ -132,13 +146,16 @@ fn fetches(line: &str) -> Option<String> {
         if program.starts_with("python") && words.next_if_eq(&"-m").is_some() {
             program = words.next().unwrap_or_default();
         }
-        let Some((_, needed)) = FETCHERS.iter().find(|(name, _)| *name == program) else { continue };
+        let Some((_, needed)) = FETCHERS.iter().find(|(name, _)| *name == program) else {
+            continue;
+        };
         let rest: Vec<&str> = words.collect();
         // Global options may precede the subcommand: `git -C dir clone`.
         let called = needed.is_empty() || rest.iter().take(4).any(|word| needed.contains(word));
         // `curl --version` does not use the network.
-        let asks = rest.iter().all(|word| ["--version", "-V", "--help"].contains(word)) && !rest.is_empty();
-        if called && !asks && !rest.iter().any(|word| OFFLINE.contains(word)) {
+        let runs = rest.iter().all(|word| ["--version", "-V", "--help"].contains(word))
+            && !rest.is_empty();
+        if called && !runs && !rest.iter().any(|word| OFFLINE.contains(word)) {
             let word = rest.iter().find(|word| needed.contains(word));
             return Some(word.map_or(program.to_owned(), |word| format!("{program} {word}")));
         }
@@ -152,8 +169,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gpu_targets_are_found_where_they_are_written() {
-        assert_eq!(gpu_targets("x=gfx1151;gfx90a gfx11-generic gfx1151"), ["gfx1151", "gfx90a", "gfx11"]);
+    fn finds_gpu_targets() {
+        assert_eq!(
+            gpu_targets("x=gfx1151;gfx90a gfx11-generic gfx1151"),
+            ["gfx1151", "gfx90a", "gfx11"]
+        );
         assert_eq!(gpu_targets("gfxabc mygfx1151 gfx1 gfx12345 gfx90axyz rocm_gfx906"), [""; 0]);
         let mut spec = spec("");
         let template = "<# gfx900\n gfx906 #>\nexport A=<{ gpu_targets }>\n# gfx1100\n  export B=gfx1030\n\
@@ -163,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn opt_rocm_is_wrong_where_rocm_is_in_usr() {
+    fn rejects_opt_rocm_if_rocm_is_in_usr() {
         let text = "%prep\nsed -e s,/opt/rocm,/usr, x\n%build\n# /opt/rocm\nexport A=/opt/rocm/bin\n%files\n/opt/rocm/x\n";
         let mut spec = spec(text);
         assert_eq!(
@@ -175,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_that_fetch_are_found() {
+    fn finds_programs_that_use_the_network() {
         let fetching = [
             ("curl -LO https://x/y", "curl"),
             ("test -d x || git -C x submodule update --init", "git submodule"),

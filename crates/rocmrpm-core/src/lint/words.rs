@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_whole_names_in_text_files() {
+    fn collects_whole_names_from_text_files() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("a")).unwrap();
         std::fs::write(

@@ -107,32 +107,44 @@ pub(super) fn is_id(id: &str) -> bool {
 impl Advisory {
     /// Reads a document; the error describes the problem.
     pub(crate) fn read(bytes: &[u8]) -> Result<Self, String> {
-        let document: Document =
-            serde_json::from_slice(bytes).map_err(|error| format!("it is not an advisory: {error}"))?;
+        let document: Document = serde_json::from_slice(bytes)
+            .map_err(|error| format!("it is not an advisory: {error}"))?;
         // The default version is 1.0.0 (OSV schema, "schema_version").
         let schema = document.schema_version.as_deref().unwrap_or("1.0.0");
         if schema.split('.').next() != Some(MAJOR) {
             let schema = crate::text::visible(schema);
-            return Err(format!("it has schema_version `{schema}`, and {MAJOR}.x is understood"));
+            return Err(format!(
+                "it has schema_version `{schema}`, but only {MAJOR}.x is supported"
+            ));
         }
         if !is_id(&document.id) {
-            return Err(format!("`{}` cannot be an ID", crate::text::visible(&document.id)));
+            return Err(format!("`{}` is not a valid ID", crate::text::visible(&document.id)));
         }
         // Some databases have aliases with commas and spaces. Users cannot accept those by name.
         let mut names = document.aliases.unwrap_or_default();
         names.retain(|id| is_id(id));
         let modified: Timestamp = document.modified.parse().map_err(|_| {
-            format!("`modified` is `{}`, not a time of RFC 3339", crate::text::visible(&document.modified))
+            format!(
+                "`modified` is `{}`, not a time of RFC 3339",
+                crate::text::visible(&document.modified)
+            )
         })?;
         let affected = document.affected.unwrap_or_default();
         // Packages may have their own vectors (OSV schema, "severity").
         let own = document.severity.unwrap_or_default();
-        let vectors = own.iter().chain(affected.iter().flat_map(|one| one.severity.iter().flatten()));
-        let vectors: Vec<&str> =
-            vectors.filter(|vector| vector.kind.starts_with("CVSS")).map(|v| v.score.as_str()).collect();
+        let vectors =
+            own.iter().chain(affected.iter().flat_map(|one| one.severity.iter().flatten()));
+        let vectors: Vec<&str> = vectors
+            .filter(|vector| vector.kind.starts_with("CVSS"))
+            .map(|v| v.score.as_str())
+            .collect();
         let word = document.database_specific.as_ref().and_then(|value| value["severity"].as_str());
         let severity = Severity::new(word, &vectors);
-        let text = document.summary.filter(|text| !text.is_empty()).or(document.details).unwrap_or_default();
+        let text = document
+            .summary
+            .filter(|text| !text.is_empty())
+            .or(document.details)
+            .unwrap_or_default();
         let summary = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
         Ok(Self {
             id: document.id,
@@ -158,7 +170,8 @@ impl Advisory {
     /// Returns the names of affected packages in an ecosystem.
     pub(super) fn names(&self, ecosystem: Ecosystem) -> impl Iterator<Item = String> {
         let of = move |one: &Affected| {
-            let package = one.package.as_ref().filter(|package| package.ecosystem == ecosystem.name())?;
+            let package =
+                one.package.as_ref().filter(|package| package.ecosystem == ecosystem.name())?;
             Some(canonical(ecosystem, &package.name))
         };
         self.affected.iter().filter_map(of)
@@ -172,12 +185,15 @@ impl Advisory {
         let Package { ecosystem, name, version } = package;
         let ours = |one: &&Affected| {
             let named = one.package.as_ref();
-            named.is_some_and(|n| n.ecosystem == ecosystem.name() && canonical(*ecosystem, &n.name) == *name)
+            named.is_some_and(|n| {
+                n.ecosystem == ecosystem.name() && canonical(*ecosystem, &n.name) == *name
+            })
         };
         let ours: Vec<&Affected> = self.affected.iter().filter(ours).collect();
         let Some(at) = Version::parse(*ecosystem, version) else {
             // The versions can only be compared as text.
-            let listed = ours.iter().any(|one| one.versions.iter().flatten().any(|text| text == version));
+            let listed =
+                ours.iter().any(|one| one.versions.iter().flatten().any(|text| text == version));
             return match (listed, ours.is_empty()) {
                 (true, _) => Verdict::Affected(None),
                 (false, true) => Verdict::Clear,
@@ -221,7 +237,9 @@ impl Affected {
             match range.holds(ecosystem, at) {
                 Ok(true) => verdict = Verdict::Affected(None),
                 Ok(false) => {}
-                Err(text) if verdict == Verdict::Clear => verdict = Verdict::Unclear(text.to_owned()),
+                Err(text) if verdict == Verdict::Clear => {
+                    verdict = Verdict::Unclear(text.to_owned())
+                }
                 Err(_) => {}
             }
             later.extend(range.events.iter().filter_map(|event| match event {
@@ -231,8 +249,11 @@ impl Affected {
                 _ => None,
             }));
         }
-        let listed =
-            self.versions.iter().flatten().any(|text| Version::parse(ecosystem, text).as_ref() == Some(at));
+        let listed = self
+            .versions
+            .iter()
+            .flatten()
+            .any(|text| Version::parse(ecosystem, text).as_ref() == Some(at));
         match verdict {
             Verdict::Affected(_) => {}
             _ if listed => {}

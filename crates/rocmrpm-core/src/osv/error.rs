@@ -13,7 +13,7 @@ use crate::text::visible;
 #[derive(Debug, thiserror::Error)]
 pub enum OsvError {
     /// The service did not respond.
-    #[error("cannot ask {address} for advisories")]
+    #[error("cannot query {address} for advisories")]
     Unreachable {
         /// The address of the service.
         address: String,
@@ -21,7 +21,7 @@ pub enum OsvError {
         source: Box<SourceError>,
     },
     /// The service returned something other than OSV documents.
-    #[error("the answer of {url} cannot be used: {wrong}")]
+    #[error("unexpected response from {url}: {wrong}")]
     Answer {
         /// The requested URL.
         url: String,
@@ -92,8 +92,7 @@ fn listed(paths: &[PathBuf]) -> String {
 }
 
 /// Where to download exports. Source: OSV's documentation, "Data dumps".
-const FETCH: &str =
-    "fetch a new export: `curl -fLO https://osv-vulnerabilities.storage.googleapis.com/PyPI/all.zip`";
+const FETCH: &str = "fetch a new export: `curl -fLO https://osv-vulnerabilities.storage.googleapis.com/PyPI/all.zip`";
 
 impl Diagnose for OsvError {
     fn diagnosis(&self) -> Diagnosis {

@@ -54,7 +54,8 @@ impl Export {
     /// Reads an export and keeps only advisories that name one of the packages. Rejects an export
     /// that is too old at the time `now`.
     pub fn read(path: &Path, packages: &[Package], now: Timestamp) -> Result<Self, OsvError> {
-        let mut reading = Reading { path, packages, batch: Vec::new(), held: 0, bytes: 0, kept: Vec::new() };
+        let mut reading =
+            Reading { path, packages, batch: Vec::new(), held: 0, bytes: 0, kept: Vec::new() };
         reading.all()?;
         let Reading { kept, .. } = reading;
         let Some(newest) = kept.iter().map(|read| read.modified).max() else {
@@ -63,7 +64,12 @@ impl Export {
         let age = (now.as_second() - newest.as_second()) / (24 * 60 * 60);
         if age > MAX_AGE {
             let newest = newest.to_zoned(TimeZone::UTC).date();
-            return Err(OsvError::Old { path: path.to_owned(), newest, days: age, allowed: MAX_AGE });
+            return Err(OsvError::Old {
+                path: path.to_owned(),
+                newest,
+                days: age,
+                allowed: MAX_AGE,
+            });
         }
         let mut ecosystems = BTreeSet::new();
         let mut advisories = Vec::new();
@@ -110,7 +116,7 @@ pub fn judge(exports: &[Export], packages: &[Package]) -> Answer {
                 Verdict::Affected(fixed) => hits.push(Hit { advisory: advisory.clone(), fixed }),
                 Verdict::Clear => {}
                 Verdict::Unclear(text) => answer.unclear.push(format!(
-                    "{} is about {}, and whether {} is affected is unclear: `{}` is not a version of {}",
+                    "{} is about {}, but it is unclear whether {} is affected: `{}` is not a version of {}",
                     advisory.id,
                     package.name,
                     package.version,
@@ -161,11 +167,15 @@ impl Reading<'_> {
         let path = self.path;
         for entry in walkdir::WalkDir::new(path).sort_by_file_name() {
             let entry = entry.map_err(|error| OsvError::export(path, error.to_string()))?;
-            if !entry.file_type().is_file() || entry.path().extension().is_none_or(|end| end != "json") {
+            if !entry.file_type().is_file()
+                || entry.path().extension().is_none_or(|end| end != "json")
+            {
                 continue;
             }
-            let name = entry.path().strip_prefix(path).unwrap_or(entry.path()).display().to_string();
-            let file = fs::File::open(entry.path()).map_err(IoError::doing("read an export of OSV"))?;
+            let name =
+                entry.path().strip_prefix(path).unwrap_or(entry.path()).display().to_string();
+            let file =
+                fs::File::open(entry.path()).map_err(IoError::doing("read an export of OSV"))?;
             self.take(name, file)?;
         }
         Ok(())
@@ -181,7 +191,8 @@ impl Reading<'_> {
             return Err(OsvError::export(path, wrong));
         }
         for at in 0..archive.len() {
-            let damaged = |error| OsvError::export(path, format!("file {} is damaged: {error}", at + 1));
+            let damaged =
+                |error| OsvError::export(path, format!("file {} is damaged: {error}", at + 1));
             let member = archive.by_index(at).map_err(damaged)?;
             let name = member.name().map_err(damaged)?.into_owned();
             if member.is_file() && name.ends_with(".json") {
@@ -202,7 +213,10 @@ impl Reading<'_> {
         }
         self.bytes += bytes.len() as u64;
         if self.bytes > MAX_TOTAL {
-            return Err(OsvError::export(self.path, format!("it unpacks to more than {MAX_TOTAL} bytes")));
+            return Err(OsvError::export(
+                self.path,
+                format!("it unpacks to more than {MAX_TOTAL} bytes"),
+            ));
         }
         self.held += bytes.len();
         self.batch.push((name, bytes));
@@ -215,10 +229,12 @@ impl Reading<'_> {
         let batch = std::mem::take(&mut self.batch);
         self.held = 0;
         let kept = parallel::try_map(&batch, machine::cores(), |(name, bytes)| {
-            let advisory = Advisory::read(bytes).map_err(|wrong| OsvError::member(path, name, wrong))?;
+            let advisory =
+                Advisory::read(bytes).map_err(|wrong| OsvError::member(path, name, wrong))?;
             let ecosystems = advisory.ecosystems().map(str::to_owned).collect();
-            let names =
-                |package: &Package| advisory.names(package.ecosystem).any(|name| name == package.name);
+            let names = |package: &Package| {
+                advisory.names(package.ecosystem).any(|name| name == package.name)
+            };
             let wanted = !advisory.withdrawn && packages.iter().any(names);
             Ok::<_, OsvError>(Kept {
                 modified: advisory.modified,

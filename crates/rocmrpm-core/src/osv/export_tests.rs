@@ -29,7 +29,7 @@ fn package(ecosystem: Ecosystem, name: &str, version: &str) -> Package {
 }
 
 #[test]
-fn zip_archives_and_folders_are_read_alike() {
+fn reads_zip_archives_and_folders() {
     let dir = tempfile::tempdir().unwrap();
     let files = [
         ("GHSA-5h86-8mv2-jq9f.json", AIOHTTP),
@@ -59,7 +59,10 @@ fn zip_archives_and_folders_are_read_alike() {
             .iter()
             .map(|hits| hits.iter().map(|hit| hit.advisory.id.as_str()).collect())
             .collect();
-        assert_eq!(ids, [vec!["GHSA-5h86-8mv2-jq9f", "PYSEC-2024-24"], vec!["RUSTSEC-2025-0009"], vec![]]);
+        assert_eq!(
+            ids,
+            [vec!["GHSA-5h86-8mv2-jq9f", "PYSEC-2024-24"], vec!["RUSTSEC-2025-0009"], vec![]]
+        );
         assert_eq!(answer.hits[1][0].fixed.as_deref(), Some("0.17.12"));
     }
     // The same advisory in two exports is listed once.
@@ -68,7 +71,7 @@ fn zip_archives_and_folders_are_read_alike() {
 }
 
 #[test]
-fn an_old_export_is_warned_of_and_then_refused() {
+fn warns_about_old_exports_then_rejects_them() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("all.zip");
     let read = |modified: &str| {
@@ -81,13 +84,16 @@ fn an_old_export_is_warned_of_and_then_refused() {
     let warning = read("2026-09-22T00:00:00Z").unwrap().warning().unwrap();
     assert!(warning.contains("is from 2026-09-22, 61 days ago"), "{warning}");
     let error = read("2025-11-20T00:00:00Z").unwrap_err().to_string();
-    assert!(error.contains("all.zip is from 2025-11-20, 367 days ago; at most 180 are allowed"), "{error}");
+    assert!(
+        error.contains("all.zip is from 2025-11-20, 367 days ago; at most 180 are allowed"),
+        "{error}"
+    );
     // A clock that is behind does not cause a rejection.
     assert_eq!(read("2027-01-01T00:00:00Z").unwrap().warning(), None);
 }
 
 #[test]
-fn rejects_what_is_not_an_export() {
+fn rejects_invalid_exports() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("all.zip");
     let wrong = |path: &Path| Export::read(path, &[], now()).unwrap_err().to_string();
@@ -99,7 +105,11 @@ fn rejects_what_is_not_an_export() {
     fs::create_dir(dir.path().join("empty")).unwrap();
     assert!(wrong(&dir.path().join("empty")).ends_with("it has no JSON file"));
     zip_of(&path, &[("a.json", AIOHTTP.as_bytes()), ("b\u{1b}.json", b"{\"id\":")]);
-    assert!(wrong(&path).contains("all.zip: b\\u{1b}.json: it is not an advisory"), "{}", wrong(&path));
+    assert!(
+        wrong(&path).contains("all.zip: b\\u{1b}.json: it is not an advisory"),
+        "{}",
+        wrong(&path)
+    );
     let other = AIOHTTP.replace("1.7.3", "3.0.0");
     zip_of(&path, &[("a.json", other.as_bytes())]);
     assert!(wrong(&path).contains("a.json: it has schema_version `3.0.0`"));

@@ -60,18 +60,25 @@ impl Service<'_> {
         let hits = packages.iter().zip(&listed).map(|(package, stamps)| {
             let found = stamps.iter().filter_map(|(id, _)| advisories.get(id.as_str()));
             // Trust the service's decision regardless of how we evaluate the ranges.
-            let hit =
-                |advisory: &Advisory| Hit { fixed: advisory.fixed(package), advisory: advisory.clone() };
+            let hit = |advisory: &Advisory| Hit {
+                fixed: advisory.fixed(package),
+                advisory: advisory.clone(),
+            };
             found.filter(|advisory| !advisory.withdrawn).map(hit).collect()
         });
         Ok(Answer { hits: hits.collect(), unclear: Vec::new() })
     }
 
     /// Returns the advisory stamps for each package.
-    fn list(&self, packages: &[Package], fetcher: &Fetcher<'_>) -> Result<Vec<Vec<Stamp>>, OsvError> {
+    fn list(
+        &self,
+        packages: &[Package],
+        fetcher: &Fetcher<'_>,
+    ) -> Result<Vec<Vec<Stamp>>, OsvError> {
         let url = self.url("/v1/querybatch");
         let mut listed = vec![Vec::new(); packages.len()];
-        let mut open: Vec<(usize, Option<String>)> = (0..packages.len()).map(|at| (at, None)).collect();
+        let mut open: Vec<(usize, Option<String>)> =
+            (0..packages.len()).map(|at| (at, None)).collect();
         let mut pages = 0;
         while !open.is_empty() {
             pages += 1;
@@ -80,25 +87,36 @@ impl Service<'_> {
             }
             let mut next = Vec::new();
             for some in open.chunks(AT_ONCE) {
-                let queries = some.iter().map(|(at, token)| query(&packages[*at], token.as_deref()));
+                let queries =
+                    some.iter().map(|(at, token)| query(&packages[*at], token.as_deref()));
                 let body = json!({ "queries": queries.collect::<Vec<_>>() }).to_string();
-                let bytes =
-                    fetcher.post_json(&url, &body, self.limit).map_err(|error| self.unreachable(error))?;
-                let batch: Batch = serde_json::from_slice(&bytes)
-                    .map_err(|error| self.wrong(&url, format!("it is not a list of results: {error}")))?;
+                let bytes = fetcher
+                    .post_json(&url, &body, self.limit)
+                    .map_err(|error| self.unreachable(error))?;
+                let batch: Batch = serde_json::from_slice(&bytes).map_err(|error| {
+                    self.wrong(&url, format!("it is not a list of results: {error}"))
+                })?;
                 if batch.results.len() != some.len() {
-                    let wrong = format!("it has {} results for {} queries", batch.results.len(), some.len());
+                    let wrong = format!(
+                        "it has {} results for {} queries",
+                        batch.results.len(),
+                        some.len()
+                    );
                     return Err(self.wrong(&url, wrong));
                 }
                 for ((at, _), result) in some.iter().zip(batch.results) {
                     let result = result.unwrap_or_default();
                     for Summary { id, modified } in result.vulns.unwrap_or_default() {
                         if !is_id(&id) {
-                            return Err(self.wrong(&url, format!("`{}` cannot be an ID", visible(&id))));
+                            return Err(
+                                self.wrong(&url, format!("`{}` is not a valid ID", visible(&id)))
+                            );
                         }
                         listed[*at].push((id, modified));
                     }
-                    next.extend(result.next_page_token.filter(|t| !t.is_empty()).map(|t| (*at, Some(t))));
+                    next.extend(
+                        result.next_page_token.filter(|t| !t.is_empty()).map(|t| (*at, Some(t))),
+                    );
                 }
             }
             open = next;
@@ -126,15 +144,19 @@ impl Service<'_> {
                 None => missing.push(*stamp),
             }
         }
-        let urls: Vec<String> = missing.iter().map(|(id, _)| self.url(&format!("/v1/vulns/{id}"))).collect();
-        let answers = fetcher.get_all(&urls, self.limit).map_err(|error| self.unreachable(error))?;
+        let urls: Vec<String> =
+            missing.iter().map(|(id, _)| self.url(&format!("/v1/vulns/{id}"))).collect();
+        let answers =
+            fetcher.get_all(&urls, self.limit).map_err(|error| self.unreachable(error))?;
         for ((stamp, url), bytes) in missing.into_iter().zip(urls).zip(answers) {
             let advisory = Advisory::read(&bytes).map_err(|wrong| self.wrong(&url, wrong))?;
             if advisory.id != stamp.0 {
                 return Err(self.wrong(&url, format!("it is about `{}`", advisory.id)));
             }
             if let (Some(recipe), Ok(text)) = (self.recipe(stamp), String::from_utf8(bytes)) {
-                fetcher.remember(&recipe, &text).map_err(|error| OsvError::Cache(Box::new(error)))?;
+                fetcher
+                    .remember(&recipe, &text)
+                    .map_err(|error| OsvError::Cache(Box::new(error)))?;
             }
             found.insert(stamp.0.as_str(), advisory);
         }

@@ -83,7 +83,8 @@ impl Severity {
 /// Returns the base score of a CVSS 3.0 or 3.1 vector; `None` for anything else.
 fn base_score(vector: &str) -> Option<f64> {
     let metrics = vector.strip_prefix("CVSS:3.1/").or_else(|| vector.strip_prefix("CVSS:3.0/"))?;
-    let value = |name: &str| metrics.split('/').find_map(|m| m.strip_prefix(name)?.strip_prefix(':'));
+    let value =
+        |name: &str| metrics.split('/').find_map(|m| m.strip_prefix(name)?.strip_prefix(':'));
     let changed = match value("S")? {
         "C" => true,
         "U" => false,
@@ -107,7 +108,11 @@ fn base_score(vector: &str) -> Option<f64> {
         false => 6.42 * iss,
     };
     let factor = if changed { 1.08 } else { 1.0 };
-    Some(if impact <= 0.0 { 0.0 } else { rounded_up((factor * (impact + exploitability)).min(10.0)) })
+    Some(if impact <= 0.0 {
+        0.0
+    } else {
+        rounded_up((factor * (impact + exploitability)).min(10.0))
+    })
 }
 
 /// Rounds up to one decimal place as in appendix A of the specification, so that 4.000002 becomes
@@ -140,12 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn the_word_of_the_database_comes_first() {
+    fn prefers_the_databases_severity() {
         let vectors = ["CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H", "CVSS:4.0/AV:N/AC:L"];
         let severity = Severity::new(Some("MODERATE"), &vectors);
         assert_eq!((severity.name(), severity.score), ("medium", Some(9.8)));
         assert_eq!(severity.vector.as_deref(), Some("CVSS:4.0/AV:N/AC:L"));
-        for wrong in ["", "CVSS:4.0/AV:N", "CVSS:3.1/AV:X/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H", "CVSS:3.1/"] {
+        for wrong in
+            ["", "CVSS:4.0/AV:N", "CVSS:3.1/AV:X/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H", "CVSS:3.1/"]
+        {
             assert_eq!(Severity::new(Some("?"), &[wrong]).name(), "unknown", "{wrong}");
         }
     }

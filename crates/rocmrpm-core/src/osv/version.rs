@@ -18,7 +18,9 @@ impl Version {
     pub fn parse(ecosystem: Ecosystem, text: &str) -> Option<Self> {
         match ecosystem {
             Ecosystem::PyPi => pep440_rs::Version::from_str(text).ok().map(Self::Pep440),
-            Ecosystem::CratesIo | Ecosystem::Npm | Ecosystem::Go => Semantic::parse(text).map(Self::Semantic),
+            Ecosystem::CratesIo | Ecosystem::Npm | Ecosystem::Go => {
+                Semantic::parse(text).map(Self::Semantic)
+            }
         }
     }
 }
@@ -48,7 +50,8 @@ impl Semantic {
             return None;
         }
         for (number, part) in numbers.iter_mut().zip(parts) {
-            *number = part.parse().ok().filter(|_| part.bytes().all(|byte| byte.is_ascii_digit()))?;
+            *number =
+                part.parse().ok().filter(|_| part.bytes().all(|byte| byte.is_ascii_digit()))?;
         }
         Some(Self { numbers, pre })
     }

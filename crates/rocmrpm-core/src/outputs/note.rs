@@ -16,17 +16,17 @@ const SCHEMA: &str = "rocmrpm/wheels/2";
 
 const FILE: &str = "wheels.json";
 
-/// `wheels.json`: the wheels of one component, and what they were made from.
+/// `wheels.json`: the wheels of one component, and their inputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Note {
     schema: String,
-    /// What the wheels were made from, apart from the other components.
+    /// The inputs of the wheels, except other components.
     pub made_from: KeyInputs,
     /// The distributions that they require, each with the version of the stack that it was
     /// pinned to, if the stack had it.
     pub requires: BTreeMap<String, Option<String>>,
-    /// What the inspection depended on.
+    /// The inputs of the inspection.
     pub judged_by: KeyInputs,
     /// The wheels.
     pub wheels: Vec<FileRecord>,
@@ -61,8 +61,11 @@ impl Note {
     /// Returns the reasons to rebuild the wheels in a folder; empty if they are up to date. Checks
     /// only presence and size of files.
     pub fn reasons_to_make(&self, now: &KeyInputs, pins: &Pins, dir: &Path) -> Vec<String> {
-        let mut reasons: Vec<String> =
-            now.changed_since(&self.made_from).iter().map(|name| format!("{name} changed")).collect();
+        let mut reasons: Vec<String> = now
+            .changed_since(&self.made_from)
+            .iter()
+            .map(|name| format!("{name} changed"))
+            .collect();
         for (name, pinned) in &self.requires {
             let version = pins.get(name).map(ToString::to_string);
             if version != *pinned {
@@ -73,7 +76,7 @@ impl Note {
         for wheel in &self.wheels {
             let metadata = fs_err::metadata(dir.join(&wheel.file));
             if !metadata.is_ok_and(|metadata| metadata.len() == wheel.size) {
-                reasons.push(format!("{} is gone or changed on disk", wheel.file));
+                reasons.push(format!("{} is missing or changed on disk", wheel.file));
             }
         }
         reasons
@@ -114,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_they_are_made_of_makes_wheels_stale() {
+    fn only_changed_inputs_make_wheels_stale() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a.whl");
         fs_err::write(&file, "wheel").unwrap();
@@ -125,27 +128,36 @@ mod tests {
         };
         let then = pins(&[("torch", "2.0+a.1"), ("other", "1")]);
         let required = pinned(["torch".to_owned(), "triton".to_owned()], &then);
-        let note = Note::new(inputs("1"), required, inputs("x"), vec![FileRecord::of(&file).unwrap()]);
+        let note =
+            Note::new(inputs("1"), required, inputs("x"), vec![FileRecord::of(&file).unwrap()]);
         note.write(dir.path()).unwrap();
         assert_eq!(Note::read(dir.path()), Some(note.clone()));
-        let reasons =
-            |now: &str, list: &[(&str, &str)]| note.reasons_to_make(&inputs(now), &pins(list), dir.path());
-        assert_eq!(reasons("1", &[("torch", "2.0+a.1"), ("other", "2"), ("new", "1")]), Vec::<String>::new());
+        let reasons = |now: &str, list: &[(&str, &str)]| {
+            note.reasons_to_make(&inputs(now), &pins(list), dir.path())
+        };
+        assert_eq!(
+            reasons("1", &[("torch", "2.0+a.1"), ("other", "2"), ("new", "1")]),
+            Vec::<String>::new()
+        );
         assert_eq!(reasons("2", &[("torch", "2.0+a.1")]), ["packages changed"]);
         assert_eq!(reasons("1", &[("torch", "2.0+a.2")]), ["required torch is 2.0+a.2"]);
         assert_eq!(reasons("1", &[]), ["required torch is no longer part of the stack"]);
-        assert_eq!(reasons("1", &[("torch", "2.0+a.1"), ("triton", "3")]), ["required triton is 3"]);
+        assert_eq!(
+            reasons("1", &[("torch", "2.0+a.1"), ("triton", "3")]),
+            ["required triton is 3"]
+        );
         assert_eq!(note.damaged(dir.path()).unwrap(), [""; 0]);
         fs_err::write(&file, "whee1").unwrap();
         assert_eq!(reasons("1", &[("torch", "2.0+a.1")]), [""; 0], "the size is the same");
         assert_eq!(note.damaged(dir.path()).unwrap(), ["a.whl"]);
         fs_err::write(&file, "another").unwrap();
-        assert_eq!(reasons("1", &[("torch", "2.0+a.1")]), ["a.whl is gone or changed on disk"]);
+        assert_eq!(reasons("1", &[("torch", "2.0+a.1")]), ["a.whl is missing or changed on disk"]);
     }
 
     #[test]
-    fn the_bytes_of_a_note_are_pinned() {
-        let requires = BTreeMap::from([("torch".to_owned(), Some("2".to_owned())), ("x".to_owned(), None)]);
+    fn note_format_is_pinned() {
+        let requires =
+            BTreeMap::from([("torch".to_owned(), Some("2".to_owned())), ("x".to_owned(), None)]);
         let note = Note::new(KeyInputs::default(), requires, KeyInputs::default(), Vec::new());
         assert_eq!(
             serde_json::to_string(&note).unwrap(),

@@ -57,7 +57,10 @@ pub(super) fn parts<'w>(stack: &Stack<'w>) -> Result<Vec<Part<'w>>, Error> {
 }
 
 /// Returns the components whose results are all unusable.
-pub(super) fn damaged<'w>(stack: &Stack<'w>, parts: &[Part<'w>]) -> Result<Vec<&'w ComponentName>, IoError> {
+pub(super) fn damaged<'w>(
+    stack: &Stack<'w>,
+    parts: &[Part<'w>],
+) -> Result<Vec<&'w ComponentName>, IoError> {
     let build_dir = stack.workspace.build_dir();
     let used = |name: &ComponentName| parts.iter().any(|part| part.component.name == *name);
     let mut damaged = Vec::new();
@@ -115,7 +118,10 @@ impl<'w> Part<'w> {
             python,
             leave_out: component.wheel_leaves_out.iter().map(|at| at.value.clone()).collect(),
             origin: origin(&record),
-            inspection: results.recorded()?.and_then(|recorded| recorded.inspection).unwrap_or_default(),
+            inspection: results
+                .recorded()?
+                .and_then(|recorded| recorded.inspection)
+                .unwrap_or_default(),
             record,
         }))
     }
@@ -224,7 +230,9 @@ impl Preloads {
     pub fn rocm(&self, part: &Part<'_>) -> Rocm {
         match part.source {
             RocmSource::System => Rocm::System,
-            RocmSource::RocmSdk => Rocm::Sdk { version: part.rocm.clone(), preloaded: self.0.clone() },
+            RocmSource::RocmSdk => {
+                Rocm::Sdk { version: part.rocm.clone(), preloaded: self.0.clone() }
+            }
         }
     }
 }
@@ -234,16 +242,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_release_is_a_number() {
-        for (release, number) in
-            [("2%{?dist}", Some(2)), ("13~dirty%{?dist}", Some(13)), ("1", Some(1)), ("", None), ("x1", None)]
-        {
+    fn reads_the_number_of_a_release() {
+        for (release, number) in [
+            ("2%{?dist}", Some(2)),
+            ("13~dirty%{?dist}", Some(13)),
+            ("1", Some(1)),
+            ("", None),
+            ("x1", None),
+        ] {
             assert_eq!(release_number(release), number, "{release}");
         }
     }
 
     #[test]
-    fn the_inputs_of_a_wheel_are_pinned() {
+    fn inputs_of_a_wheel_are_pinned() {
         let digest = Sha256::of_bytes("x");
         let output = |file: &str| FileRecord { file: file.to_owned(), sha256: digest, size: 1 };
         let outputs = [output("a-1.x86_64.rpm"), output("a-1.src.rpm"), output("a.spec")];

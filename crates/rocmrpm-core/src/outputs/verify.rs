@@ -15,13 +15,13 @@ use crate::files;
 use crate::stack::Stack;
 use crate::wheel::{self, Difference, Proof};
 
-/// What came of verifying one component.
+/// The result of verifying one component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verified {
-    /// Which component.
+    /// The component.
     pub component: String,
-    /// Its RPMs that are not what `build.json` records, by file name.
+    /// Its RPMs that differ from `build.json`, by file name.
     pub rpms: Vec<(String, Difference)>,
     /// Its wheels.
     pub wheels: Vec<Proof>,
@@ -52,16 +52,20 @@ pub fn verify_wheels(_lock: &BuildLock, stack: &Stack<'_>) -> Result<Vec<Verifie
             let recorded = part.record.outputs.iter().find(|output| output.file == name);
             let expected = recorded.map(|output| output.sha256);
             if expected != Some(found) {
-                let difference =
-                    Difference::of_file("it is not the RPM that build.json records", expected, Some(found));
+                let difference = Difference::of_file(
+                    "it differs from the RPM in build.json",
+                    expected,
+                    Some(found),
+                );
                 rpms.push((name, difference));
             }
         }
-        let wheels = match wheel::verify(part.request(&pins, &preloads.rocm(part), &part.dir, &Silent)) {
-            // The changed RPM explains why it cannot be read.
-            Err(_) if !rpms.is_empty() => Vec::new(),
-            wheels => wheels?,
-        };
+        let wheels =
+            match wheel::verify(part.request(&pins, &preloads.rocm(part), &part.dir, &Silent)) {
+                // The changed RPM explains why it cannot be read.
+                Err(_) if !rpms.is_empty() => Vec::new(),
+                wheels => wheels?,
+            };
         // The wheel on disk may be damaged.
         wheels.iter().for_each(|proof| preloads.insert(&proof.wheel, proof.preloads.clone()));
         if !rpms.is_empty() || !wheels.is_empty() {
@@ -72,7 +76,8 @@ pub fn verify_wheels(_lock: &BuildLock, stack: &Stack<'_>) -> Result<Vec<Verifie
         let mut wheels = Vec::new();
         // Names that begin with a dot failed inspection; the next run removes them.
         if !seen.contains(&component) && !component.starts_with('.') {
-            wheel::add_strays(&dir.join(&component), &mut wheels).map_err(IoError::doing("read a wheel"))?;
+            wheel::add_strays(&dir.join(&component), &mut wheels)
+                .map_err(IoError::doing("read a wheel"))?;
         }
         if !wheels.is_empty() {
             all.push(Verified { component, rpms: Vec::new(), wheels });

@@ -33,13 +33,16 @@ impl Dists {
     /// Adds a package if its name suggests that it contains a Python project.
     pub(super) fn add(&mut self, package: &str) {
         if let Some(project) = package.strip_prefix(PREFIX) {
-            self.packages.entry(normalised(project)).or_insert_with(|| package.to_owned());
+            self.packages
+                .entry(normalized_with_extra(project))
+                .or_insert_with(|| package.to_owned());
         }
     }
 
     /// Returns all projects with their packages, including exceptions.
     pub(super) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
-        let named = self.packages.iter().map(|(project, package)| (project.as_str(), package.as_str()));
+        let named =
+            self.packages.iter().map(|(project, package)| (project.as_str(), package.as_str()));
         let named = named.filter(|(project, _)| ELSEWHERE.iter().all(|(name, _)| name != project));
         named.chain(ELSEWHERE.iter().copied())
     }
@@ -47,7 +50,9 @@ impl Dists {
     /// Returns the package of a Python project, given its normalized name.
     pub(super) fn package(&self, project: &str) -> Option<&str> {
         let elsewhere = ELSEWHERE.iter().find(|(name, _)| *name == project);
-        elsewhere.map(|(_, package)| *package).or_else(|| self.packages.get(project).map(String::as_str))
+        elsewhere
+            .map(|(_, package)| *package)
+            .or_else(|| self.packages.get(project).map(String::as_str))
     }
 }
 
@@ -67,13 +72,13 @@ pub(super) fn project(requirement: &str) -> Option<String> {
     let minor = python.strip_prefix("python3")?;
     let version = minor.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let name = rest.strip_suffix(')')?;
-    let project = normalised(name);
+    let project = normalized_with_extra(name);
     let plain = |name: &str| name.split(['[', '+']).next() == project.split('+').next();
     (version && plain(name)).then_some(project)
 }
 
 /// Returns a project name normalized by PEP 503; an extra follows a `+`, as in the names of
 /// Fedora's packages for extras.
-pub fn normalised(name: &str) -> String {
+pub fn normalized_with_extra(name: &str) -> String {
     crate::sources::normalized(&name.trim_end_matches(']').replace('[', "+"))
 }

@@ -7,7 +7,7 @@ use crate::process::ProcessError;
 #[derive(Debug, thiserror::Error)]
 pub enum PackagesError {
     /// A table could not be read.
-    #[error("the package table `{table}` cannot be read")]
+    #[error("cannot read the package table `{table}`")]
     Table {
         /// The table's path in the workspace.
         table: String,
@@ -15,7 +15,7 @@ pub enum PackagesError {
         source: std::io::Error,
     },
     /// A line of a table is invalid.
-    #[error("line {line} of the package table `{table}` is not two or three columns")]
+    #[error("line {line} of the package table `{table}` does not have two or three columns")]
     Line {
         /// The table's path in the workspace.
         table: String,
@@ -23,14 +23,16 @@ pub enum PackagesError {
         line: usize,
     },
     /// The chroot has no table, but the lookup needs the packages of its release.
-    #[error("the chroot `{chroot}` names no package table, so what its release has is unknown")]
+    #[error(
+        "the chroot `{chroot}` has no package table, so the packages of its release are unknown"
+    )]
     NoTable {
         /// The chroot.
         chroot: String,
     },
     /// A table belongs to a release with a different Python version.
     #[error(
-        "the package tables of `{chroot}` are of a release with Python {has}, and the chroot has {python}"
+        "the package tables of `{chroot}` are for a release with Python {has}, but the chroot has {python}"
     )]
     OtherPython {
         /// The chroot.
@@ -41,7 +43,7 @@ pub enum PackagesError {
         python: String,
     },
     /// The file of changed requirements has errors.
-    #[error("what the release's packages require cannot be read")]
+    #[error("cannot read the requirements of the release's packages")]
     Requires(Vec<Problem>),
     /// The repositories have no packages for the Python version of the chroot.
     #[error(
@@ -62,17 +64,17 @@ pub enum PackagesError {
 }
 
 /// Help for when the repositories are unavailable.
-const WITHOUT_LIVE: &str = "without `--live`, the package tables of mock-configs/packages are used";
+const WITHOUT_LIVE: &str = "omit `--live` to use the package tables in mock-configs/packages";
 
 impl Diagnose for PackagesError {
     fn diagnosis(&self) -> Diagnosis {
         match self {
             Self::Table { table, .. } => Kind::Config.with_help(format!(
-                "add {table}, or remove it from `packages` in mock-configs; `--live` asks the repositories \
-                 instead"
+                "add {table}, or remove it from `packages` in mock-configs; pass `--live` to query the \
+                 repositories instead"
             )),
             Self::NoTable { chroot } => Kind::Config.with_help(format!(
-                "add `packages = [\"TABLE\"]` to mock-configs/{chroot}.toml, or pass `--live` to ask its \
+                "add `packages = [\"TABLE\"]` to mock-configs/{chroot}.toml, or pass `--live` to query its \
                  repositories"
             )),
             Self::OtherPython { chroot, .. } => Kind::Config.with_help(format!(
@@ -80,10 +82,10 @@ impl Diagnose for PackagesError {
             )),
             Self::Requires(problems) => Diagnosis::from(Kind::Config).with_problems(problems),
             Self::Line { .. } => {
-                Kind::Config.with_help("the columns are name, version, package, with tabs between")
+                Kind::Config.with_help("separate the columns name, version and package with tabs")
             }
             Self::NoPython { chroot, .. } => Kind::Config
-                .with_help(format!("`python` and `[[repositories]]` are in mock-configs/{chroot}.toml"))
+                .with_help(format!("check `python` and `[[repositories]]` in mock-configs/{chroot}.toml"))
                 .with_help(WITHOUT_LIVE),
             Self::Process(error @ ProcessError::Failed { .. }) => error.diagnosis().with_help(WITHOUT_LIVE),
             Self::Process(error) => error.diagnosis(),

@@ -13,10 +13,16 @@ use super::requirement::Requirement;
 
 /// Returns dnf's configuration for the chroot's repositories whose IDs are wanted. If `release` is
 /// set, adds Fedora's own repositories as defined in mock-core-configs.
-pub(crate) fn repositories_text(chroot: &Chroot, release: bool, wanted: impl Fn(&str) -> bool) -> String {
+pub(crate) fn repositories_text(
+    chroot: &Chroot,
+    release: bool,
+    wanted: impl Fn(&str) -> bool,
+) -> String {
     let mut text = String::new();
     if release && chroot.base_config.starts_with("fedora-") {
-        for (id, repo) in [("fedora", "fedora-$releasever"), ("updates", "updates-released-f$releasever")] {
+        for (id, repo) in
+            [("fedora", "fedora-$releasever"), ("updates", "updates-released-f$releasever")]
+        {
             text.push_str(&format!(
                 "[{id}]\nname={id}\nmetalink=https://mirrors.fedoraproject.org/metalink?repo={repo}&arch=$basearch\n"
             ));
@@ -24,7 +30,10 @@ pub(crate) fn repositories_text(chroot: &Chroot, release: bool, wanted: impl Fn(
     }
     for repository in chroot.repositories.iter().filter(|repository| wanted(&repository.id)) {
         let (id, url) = (&repository.id, &repository.url);
-        text.push_str(&format!("[{id}]\nname={id}\nbaseurl={url}\npriority={}\n", repository.priority));
+        text.push_str(&format!(
+            "[{id}]\nname={id}\nbaseurl={url}\npriority={}\n",
+            repository.priority
+        ));
     }
     text
 }
@@ -42,7 +51,7 @@ impl Repositories {
     pub(super) fn of(chroot: &Chroot) -> Result<Self, PackagesError> {
         let text = repositories_text(chroot, true, |_| true);
         let folder = tempfile::Builder::new().prefix("rocmrpm-dnf-").tempdir();
-        let folder = folder.map_err(IoError::doing("make a folder for dnf"))?;
+        let folder = folder.map_err(IoError::doing("create a folder for dnf"))?;
         fs_err::write(folder.path().join("chroot.repo"), text)
             .map_err(IoError::doing("write dnf's configuration"))?;
         Ok(Self { folder, release: chroot.release.clone(), arch: chroot.arch.clone() })
@@ -63,8 +72,9 @@ impl Repositories {
     /// Returns a package that satisfies the requirement, and its version.
     pub(super) fn provider(&self, requirement: &str) -> Result<Option<String>, PackagesError> {
         let dnf = self.dnf(&self.folder.path().join("cache"));
-        let output =
-            dnf.args(["repoquery", "--qf", "%{name} %{evr}\n", "--whatprovides", requirement]).text()?;
+        let output = dnf
+            .args(["repoquery", "--qf", "%{name} %{evr}\n", "--whatprovides", requirement])
+            .text()?;
         Ok(output.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned))
     }
 }
@@ -124,7 +134,8 @@ fn provided(output: &str, kind: &str) -> Vec<Provided> {
             (["requires"], _) => requires = true,
             (_, Some((package, _))) if requires => required.push((package, line)),
             ([name, "=", version], Some((package, evr))) => {
-                let Some(project) = name.strip_prefix(kind).and_then(|rest| rest.strip_suffix(')')) else {
+                let Some(project) = name.strip_prefix(kind).and_then(|rest| rest.strip_suffix(')'))
+                else {
                     continue;
                 };
                 // Extras have their own packages and provides.
@@ -142,7 +153,8 @@ fn provided(output: &str, kind: &str) -> Vec<Provided> {
         versions.entry(format!("{kind}{project})")).or_default().push(version);
     }
     required.retain(|(_, requirement)| {
-        requirement.contains(kind) && Requirement::parse(requirement).is_some_and(|r| !is_met(&r, &versions))
+        requirement.contains(kind)
+            && Requirement::parse(requirement).is_some_and(|r| !is_met(&r, &versions))
     });
     let mut unmet: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (package, requirement) in required {
@@ -159,7 +171,8 @@ fn provided(output: &str, kind: &str) -> Vec<Provided> {
 fn is_met(requirement: &Requirement, versions: &BTreeMap<String, Vec<&str>>) -> bool {
     match requirement {
         Requirement::Name { name, bound } => {
-            let project = name.starts_with("python") && name.contains("dist(") && !name.contains('[');
+            let project =
+                name.starts_with("python") && name.contains("dist(") && !name.contains('[');
             let fits = |version: &&str| bound.as_ref().is_none_or(|bound| bound.holds(version));
             !project || versions.get(name).is_some_and(|versions| versions.iter().any(fits))
         }
@@ -174,20 +187,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn provides_are_read_with_their_packages() {
-        let said = "package python3-numpy 1:2.3.1-1.fc43\nnumpy = 2\npython3-numpy = 1:2.3.1-1.fc43\n\
+    fn reads_provides_with_their_packages() {
+        let output = "package python3-numpy 1:2.3.1-1.fc43\nnumpy = 2\npython3-numpy = 1:2.3.1-1.fc43\n\
                     python3.14dist(numpy) = 2.3.1\npython3dist(numpy) = 2.3.1\npython3.14dist(bare)\n\n\
                     package python3-x+extra 1-1\npython3.14dist(x[extra]) = 1\n";
-        let found = provided(said, "python3.14dist(");
+        let found = provided(output, "python3.14dist(");
         assert_eq!(found.len(), 1, "{found:?}");
         let Provided { project, version, package, evr, unmet } = &found[0];
-        assert_eq!([project, version, package, evr], ["numpy", "2.3.1", "python3-numpy", "1:2.3.1-1.fc43"]);
+        assert_eq!(
+            [project, version, package, evr],
+            ["numpy", "2.3.1", "python3-numpy", "1:2.3.1-1.fc43"]
+        );
         assert_eq!(unmet, &[""; 0]);
         assert!(provided("garbage\npython3.14dist(a) = 1\n", "python3.14dist(").is_empty());
     }
 
     #[test]
-    fn lists_what_none_of_the_packages_provides() {
+    fn lists_unmet_requirements() {
         let listed = "package python3-a 1-1\npython3.14dist(a) = 1\nrequires\npython(abi) = 3.14\n\
                       (python3.14dist(b) >= 2 with python3.14dist(b) < 3)\npython3.14dist(b[x])\n\
                       (python3.14dist(none) if other)\n(python3.14dist(none) or python3.14dist(a))\n\

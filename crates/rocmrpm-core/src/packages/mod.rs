@@ -12,7 +12,7 @@ mod table;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-pub use dists::normalised;
+pub use dists::normalized_with_extra;
 pub use error::PackagesError;
 pub(crate) use live::{Provided, dist_provides, repositories_text};
 pub(crate) use requirement::Requirement;
@@ -24,7 +24,7 @@ use crate::workspace::{Chroot, Workspace};
 use dists::Dists;
 use live::Repositories;
 use requirement::Bound;
-use table::{Entry, Table};
+use table::{ProvidingPackage, Table};
 
 /// The folder of the package tables in a workspace.
 const TABLES_DIR: &str = "mock-configs/packages";
@@ -155,17 +155,18 @@ impl Packages {
     /// empty if unknown.
     pub fn python_projects(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         self.dists.all().filter_map(|(project, package)| {
-            let Entry { package: of, version } = self.of_name(package).next()?;
+            let ProvidingPackage { package: of, version } = self.of_name(package).next()?;
             // A package can provide another package's name without the metadata for python3dist():
             // python3-z3 does so for z3-solver.
-            let same = normalised(of) == normalised(package);
+            let same = normalized_with_extra(of) == normalized_with_extra(package);
             Some((project, of, if same { version } else { "" }))
         })
     }
 
     /// Returns the packages that provide a name; the package of that name comes first.
-    fn of_name(&self, name: &str) -> impl Iterator<Item = Entry<'_>> {
-        let own = self.own.get(name).map(|(package, version)| Entry { package, version });
+    fn of_name(&self, name: &str) -> impl Iterator<Item = ProvidingPackage<'_>> {
+        let own =
+            self.own.get(name).map(|(package, version)| ProvidingPackage { package, version });
         let tables = if own.is_none() { self.tables.as_slice() } else { &[] };
         own.into_iter().chain(tables.iter().flat_map(move |table| table.of_name(name)))
     }
@@ -173,7 +174,7 @@ impl Packages {
     /// Returns whether a package satisfies a requirement.
     pub fn satisfy(&self, text: &str) -> Result<Answer, PackagesError> {
         let Some(requirement) = Requirement::parse(text) else {
-            return Ok(Answer::NotChecked("it is not a requirement as rpm writes them".to_owned()));
+            return Ok(Answer::NotChecked("it is not a valid rpm requirement".to_owned()));
         };
         let known = self.by_tables(&requirement);
         match &self.live {
@@ -209,7 +210,7 @@ impl Packages {
             }
             Requirement::Conditional(first) => match self.by_tables(first) {
                 by @ Answer::By(_) => by,
-                _ => Answer::NotChecked("it holds under a condition".to_owned()),
+                _ => Answer::NotChecked("it is conditional".to_owned()),
             },
         }
     }
@@ -232,15 +233,18 @@ impl Packages {
             }
         }
         let reason = if name.contains('%') {
-            "it has a macro that this machine does not know".to_owned()
+            "it contains a macro that is undefined on this machine".to_owned()
         } else if name.starts_with('/') {
-            "package tables have no files".to_owned()
-        } else if plain.starts_with("lib") && plain.contains(".so") || plain.starts_with("ld-linux") {
-            "package tables have no libraries".to_owned()
-        } else if let Some((kind, _)) = plain.split_once('(').filter(|(kind, _)| !kind.ends_with("dist")) {
+            "package tables do not list files".to_owned()
+        } else if plain.starts_with("lib") && plain.contains(".so") || plain.starts_with("ld-linux")
+        {
+            "package tables do not list libraries".to_owned()
+        } else if let Some((kind, _)) =
+            plain.split_once('(').filter(|(kind, _)| !kind.ends_with("dist"))
+        {
             format!("package tables do not list {kind}(...)")
         } else if !self.release_known {
-            format!("the chroot `{}` names no package table", self.chroot)
+            format!("the chroot `{}` has no package table", self.chroot)
         } else {
             return Answer::Missing;
         };
@@ -249,8 +253,8 @@ impl Packages {
 }
 
 /// Checks an entry against a bound. The package's epoch does not apply to the Python project in it.
-fn answer(entry: Entry<'_>, bound: Option<&Bound>, of_project: bool) -> Answer {
-    let Entry { package, version } = entry;
+fn answer(entry: ProvidingPackage<'_>, bound: Option<&Bound>, of_project: bool) -> Answer {
+    let ProvidingPackage { package, version } = entry;
     let bare = version.split_once(':').map_or(version, |(_, bare)| bare);
     let version = if of_project { bare } else { version };
     // Versions in python3dist(...) have no trailing zeros.
@@ -270,13 +274,15 @@ mod tests {
 
     fn packages(rows: &[(&str, &str, &str)]) -> Packages {
         let mut packages = Packages::empty("c", true);
-        let row = |(name, version, package): &(&str, &str, &str)| format!("{name}\t{version}\t{package}\n");
+        let row = |(name, version, package): &(&str, &str, &str)| {
+            format!("{name}\t{version}\t{package}\n")
+        };
         packages.add_table(Table::parse(rows.iter().map(row).collect()).unwrap());
         packages
     }
 
     #[test]
-    fn names_versions_and_rich_requirements_are_answered() {
+    fn answers_names_versions_and_rich_requirements() {
         let packages = packages(&[
             ("cmake", "3.31.6", "cmake"),
             ("gcc", "15.2.1", "gcc"),
@@ -286,8 +292,12 @@ mod tests {
         let ask = |text: &str| packages.satisfy(text).unwrap();
         assert_eq!(ask("cmake >= 3.26"), Answer::By("cmake".into()));
         assert_eq!(ask("zlib-devel"), Answer::By("zlib-ng-compat-devel".into()));
-        assert_eq!(ask("pybind11 >= 99"), Answer::By("pybind11".into()), "its version is not known");
-        let other = |older| Answer::OtherVersion { package: "cmake".into(), version: "3.31.6".into(), older };
+        assert_eq!(ask("pybind11 >= 99"), Answer::By("pybind11".into()), "its version is unknown");
+        let other = |older| Answer::OtherVersion {
+            package: "cmake".into(),
+            version: "3.31.6".into(),
+            older,
+        };
         assert_eq!(ask("cmake >= 4"), other(true));
         assert_eq!(ask("(cmake >= 3 with cmake < 3.2)"), other(false));
         assert_eq!(ask("(nothing or gcc(x86-64))"), Answer::By("gcc".into()));
@@ -307,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn python_projects_are_found_by_their_packages() {
+    fn finds_python_projects_by_their_packages() {
         let mut packages = packages(&[
             ("python3-typing-extensions", "4.15", "python3-typing-extensions"),
             ("python3-setuptools_scm", "8.3", "python3-setuptools_scm"),
@@ -320,7 +330,10 @@ mod tests {
             ask("python3dist(typing-extensions) >= 4"),
             Answer::By("python3-typing-extensions".into())
         );
-        assert_eq!(ask("python3.14dist(setuptools-scm)"), Answer::By("python3-setuptools_scm".into()));
+        assert_eq!(
+            ask("python3.14dist(setuptools-scm)"),
+            Answer::By("python3-setuptools_scm".into())
+        );
         assert_eq!(ask("python3dist(pyzmq)"), Answer::By("python3-zmq".into()));
         assert_eq!(
             ask("python3dist(torch) = 2.10"),
@@ -335,20 +348,21 @@ mod tests {
         assert_eq!(
             ask("python3dist(setuptools_scm)"),
             Answer::Missing,
-            "rpm knows the normalised name alone"
+            "rpm only knows the normalized name"
         );
     }
 
     /// Returns the packages from this repository's table for a Fedora release.
     fn fedora(release: &str, python: &str) -> Packages {
         let mut packages = Packages { python: python.into(), ..Packages::empty("c", true) };
-        let path = format!("{}/../../{TABLES_DIR}/fedora-{release}.tsv", env!("CARGO_MANIFEST_DIR"));
+        let path =
+            format!("{}/../../{TABLES_DIR}/fedora-{release}.tsv", env!("CARGO_MANIFEST_DIR"));
         packages.add_table(Table::read(Path::new(&path), &path).unwrap());
         packages
     }
 
     #[test]
-    fn real_tables_have_what_packages_provide_beside_their_names() {
+    fn real_tables_list_provides_besides_package_names() {
         for (release, python) in [("43", "3.14"), ("44", "3.14"), ("45", "3.15")] {
             let packages = fedora(release, python);
             let altname = format!("python{python}-devel");
@@ -356,7 +370,10 @@ mod tests {
                 ("rocprim-static", "rocprim-devel"),
                 ("redis-devel", "valkey-compat-redis-devel"),
                 ("langpacks-en", "langpacks-en"),
-                ("protobuf-devel < 4", if release == "45" { "protobuf3-devel" } else { "protobuf-devel" }),
+                (
+                    "protobuf-devel < 4",
+                    if release == "45" { "protobuf3-devel" } else { "protobuf-devel" },
+                ),
                 ("python-devel", "python3-devel"),
                 (altname.as_str(), "python3-devel"),
                 ("python3dist(numpy) >= 2", "python3-numpy"),
@@ -373,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_another_package_provides_is_a_project_of_unknown_version() {
+    fn project_version_is_unknown_if_another_package_provides_it() {
         let packages = packages(&[
             ("python3-PyYAML", "6.0.3", "python3-pyyaml"),
             ("python3-z3-solver", "4.15.4", "python3-z3"),
@@ -381,7 +398,8 @@ mod tests {
             ("python3-fastapi-cli", "0.0.20", "fastapi-cli"),
         ]);
         let projects: Vec<_> = packages.python_projects().collect();
-        let of = |name: &str| projects.iter().find(|(project, ..)| *project == name).map(|(_, _, v)| *v);
+        let of =
+            |name: &str| projects.iter().find(|(project, ..)| *project == name).map(|(_, _, v)| *v);
         assert_eq!(
             [of("pyyaml"), of("z3-solver"), of("fastapi-cli")],
             [Some("6.0.3"), Some(""), Some("0.0.20")]
@@ -389,9 +407,9 @@ mod tests {
     }
 
     #[test]
-    fn without_a_table_nothing_is_called_missing() {
+    fn reports_nothing_as_missing_without_a_table() {
         let packages = Packages { release_known: false, ..packages(&[]) };
         let answer = packages.satisfy("gcc").unwrap();
-        assert_eq!(answer, Answer::NotChecked("the chroot `c` names no package table".into()));
+        assert_eq!(answer, Answer::NotChecked("the chroot `c` has no package table".into()));
     }
 }

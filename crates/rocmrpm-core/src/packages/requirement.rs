@@ -50,7 +50,9 @@ impl Bound {
 
     /// Returns whether a version is too old for the bound, so that an update could satisfy it.
     pub fn wants_newer(&self, version: &str) -> bool {
-        !self.sign.contains('<') && !self.holds(version) && compare(version, &self.version) == Ordering::Less
+        !self.sign.contains('<')
+            && !self.holds(version)
+            && compare(version, &self.version) == Ordering::Less
     }
 }
 
@@ -65,7 +67,9 @@ impl fmt::Display for Requirement {
         };
         match self {
             Self::Name { name, bound: None } => f.write_str(name),
-            Self::Name { name, bound: Some(Bound { sign, version }) } => write!(f, "{name} {sign} {version}"),
+            Self::Name { name, bound: Some(Bound { sign, version }) } => {
+                write!(f, "{name} {sign} {version}")
+            }
             Self::All(parts) => list(f, parts, " and "),
             Self::Any(parts) => list(f, parts, " or "),
             Self::Conditional(first) => write!(f, "{first}"),
@@ -183,12 +187,18 @@ mod tests {
     }
 
     #[test]
-    fn rich_requirements_are_read_by_their_operators() {
-        assert_eq!(Requirement::parse("(a or b)"), Some(Requirement::Any(vec![name("a"), name("b")])));
+    fn parses_rich_requirements() {
+        assert_eq!(
+            Requirement::parse("(a or b)"),
+            Some(Requirement::Any(vec![name("a"), name("b")]))
+        );
         let range = Requirement::parse("(python3dist(x) >= 1 with python3dist(x) < 2)").unwrap();
         assert!(matches!(range, Requirement::All(parts) if parts.len() == 2));
         let nested = Requirement::parse("((a and b) if c)").unwrap();
-        assert_eq!(nested, Requirement::Conditional(Box::new(Requirement::All(vec![name("a"), name("b")]))));
+        assert_eq!(
+            nested,
+            Requirement::Conditional(Box::new(Requirement::All(vec![name("a"), name("b")])))
+        );
         for bad in ["(a or b", "(a or b and c)", "a >= ", "a b", "", "(a or )"] {
             assert_eq!(Requirement::parse(bad), None, "{bad}");
         }
@@ -205,12 +215,12 @@ mod tests {
         assert!(holds("a >= 3.26", "3.31.6") && !holds("a < 3.26", "3.31.6"));
         assert!(holds("a = 1.2", "1.2-3.fc43") && holds("a = 1.2-3", "1.2"));
         assert!(!holds("a = 1.2-3", "1.2-4"));
-        assert!(holds("a >= 2", "1:1.0"), "a greater epoch wins");
+        assert!(holds("a >= 2", "1:1.0"), "a higher epoch wins");
         assert!(holds("a > 1~rc1", "1"));
     }
 
     #[test]
-    fn lists_are_split_as_rpm_splits_them() {
+    fn splits_lists_as_rpm_does() {
         let split = |text: &str| split(text).join("|");
         assert_eq!(split("a, b >= 1 c,d"), "a|b >= 1|c|d");
         assert_eq!(split("(a or b) cmake(x) >= 2"), "(a or b)|cmake(x) >= 2");

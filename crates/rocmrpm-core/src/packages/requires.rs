@@ -61,8 +61,10 @@ impl ChangedPackages {
     /// Returns the problem for an entry whose version is not in the release.
     pub(crate) fn outdated(&self, changed: &Changed, has: &str) -> Problem {
         let At { value, span } = &changed.name;
-        let message = format!("`{value}` {} is not the version of the package table", changed.version);
-        let help = format!("check what the release's spec of {value} {has} changes, then set `version`");
+        let message =
+            format!("`{value}` {} is not the version of the package table", changed.version);
+        let help =
+            format!("check what the release's spec of {value} {has} changes, then set `version`");
         let problem = self.file.problem(span.clone(), message, format!("the table has {has}"));
         Problem { help: Some(help), ..problem }
     }
@@ -72,7 +74,8 @@ impl Changed {
     fn read(table: &mut Table<'_>) -> Option<Self> {
         let name = table.required_string("name", "the normalized name of a distribution");
         let version = table.required_string("version", "the package's version as Python writes it");
-        let source = table.required_string("source", "the spec file, and the lines that make the change");
+        let source =
+            table.required_string("source", "the spec file, and the lines that make the change");
         let mut requires = Differing::new();
         for at in table.strings("requires") {
             match wheel::requirement(&at.value) {
@@ -83,9 +86,12 @@ impl Changed {
                     };
                     requires.insert(parsed.name.to_string(), Some(specifiers));
                 }
-                Ok(_) => {
-                    table.problem(at.span, "a requirement of a package has no marker", "remove it", None)
-                }
+                Ok(_) => table.problem(
+                    at.span,
+                    "a package requirement cannot have a marker",
+                    "remove it",
+                    None,
+                ),
                 Err(reason) => table.problem(at.span, "this is not a requirement", reason, None),
             }
         }
@@ -110,7 +116,9 @@ mod tests {
 
     fn problems(text: &str) -> Vec<String> {
         match read(text) {
-            Err(PackagesError::Requires(problems)) => problems.into_iter().map(|p| p.message).collect(),
+            Err(PackagesError::Requires(problems)) => {
+                problems.into_iter().map(|p| p.message).collect()
+            }
             other => panic!("{other:?}"),
         }
     }
@@ -127,7 +135,10 @@ mod tests {
         };
         let requires: Vec<_> = packages[0].requires.iter().map(of).collect();
         let some = |text: &str| Some(text.to_owned());
-        assert_eq!(requires, [("b-c".into(), some(">=2")), ("d".into(), some("")), ("e-f".into(), None)]);
+        assert_eq!(
+            requires,
+            [("b-c".into(), some(">=2")), ("d".into(), some("")), ("e-f".into(), None)]
+        );
         assert!(super::ChangedPackages::read(Path::new("/nonexistent"), "n").unwrap().is_none());
     }
 
@@ -139,9 +150,12 @@ mod tests {
             problems("[[package]]\nname = \"a\"\nversion = \"1\"\n"),
             ["`source` is missing in `[package]`"]
         );
-        assert_eq!(problems(&format!("{entry}requires = [\"b>\"]\n")), ["this is not a requirement"]);
+        assert_eq!(
+            problems(&format!("{entry}requires = [\"b>\"]\n")),
+            ["this is not a requirement"]
+        );
         let marked = format!("{entry}requires = [\"b; os_name == 'nt'\"]\n");
-        assert_eq!(problems(&marked), ["a requirement of a package has no marker"]);
+        assert_eq!(problems(&marked), ["a package requirement cannot have a marker"]);
         assert_eq!(problems(&format!("{entry}require = []\n")).len(), 1);
         assert_eq!(problems("[[package"), ["this is not valid TOML"]);
     }

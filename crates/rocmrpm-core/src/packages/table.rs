@@ -8,7 +8,7 @@ use super::PackagesError;
 
 /// A package that provides a name in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry<'t> {
+pub(super) struct ProvidingPackage<'t> {
     /// The package.
     pub package: &'t str,
     /// The version with its epoch; empty if the table omits it.
@@ -54,7 +54,7 @@ impl Table {
     }
 
     /// Returns the packages that provide a name, in table order.
-    pub(super) fn of_name(&self, name: &str) -> impl Iterator<Item = Entry<'_>> {
+    pub(super) fn of_name(&self, name: &str) -> impl Iterator<Item = ProvidingPackage<'_>> {
         self.from(name).take_while(move |(found, _)| *found == name).map(|(_, entry)| entry)
     }
 
@@ -64,7 +64,7 @@ impl Table {
     }
 
     /// Returns the rows from the first one whose name is not less than `name`.
-    fn from(&self, name: &str) -> impl Iterator<Item = (&str, Entry<'_>)> {
+    fn from(&self, name: &str) -> impl Iterator<Item = (&str, ProvidingPackage<'_>)> {
         let row = |row: &Range<usize>| columns(&self.text[row.clone()]);
         let first = self.rows.partition_point(|at| row(at).0 < name);
         self.rows[first..].iter().map(row)
@@ -72,10 +72,10 @@ impl Table {
 }
 
 /// Splits a row into a name and an entry.
-fn columns(row: &str) -> (&str, Entry<'_>) {
+fn columns(row: &str) -> (&str, ProvidingPackage<'_>) {
     let (name, rest) = row.split_once('\t').unwrap_or((row, ""));
     let (version, package) = rest.split_once('\t').unwrap_or((rest, name));
-    (name, Entry { package, version })
+    (name, ProvidingPackage { package, version })
 }
 
 #[cfg(test)]
@@ -86,15 +86,17 @@ mod tests {
     fn finds_rows_of_a_table_in_any_order() {
         let text = "# b\t1\nb\t2\tz\r\n\na-c\t3\nb\t1\ta\na\t\nb-\t4";
         let table = Table::parse(text.to_owned()).unwrap();
-        let of = |name| table.of_name(name).map(|entry| (entry.package, entry.version)).collect::<Vec<_>>();
-        assert_eq!(of("b"), [("z", "2"), ("a", "1")], "in the table's order");
+        let of = |name| {
+            table.of_name(name).map(|entry| (entry.package, entry.version)).collect::<Vec<_>>()
+        };
+        assert_eq!(of("b"), [("z", "2"), ("a", "1")], "in table order");
         assert_eq!(of("a"), [("a", "")]);
         assert_eq!((of("b-"), of("c"), of("")), (vec![("b-", "4")], vec![], vec![]));
         assert_eq!(table.names("b").collect::<Vec<_>>(), ["b", "b", "b-"]);
     }
 
     #[test]
-    fn names_the_line_that_is_not_a_row() {
+    fn reports_the_line_of_an_invalid_row() {
         for text in ["a\t1\nb\n", "a\t1\nb\t1\tc\td\n"] {
             assert_eq!(Table::parse(text.to_owned()).err(), Some(2), "{text}");
         }

@@ -18,17 +18,17 @@ pub struct Applied {
     pub failures: Vec<Misfit>,
 }
 
-/// A hunk that fits at another line than the patch says.
+/// A hunk that applies at another line than the patch specifies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Offset {
     /// The file.
     pub file: String,
-    /// The hunk's number in the file, counted from 1.
+    /// The number of the hunk in the file, counted from 1.
     pub hunk: usize,
-    /// The line where it fits.
+    /// The line where it applies.
     pub line: usize,
-    /// How many lines that is below the place that the patch says.
+    /// How many lines further down it applies.
     pub offset: i64,
 }
 
@@ -58,12 +58,12 @@ pub(super) fn apply_with(
 ) -> Result<Applied, ProcessError> {
     for (at, change) in changes.iter().enumerate() {
         if let Some(name) = change.names().find(|name| !is_inside(name)) {
-            let problem = format!("the patch names `{name}`, which is outside of the source");
+            let problem = format!("the patch changes `{name}`, which is outside of the source");
             return Ok(Applied::failed(Some(at), problem));
         }
     }
     if changes.is_empty() {
-        return Ok(Applied::failed(None, "it is no patch: it changes no file".into()));
+        return Ok(Applied::failed(None, "it is not a patch: it changes no file".into()));
     }
     let done = Command::new("patch")
         .arg(format!("--fuzz={fuzz}"))
@@ -79,9 +79,13 @@ pub(super) fn apply_with(
     let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
     let mut applied = read(&out, changes);
     if !done.success() && applied.failures.is_empty() {
-        let said = err.lines().chain(out.lines()).map(str::trim).find(|line| !line.is_empty());
-        let said = said.unwrap_or("it gave no reason").trim_start_matches("patch: **** ");
-        applied.failures.push(Misfit { file: None, hunk: None, problem: format!("GNU patch says: {said}") });
+        let reason = err.lines().chain(out.lines()).map(str::trim).find(|line| !line.is_empty());
+        let reason = reason.unwrap_or("it gave no reason").trim_start_matches("patch: **** ");
+        applied.failures.push(Misfit {
+            file: None,
+            hunk: None,
+            problem: format!("GNU patch reports: {reason}"),
+        });
     }
     Ok(applied)
 }
@@ -102,9 +106,9 @@ fn read(out: &str, changes: &[FileChange]) -> Applied {
         if let Some(name) = names.iter().find_map(|begin| line.strip_prefix(begin)) {
             // For a renamed file, the line is `patching file NEW (renamed from OLD)`.
             let is = |change: &FileChange| {
-                change
-                    .names()
-                    .any(|own| name == own || name.strip_prefix(own).is_some_and(|r| r.starts_with(" (")))
+                change.names().any(|own| {
+                    name == own || name.strip_prefix(own).is_some_and(|r| r.starts_with(" ("))
+                })
             };
             file = (next..changes.len()).find(|at| is(&changes[*at]));
             next = file.map_or(next, |at| at + 1);
@@ -112,33 +116,47 @@ fn read(out: &str, changes: &[FileChange]) -> Applied {
             let number: usize = number.trim().parse().unwrap_or(0);
             file = changes.iter().position(|change| change.lines.contains(&number));
             next = file.map_or(next, |at| at + 1);
-            let problem = "the file is not there".to_owned();
+            let problem = "the file was not found".to_owned();
             applied.failures.push(Misfit { file, hunk: None, problem });
-        } else if line.ends_with("already exists!  Applying it anyway.") || line == "already exists!" {
-            applied.failures.push(Misfit { file, hunk: None, problem: "the file is there already".into() });
-        } else if let Some((name, _)) = line.split_once(" is not a regular file -- refusing to patch") {
+        } else if line.ends_with("already exists!  Applying it anyway.")
+            || line == "already exists!"
+        {
+            applied.failures.push(Misfit {
+                file,
+                hunk: None,
+                problem: "the file already exists".into(),
+            });
+        } else if let Some((name, _)) =
+            line.split_once(" is not a regular file -- refusing to patch")
+        {
             let name = name.strip_prefix("File ").unwrap_or(name);
             file = (next..changes.len()).find(|at| changes[*at].names().any(|own| own == name));
             next = file.map_or(next, |at| at + 1);
-            let problem = "it is no regular file but a link or a folder".to_owned();
+            let problem = "it is not a regular file".to_owned();
             applied.failures.push(Misfit { file, hunk: None, problem });
         } else if let Some((hunk, rest)) = hunk_line(line) {
             if let Some(rest) = rest.strip_prefix("succeeded at ") {
                 let place = rest.split_once(" (offset ");
                 let (at, offset) = place.unwrap_or((rest.trim_end_matches('.'), "0"));
-                let number = |text: &str| text.split([' ', '.']).next().and_then(|n| n.parse::<i64>().ok());
+                let number =
+                    |text: &str| text.split([' ', '.']).next().and_then(|n| n.parse::<i64>().ok());
                 let line = number(at).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
                 let name = file.map_or_else(String::new, |at| changes[at].name().to_owned());
-                applied.offsets.push(Offset { file: name, hunk, line, offset: number(offset).unwrap_or(0) });
+                applied.offsets.push(Offset {
+                    file: name,
+                    hunk,
+                    line,
+                    offset: number(offset).unwrap_or(0),
+                });
             } else if rest.starts_with("FAILED") {
-                let problem = "its lines are not there";
+                let problem = "its lines were not found";
                 applied.failures.push(Misfit { file, hunk: Some(hunk), problem: problem.into() });
             }
         } else if line.starts_with("File ") && line.contains("git binary diff") {
             applied.failures.push(Misfit {
                 file,
                 hunk: None,
-                problem: "GNU patch takes no binary diffs".into(),
+                problem: "GNU patch does not support binary diffs".into(),
             });
         }
     }
@@ -174,9 +192,10 @@ mod tests {
     }
 
     #[test]
-    fn offsets_are_told() {
-        let (done, text) =
-            applied("--- a/a b\t\n+++ b/a b\t\n@@ -2,3 +2,3 @@\n 5\n-6\n+six\n 7\n@@ -9 +9 @@\n-9\n+nine\n");
+    fn reports_offsets() {
+        let (done, text) = applied(
+            "--- a/a b\t\n+++ b/a b\t\n@@ -2,3 +2,3 @@\n 5\n-6\n+six\n 7\n@@ -9 +9 @@\n-9\n+nine\n",
+        );
         assert_eq!(text, "1\n2\n3\n4\n5\nsix\n7\n8\nnine\n10\n");
         assert_eq!(done.failures, []);
         let first = Offset { file: "a b".into(), hunk: 1, line: 5, offset: 3 };
@@ -184,23 +203,20 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
-        let not_there = "its lines are not there".to_owned();
-        let two = "--- a/a b\t\n+++ b/a b\t\n@@ -2 +2 @@\n-2\n+two\n@@ -5,2 +5,2 @@\n five\n-6\n+six\n";
-        assert_eq!(problems(two), [(Some(0), Some(2), not_there)]);
-        let gone =
-            "--- a/a b\t\n+++ b/a b\t\n@@ -2 +2 @@\n-2\n+two\n--- a/gone\n+++ b/gone\n@@ -1 +1 @@\n-x\n+y\n";
-        assert_eq!(problems(gone), [(Some(1), None, "the file is not there".to_owned())]);
+    fn reports_what_does_not_apply() {
+        let not_found = "its lines were not found".to_owned();
+        let two =
+            "--- a/a b\t\n+++ b/a b\t\n@@ -2 +2 @@\n-2\n+two\n@@ -5,2 +5,2 @@\n five\n-6\n+six\n";
+        assert_eq!(problems(two), [(Some(0), Some(2), not_found)]);
+        let gone = "--- a/a b\t\n+++ b/a b\t\n@@ -2 +2 @@\n-2\n+two\n--- a/gone\n+++ b/gone\n@@ -1 +1 @@\n-x\n+y\n";
+        assert_eq!(problems(gone), [(Some(1), None, "the file was not found".to_owned())]);
         let link = "--- a/link\n+++ b/link\n@@ -1 +1 @@\n-1\n+y\n";
-        assert_eq!(
-            problems(link),
-            [(Some(0), None, "it is no regular file but a link or a folder".to_owned())]
-        );
-        assert_eq!(problems("just prose\n")[0].2, "it is no patch: it changes no file");
+        assert_eq!(problems(link), [(Some(0), None, "it is not a regular file".to_owned())]);
+        assert_eq!(problems("just prose\n")[0].2, "it is not a patch: it changes no file");
     }
 
     #[test]
-    fn paths_that_lead_out_are_refused() {
+    fn rejects_paths_that_lead_out() {
         for name in ["../../etc/x", "/etc/x"] {
             let patch = format!("--- a/{name}\n+++ b/{name}\n@@ -0,0 +1 @@\n+y\n");
             assert!(problems(&patch)[0].2.contains("outside of the source"), "{name}");

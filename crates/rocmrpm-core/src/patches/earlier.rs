@@ -36,7 +36,9 @@ pub(super) fn find(
     pins.extend(pins_in_history(workspace, component, sets.keys()));
     let mut seen = BTreeSet::from([pin.version.clone()]);
     // Workspace folders keep only their current version.
-    pins.retain(|pin| !matches!(pin.source, Source::Folder { .. }) && seen.insert(pin.version.clone()));
+    pins.retain(|pin| {
+        !matches!(pin.source, Source::Folder { .. }) && seen.insert(pin.version.clone())
+    });
     let older = |other: &Pin| compare(&other.version, &pin.version).is_lt();
     pins.sort_by(|a, b| {
         let near = |x: &Pin, y: &Pin| compare(&x.version, &y.version);
@@ -72,15 +74,16 @@ fn pins_in_history<'s>(
     let mut pins = Vec::new();
     for set in sets {
         let path = format!("pins/{set}.toml");
-        let commits =
-            git(&["log", MOST_COMMITS, "--format=%H", "--no-color", "--", &path]).unwrap_or_default();
+        let commits = git(&["log", MOST_COMMITS, "--format=%H", "--no-color", "--", &path])
+            .unwrap_or_default();
         for commit in commits.lines() {
             let show = |name: &str| git(&["cat-file", "blob", &format!("{commit}:./pins/{name}")]);
             let Some(text) = show(&format!("{set}.toml")) else { continue };
             let (mut problems, name) = (Vec::new(), path.clone());
             let lock = show(&format!("{set}.lock")).map(|text| File { name: String::new(), text });
             let lock = lock.map(|file| Lock::read(&file, &mut problems)).unwrap_or_default();
-            let read = PinSet::read(set, File { name, text }, &lock, &Overrides::new(), &mut problems);
+            let read =
+                PinSet::read(set, File { name, text }, &lock, &Overrides::new(), &mut problems);
             pins.extend(read.pins.get(&component.name).map(|at| at.value.clone()));
         }
     }

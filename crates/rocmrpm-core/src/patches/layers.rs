@@ -17,7 +17,7 @@ pub struct Layers {
 
 /// The kind of object at a source path.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SourcePath {
     /// A regular file with this path.
     File(PathBuf),
     /// A symbolic link with this path.
@@ -36,7 +36,11 @@ impl Layers {
 
     /// Fetches and unpacks a pin's sources. Skips further sources that no patch or edit of the
     /// component names.
-    pub fn of(fetcher: &Fetcher<'_>, component: &Component, pin: &Pin) -> Result<Self, SourceError> {
+    pub fn of(
+        fetcher: &Fetcher<'_>,
+        component: &Component,
+        pin: &Pin,
+    ) -> Result<Self, SourceError> {
         let mut texts = Vec::new();
         for patch in component.patches_for(&pin.version) {
             let bytes = fs_err::read(component.dir.join(&patch.file_name));
@@ -47,7 +51,8 @@ impl Layers {
         let mut further = Vec::new();
         for (name, source) in &pin.sources {
             let dir = source_dir(source);
-            let edited = component.edits_for(&pin.version).any(|edit| edit.source.as_ref() == Some(name));
+            let edited =
+                component.edits_for(&pin.version).any(|edit| edit.source.as_ref() == Some(name));
             if edited || texts.iter().any(|text| text.contains(&format!("/{dir}/"))) {
                 further.push((dir, fetcher.tree(source)?.dir));
             }
@@ -58,7 +63,9 @@ impl Layers {
     /// Returns the layer that contains a path, and the relative path.
     fn layer<'p>(&self, path: &'p str) -> (&Path, &'p str) {
         for (dir, root) in &self.further {
-            if let Some(rest) = path.strip_prefix(dir.as_str()).and_then(|rest| rest.strip_prefix('/')) {
+            if let Some(rest) =
+                path.strip_prefix(dir.as_str()).and_then(|rest| rest.strip_prefix('/'))
+            {
                 return (root, rest);
             }
         }
@@ -67,28 +74,30 @@ impl Layers {
 
     /// Finds a path. Does not follow a link at the path itself; follows links in parent folders if
     /// they stay inside the source.
-    pub fn place(&self, path: &str) -> Place {
+    pub fn place(&self, path: &str) -> SourcePath {
         let (root, rest) = self.layer(path);
         let full = root.join(rest);
         let Ok(kind) = std::fs::symlink_metadata(&full).map(|metadata| metadata.file_type()) else {
-            return Place::Nothing;
+            return SourcePath::Nothing;
         };
         let parent = full.parent().unwrap_or(root).canonicalize();
         match (parent, root.canonicalize()) {
             (Ok(parent), Ok(root)) if parent.starts_with(&root) => {}
-            _ => return Place::Outside,
+            _ => return SourcePath::Outside,
         }
         match () {
-            () if kind.is_symlink() => Place::Link(full),
-            () if kind.is_file() => Place::File(full),
-            () => Place::Nothing,
+            () if kind.is_symlink() => SourcePath::Link(full),
+            () if kind.is_file() => SourcePath::File(full),
+            () => SourcePath::Nothing,
         }
     }
 
     /// Returns the text of a file; `None` if it does not exist. Invalid UTF-8 becomes U+FFFD.
     pub fn text(&self, path: &str) -> std::io::Result<Option<String>> {
         match self.place(path) {
-            Place::File(full) => Ok(Some(String::from_utf8_lossy(&fs_err::read(full)?).into_owned())),
+            SourcePath::File(full) => {
+                Ok(Some(String::from_utf8_lossy(&fs_err::read(full)?).into_owned()))
+            }
             _ => Ok(None),
         }
     }
@@ -98,7 +107,8 @@ impl Layers {
         let Some(base) = Path::new(path).file_name() else { return Vec::new() };
         let (root, rest) = self.layer(path);
         let prefix = path.strip_suffix(rest).unwrap_or_default();
-        let files = walkdir::WalkDir::new(root).sort_by_file_name().into_iter().filter_map(Result::ok);
+        let files =
+            walkdir::WalkDir::new(root).sort_by_file_name().into_iter().filter_map(Result::ok);
         files
             .filter(|entry| entry.file_type().is_file() && entry.file_name() == base)
             .filter_map(|entry| entry.path().strip_prefix(root).ok().map(Path::to_owned))
@@ -115,7 +125,7 @@ impl Layers {
         }
         let parent = |target: &Path| fs_err::create_dir_all(target.parent().unwrap_or(to));
         match self.place(path) {
-            Place::File(full) => {
+            SourcePath::File(full) => {
                 parent(&target)?;
                 fs_err::copy(full, &target)?;
                 // Sources may contain read-only files.
@@ -124,11 +134,11 @@ impl Layers {
                 std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, mode | 0o600);
                 fs_err::set_permissions(&target, permissions)
             }
-            Place::Link(full) => {
+            SourcePath::Link(full) => {
                 parent(&target)?;
                 fs_err::os::unix::fs::symlink(fs_err::read_link(full)?, &target)
             }
-            Place::Nothing | Place::Outside => Ok(()),
+            SourcePath::Nothing | SourcePath::Outside => Ok(()),
         }
     }
 }
@@ -138,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_are_neither_followed_nor_lead_out() {
+    fn does_not_follow_links_out() {
         let dir = tempfile::tempdir().unwrap();
         let at = |path: &str| dir.path().join(path);
         for (path, text) in [("main/a b", "main"), ("more/x/a b", "more"), ("secret/f", "secret")] {
@@ -151,7 +161,7 @@ mod tests {
         assert_eq!(layers.text("a b").unwrap().as_deref(), Some("main"));
         assert_eq!(layers.text("more-1/x/a b").unwrap().as_deref(), Some("more"));
         assert_eq!(layers.text("link").unwrap(), None);
-        assert_eq!(layers.place("out/f"), Place::Outside);
+        assert_eq!(layers.place("out/f"), SourcePath::Outside);
         assert_eq!(layers.same_name("gone/a b"), ["a b"]);
         assert_eq!(layers.same_name("more-1/gone/a b"), ["more-1/x/a b"]);
         layers.copy("link", &at("copy")).unwrap();

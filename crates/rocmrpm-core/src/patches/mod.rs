@@ -28,11 +28,11 @@ use crate::workspace::edit::is_inside;
 use crate::workspace::{Component, Edit, Patch, Pin, PinSet, Workspace};
 use apply::{Applied, Misfit, apply};
 use earlier::Earlier;
-use layers::{Layers, Place};
+use layers::{Layers, SourcePath};
 use unified::FileChange;
 use unified::parse;
 
-/// All patches and edits of a component, tried on one version.
+/// The patches and edits of a component, tried on one version.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Series {
@@ -42,7 +42,7 @@ pub struct Series {
     pub version: String,
     /// The patches, by file name.
     pub patches: Vec<PatchStatus>,
-    /// The edits, in the order in which they are made.
+    /// The edits, in the order in which they are applied.
     pub edits: Vec<EditStatus>,
 }
 
@@ -50,20 +50,20 @@ pub struct Series {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PatchStatus {
-    /// Its file name.
+    /// The file name.
     pub file: String,
-    /// What it does.
+    /// The subject of the patch.
     pub subject: String,
-    /// Where it comes from.
+    /// The origin.
     pub origin: String,
     /// When it can be removed.
     pub drop_when: String,
-    /// The versions it is for; empty for all.
+    /// The versions that it is for; empty for all.
     pub versions: String,
     /// Whether it applies.
     #[serde(flatten)]
-    pub state: State,
-    /// What else to know about it.
+    pub state: PatchState,
+    /// Remarks.
     pub remarks: Vec<String>,
 }
 
@@ -71,15 +71,15 @@ pub struct PatchStatus {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EditStatus {
-    /// The file, as seen from the main source's top folder.
+    /// The file, relative to the main source's top folder.
     pub file: String,
-    /// The text that is replaced.
+    /// The text to replace.
     pub find: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// When it can be removed.
     pub drop_when: String,
-    /// The versions it is for; empty for all.
+    /// The versions that it is for; empty for all.
     pub versions: String,
     /// How often the text must occur.
     pub expected: usize,
@@ -87,10 +87,10 @@ pub struct EditStatus {
     pub found: usize,
     /// Whether it applies.
     #[serde(flatten)]
-    pub state: State,
-    /// Lines with the text or a similar one: the number and the text.
+    pub state: PatchState,
+    /// Lines with the text or a similar one: number and text.
     pub near: Vec<(usize, String)>,
-    /// What else to know about it.
+    /// Remarks.
     pub remarks: Vec<String>,
 }
 
@@ -98,22 +98,22 @@ pub struct EditStatus {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "state", rename_all = "kebab-case")]
-pub enum State {
+pub enum PatchState {
     /// It applies as is.
     Applies,
     /// It applies, with hunks at other lines.
     Offset {
-        /// Which hunks.
+        /// These hunks.
         offsets: Vec<Offset>,
     },
     /// It does not apply.
     Fails {
-        /// What does not fit.
+        /// The parts that do not apply.
         failures: Vec<Failure>,
     },
-    /// It is for other versions, which other pin sets have.
+    /// It is for other versions, which other pin sets pin.
     OtherVersion,
-    /// It is for versions that no pin set has.
+    /// It is for versions that no pin set pins.
     Unused,
 }
 
@@ -121,23 +121,23 @@ pub enum State {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failure {
-    /// The file; empty if it is not known which.
+    /// The file; empty if unknown.
     pub file: String,
-    /// The hunk's number in the file, counted from 1.
+    /// The number of the hunk in the file, counted from 1.
     pub hunk: Option<usize>,
     /// The hunk's `@@` line.
     pub header: Option<String>,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
-    /// What upstream changed there.
+    /// Upstream's changes at this place.
     pub upstream: Option<UpstreamChange>,
-    /// The place that is most like what the hunk expects: `-` is expected, `+` is there.
+    /// The place most similar to what the hunk expects: `-` marks expected lines, `+` existing ones.
     pub near: Option<Near>,
     /// Files of the same base name, if the file does not exist.
     pub elsewhere: Vec<String>,
 }
 
-/// What upstream changed between a version that a patch applies to and this one.
+/// Upstream's changes between a version that a patch applies to and this one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UpstreamChange {
@@ -152,12 +152,13 @@ pub struct UpstreamChange {
 impl Series {
     /// Returns whether a patch or an edit does not apply.
     pub fn fails(&self) -> bool {
-        self.a_patch_fails() || self.edits.iter().any(|edit| matches!(edit.state, State::Fails { .. }))
+        self.a_patch_fails()
+            || self.edits.iter().any(|edit| matches!(edit.state, PatchState::Fails { .. }))
     }
 
-    /// Returns whether a patch does not apply, whatever the edits do.
+    /// Returns whether a patch does not apply, regardless of the edits.
     pub fn a_patch_fails(&self) -> bool {
-        self.patches.iter().any(|patch| matches!(patch.state, State::Fails { .. }))
+        self.patches.iter().any(|patch| matches!(patch.state, PatchState::Fails { .. }))
     }
 }
 
@@ -180,17 +181,23 @@ pub fn status(
     }
     let used = |holds: &dyn Fn(&str) -> bool| {
         let pins = sets.values().filter_map(|set| set.pins.get(&component.name));
-        if pins.map(|at| at.value.version.as_str()).any(holds) { State::OtherVersion } else { State::Unused }
+        if pins.map(|at| at.value.version.as_str()).any(holds) {
+            PatchState::OtherVersion
+        } else {
+            PatchState::Unused
+        }
     };
     let patch = |patch: &Patch| {
         let tried = run.patches.iter().find(|tried| tried.patch.file_name == patch.file_name);
         let state = match tried {
             None => used(&|version| patch.versions.holds(version)),
-            Some(tried) if !tried.failures.is_empty() => State::Fails { failures: tried.failures.clone() },
-            Some(tried) if !tried.applied.offsets.is_empty() => {
-                State::Offset { offsets: tried.applied.offsets.clone() }
+            Some(tried) if !tried.failures.is_empty() => {
+                PatchState::Fails { failures: tried.failures.clone() }
             }
-            Some(_) => State::Applies,
+            Some(tried) if !tried.applied.offsets.is_empty() => {
+                PatchState::Offset { offsets: tried.applied.offsets.clone() }
+            }
+            Some(_) => PatchState::Applies,
         };
         PatchStatus {
             file: patch.file_name.clone(),
@@ -224,7 +231,12 @@ pub fn status(
             status
         });
     }
-    Ok(Series { component: component.name.to_string(), version: pin.version.clone(), patches, edits })
+    Ok(Series {
+        component: component.name.to_string(),
+        version: pin.version.clone(),
+        patches,
+        edits,
+    })
 }
 
 /// Returns a remark for each empty field.
@@ -284,7 +296,8 @@ impl<'a> Run<'a> {
             check_stop()?;
             let path = component.dir.join(&patch.file_name).canonicalize().map_err(action())?;
             let applied = apply(run.scratch.path(), &path, &changes)?;
-            let failures = applied.failures.iter().map(|misfit| run.failure(misfit, &changes)).collect();
+            let failures =
+                applied.failures.iter().map(|misfit| run.failure(misfit, &changes)).collect();
             run.patches.push(Tried { patch, changes, applied, failures });
             after(run.scratch.path())?;
         }
@@ -303,7 +316,7 @@ impl<'a> Run<'a> {
         match (hunk, text) {
             (Some(hunk), Some(text)) => {
                 if hunk.new.len() > 1 && text.contains(&hunk.new.concat()) {
-                    failure.problem = "what it does is in the source already".to_owned();
+                    failure.problem = "the source already contains its changes".to_owned();
                 }
                 failure.near = near::nearest_place(&text, &hunk.old, hunk.old_start);
             }
@@ -320,7 +333,10 @@ impl<'a> Run<'a> {
         }
         let full = self.scratch.path().join(path);
         let is_file = std::fs::symlink_metadata(&full).is_ok_and(|metadata| metadata.is_file());
-        is_file.then(|| fs_err::read(full).ok()).flatten().map(|b| String::from_utf8_lossy(&b).into_owned())
+        is_file
+            .then(|| fs_err::read(full).ok())
+            .flatten()
+            .map(|b| String::from_utf8_lossy(&b).into_owned())
     }
 
     /// Tries one edit on the text after all patches and earlier edits.
@@ -333,14 +349,18 @@ impl<'a> Run<'a> {
         texts: &mut BTreeMap<String, String>,
     ) -> Result<EditStatus, Error> {
         let fails = |file: &str, problem: String, elsewhere| {
-            let failure = Failure { file: file.to_owned(), problem, elsewhere, ..Failure::default() };
-            State::Fails { failures: vec![failure] }
+            let failure =
+                Failure { file: file.to_owned(), problem, elsewhere, ..Failure::default() };
+            PatchState::Fails { failures: vec![failure] }
         };
         if let Some(name) = &edit.source {
             match pin.sources.get(name) {
-                Some(source) => status.file = format!("{}/{}", sources::source_dir(source), edit.file),
+                Some(source) => {
+                    status.file = format!("{}/{}", sources::source_dir(source), edit.file)
+                }
                 None => {
-                    status.state = fails(&edit.file, format!("the pin has no source `{name}`"), Vec::new());
+                    status.state =
+                        fails(&edit.file, format!("the pin has no source `{name}`"), Vec::new());
                     return Ok(status);
                 }
             }
@@ -355,8 +375,10 @@ impl<'a> Run<'a> {
         };
         let Some(text) = texts.get(&path).cloned().or_else(|| self.text(&path)) else {
             let problem = match self.layers.place(&path) {
-                Place::Link(_) | Place::Outside => "it is a link, which an edit would write through",
-                Place::File(_) | Place::Nothing => "the file is not there",
+                SourcePath::Link(_) | SourcePath::Outside => {
+                    "it is a link, which an edit would write through"
+                }
+                SourcePath::File(_) | SourcePath::Nothing => "the file was not found",
             };
             status.state = fails(&path, problem.to_owned(), self.layers.same_name(&path));
             return Ok(status);
@@ -364,10 +386,11 @@ impl<'a> Run<'a> {
         match edit.apply(&text, &replace) {
             Ok(edited) => {
                 texts.insert(path, edited);
-                (status.found, status.state) = (edit.matches, State::Applies);
+                (status.found, status.state) = (edit.matches, PatchState::Applies);
             }
             Err(found) => {
-                let problem = format!("the text is there {}, not {}", times(found), times(edit.matches));
+                let problem =
+                    format!("the text occurs {}, not {}", times(found), times(edit.matches));
                 status.found = found;
                 status.near = near::lines_like(&text, &edit.find);
                 status.state = fails(&path, problem, Vec::new());
@@ -382,8 +405,14 @@ fn times(n: usize) -> String {
 }
 
 /// Adds to a patch's failures what upstream changed since a version that the patch applies to.
-fn explain(tried: &mut Tried<'_>, layers: &Layers, earlier: &[Earlier], to: &str) -> Result<(), Error> {
-    let read = |layers: &Layers, path: &str| layers.text(path).map_err(IoError::doing("read a source"));
+fn explain(
+    tried: &mut Tried<'_>,
+    layers: &Layers,
+    earlier: &[Earlier],
+    to: &str,
+) -> Result<(), Error> {
+    let read =
+        |layers: &Layers, path: &str| layers.text(path).map_err(IoError::doing("read a source"));
     for (failure, misfit) in tried.failures.iter_mut().zip(&tried.applied.failures) {
         let Some(change) = misfit.file.and_then(|at| tried.changes.get(at)) else { continue };
         let hunk = misfit.hunk.and_then(|number| change.hunks.get(number.checked_sub(1)?));
@@ -393,19 +422,20 @@ fn explain(tried: &mut Tried<'_>, layers: &Layers, earlier: &[Earlier], to: &str
             let diff = match (read(layers, &failure.file)?, hunk) {
                 (None, _) => String::new(),
                 (Some(new), Some(hunk)) => {
-                    let moved = applied
-                        .offsets
-                        .iter()
-                        .find(|offset| offset.file == failure.file && Some(offset.hunk) == misfit.hunk);
-                    let first = moved.map_or(hunk.old_start, |offset| offset.line).saturating_sub(1);
+                    let moved = applied.offsets.iter().find(|offset| {
+                        offset.file == failure.file && Some(offset.hunk) == misfit.hunk
+                    });
+                    let first =
+                        moved.map_or(hunk.old_start, |offset| offset.line).saturating_sub(1);
                     near::changes_around(&old, &new, first..first + hunk.old_len)
                 }
                 (Some(_), None) => continue,
             };
-            if diff.is_empty() && !failure.problem.ends_with("not there") {
+            if diff.is_empty() && !failure.problem.ends_with("not found") {
                 continue;
             }
-            failure.upstream = Some(UpstreamChange { from: other.version.clone(), to: to.to_owned(), diff });
+            failure.upstream =
+                Some(UpstreamChange { from: other.version.clone(), to: to.to_owned(), diff });
             break;
         }
     }

@@ -14,13 +14,13 @@ const MOST_LINES: usize = 200_000;
 /// Time limit for a text comparison before its result gets coarser.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The place most like the one that a patch expects.
+/// The place most similar to the one that a patch expects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Near {
-    /// Its first line, counted from 1.
+    /// The first line, counted from 1.
     pub line: usize,
-    /// The lines that were expected, compared with those that are there.
+    /// The expected lines compared with the existing ones.
     pub diff: String,
 }
 
@@ -31,7 +31,8 @@ pub fn nearest_place(text: &str, expected: &[String], around: usize) -> Option<N
     if expected.is_empty() || lines.is_empty() || lines.len() > MOST_LINES {
         return None;
     }
-    let start = exact_lines(&lines, expected, around).or_else(|| alike_line(&lines, expected, around))?;
+    let start =
+        exact_lines(&lines, expected, around).or_else(|| alike_line(&lines, expected, around))?;
     let end = (start + expected.len()).min(lines.len());
     let diff = diff(&expected.concat(), &lines[start..end].concat());
     Some(Near { line: start + 1, diff })
@@ -58,7 +59,9 @@ fn exact_lines(lines: &[&str], expected: &[String], around: usize) -> Option<usi
         }
         let start = (at + 1).saturating_sub(size);
         let closer = |other: usize| (start + 1).abs_diff(around) < (other + 1).abs_diff(around);
-        if at + 1 >= size && best.is_none_or(|(most, other)| have > most || have == most && closer(other)) {
+        if at + 1 >= size
+            && best.is_none_or(|(most, other)| have > most || have == most && closer(other))
+        {
             best = Some((have, start));
         }
     }
@@ -88,17 +91,21 @@ fn alike(lines: &[&str], wanted: &str, around: usize) -> Option<(usize, f64)> {
 pub fn lines_like(text: &str, find: &str) -> Vec<(usize, String)> {
     let lines: Vec<&str> = text.lines().collect();
     let shown = |at: usize| (at + 1, lines[at].trim().chars().take(160).collect::<String>());
-    let with: Vec<_> = (0..lines.len()).filter(|at| lines[*at].contains(find)).take(5).map(shown).collect();
+    let with: Vec<_> =
+        (0..lines.len()).filter(|at| lines[*at].contains(find)).take(5).map(shown).collect();
     if !with.is_empty() || lines.len() > MOST_LINES || find.len() > 1000 {
         return with;
     }
     // Match a partial line by its longest word, and a whole line by all of it.
-    let longest = find.split(|c: char| !c.is_alphanumeric() && c != '_').max_by_key(|word| word.len());
+    let longest =
+        find.split(|c: char| !c.is_alphanumeric() && c != '_').max_by_key(|word| word.len());
     let word = longest.filter(|word| word.len() >= 4);
     match alike(&lines, find.trim(), 0) {
         Some((at, _)) => vec![shown(at)],
         None => word
-            .map(|word| (0..lines.len()).filter(|at| lines[*at].contains(word)).take(5).map(shown).collect())
+            .map(|word| {
+                (0..lines.len()).filter(|at| lines[*at].contains(word)).take(5).map(shown).collect()
+            })
             .unwrap_or_default(),
     }
 }
@@ -139,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_place_has_most_of_the_lines() {
+    fn nearest_place_has_most_of_the_lines() {
         let text = "a\nb\nx\ny\n\n\na\nb\nc2\nd\n";
         let near = nearest_place(text, &lines("a\nb\nc\nd\n"), 1).unwrap();
         assert_eq!((near.line, near.diff.as_str()), (7, " a\n b\n-c\n+c2\n d\n"));
@@ -150,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn near_lines_hold_the_text_or_are_like_it() {
+    fn finds_lines_with_the_text_or_a_similar_one() {
         let text = "set(LLVM_DIR /opt/rocm)\nfoo\nset(LLVM_DIR2 x)\n";
         assert_eq!(lines_like(text, "foo"), [(2, "foo".to_owned())]);
         assert_eq!(lines_like(text, "set(LLVM_DIR /opt/rocn)")[0].0, 1);
@@ -158,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn only_changes_at_the_place_are_shown() {
+    fn shows_only_changes_at_the_place() {
         let old: String = (1..60).map(|n| format!("{n}\n")).collect();
         let new = old.replace("\n5\n", "\nfive\n").replace("\n50\n", "\nfifty\n");
         let shown = changes_around(&old, &new, 48..52);

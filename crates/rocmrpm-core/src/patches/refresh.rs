@@ -22,7 +22,7 @@ use crate::workspace::{Component, Patch, Pin, Workspace};
 /// Source: GNU patch's own default, patch(1).
 const FUZZ: usize = 2;
 
-/// A component's patches for one version, as they should be.
+/// The refreshed patches of a component for one version.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refreshed {
@@ -30,29 +30,29 @@ pub struct Refreshed {
     pub component: String,
     /// The version.
     pub version: String,
-    /// The patches, in their order, as far as they could be made.
+    /// The patches in order, up to the first conflict.
     pub patches: Vec<NewPatch>,
     /// The patch that cannot be merged, if any.
     pub conflict: Option<Conflict>,
 }
 
-/// A patch as it should be.
+/// A refreshed patch.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NewPatch {
-    /// Its file name.
+    /// The file name.
     pub file: String,
-    /// What was done to it.
+    /// How it was refreshed.
     pub how: How,
-    /// Where it is.
+    /// The path.
     #[serde(skip)]
     pub path: PathBuf,
-    /// Its bytes.
+    /// The bytes.
     #[serde(skip)]
     pub bytes: Vec<u8>,
 }
 
-/// What was done to a patch.
+/// How a patch was refreshed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", tag = "what")]
@@ -70,17 +70,17 @@ pub enum How {
     Fuzz,
 }
 
-/// A patch that cannot be adapted.
+/// A patch that cannot be refreshed.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Conflict {
-    /// Its file name.
+    /// The file name.
     pub file: String,
-    /// Why.
+    /// The reason.
     pub problem: String,
-    /// The files with git's conflict markers, as a diff; empty where git had no part.
+    /// The files with git's conflict markers, as a diff; empty if git was not involved.
     pub diff: String,
-    /// How to fix it.
+    /// The fix.
     pub help: String,
 }
 
@@ -131,10 +131,18 @@ pub fn refresh(
                         .collect::<Result<_, _>>()?,
                 );
             }
-            let fitting = old.iter().flatten().find(|old| old.earlier.applied.contains_key(&patch.file_name));
+            let fitting =
+                old.iter().flatten().find(|old| old.earlier.applied.contains_key(&patch.file_name));
             let merged = match fitting {
-                Some(old) => merge(&repository, &before, (&old.trees[at], &old.trees[at + 1]), patch)
-                    .map(|done| done.map(|tree| (tree, How::Merged { from: old.earlier.version.clone() })))?,
+                Some(old) => {
+                    merge(&repository, &before, (&old.trees[at], &old.trees[at + 1]), patch).map(
+                        |done| {
+                            done.map(|tree| {
+                                (tree, How::Merged { from: old.earlier.version.clone() })
+                            })
+                        },
+                    )?
+                }
                 None => {
                     repository.restore(&before, &tree)?;
                     let fuzzy = apply_with(&tree, &path, &changes, FUZZ)?;
@@ -142,9 +150,14 @@ pub fn refresh(
                         None => Ok((repository.store(&tree)?, How::Fuzz)),
                         Some(misfit) => Err(Conflict {
                             file: patch.file_name.clone(),
-                            problem: format!("it does not apply ({}), and no version that it applies to is at hand for a merge", misfit.problem),
+                            problem: format!(
+                                "it does not apply ({}), and the cache has no version that it applies to",
+                                misfit.problem
+                            ),
                             diff: String::new(),
-                            help: "fetch one: `rocmrpm patch status --pin NAME=VERSION` with a version that it applies to".into(),
+                            help:
+                                "fetch a version that it applies to: rocmrpm patch status --pin NAME=VERSION"
+                                    .into(),
                         }),
                     }
                 }
@@ -225,9 +238,9 @@ fn merge(
     };
     match done.code {
         Some(0) if tree == new => Ok(Err(conflict(
-            "upstream has all of it",
+            "upstream already contains all of it",
             String::new(),
-            "remove the patch, or give it `Versions:` that end before this one",
+            "remove the patch, or limit its `Versions:` to older versions",
         ))),
         Some(0) => Ok(Ok(tree)),
         Some(1) => {
@@ -239,9 +252,9 @@ fn merge(
             )))
         }
         _ => {
-            let said = String::from_utf8_lossy(&done.stderr).trim().to_owned();
-            Err(Error::new(Kind::Environment, format!("git merge-tree {}: {said}", done.how()))
-                .with_help("it takes git 2.38 or newer"))
+            let message = String::from_utf8_lossy(&done.stderr).trim().to_owned();
+            Err(Error::new(Kind::Environment, format!("git merge-tree {}: {message}", done.how()))
+                .with_help("install git 2.38 or newer"))
         }
     }
 }
@@ -278,7 +291,8 @@ impl Repository {
     /// Stores the content of a folder and returns its tree.
     fn store(&self, dir: &Path) -> Result<String, Error> {
         files::remove_if_there(&self.index()).map_err(IoError::doing("refresh the patches"))?;
-        let git = || self.git().env("GIT_INDEX_FILE", self.index()).env("GIT_WORK_TREE", dir).cwd(dir);
+        let git =
+            || self.git().env("GIT_INDEX_FILE", self.index()).env("GIT_WORK_TREE", dir).cwd(dir);
         git().args(["add", "--all", "--force", "."]).output()?;
         Ok(git().arg("write-tree").text()?)
     }
@@ -288,7 +302,8 @@ impl Repository {
         let action = || IoError::doing("refresh the patches");
         files::remove_dir_if_there(dir).map_err(action())?;
         fs_err::create_dir(dir).map_err(action())?;
-        let git = || self.git().env("GIT_INDEX_FILE", self.index()).env("GIT_WORK_TREE", dir).cwd(dir);
+        let git =
+            || self.git().env("GIT_INDEX_FILE", self.index()).env("GIT_WORK_TREE", dir).cwd(dir);
         git().args(["read-tree", tree]).output()?;
         git().args(["checkout-index", "--all", "--force"]).output()?;
         Ok(())
@@ -305,7 +320,8 @@ impl Repository {
     /// Returns a patch from one tree to another with the header of `old`.
     fn patch(&self, before: &str, after: &str, old: &[u8]) -> Result<Vec<u8>, Error> {
         let commit = self.commit(after, Some(&self.commit(before, None)?))?;
-        let format = ["format-patch", "--zero-commit", "--no-signature", "--full-index", "--stdout", "-1"];
+        let format =
+            ["format-patch", "--zero-commit", "--no-signature", "--full-index", "--stdout", "-1"];
         let made = self.git().args(format).arg(commit).output()?;
         let mut bytes = old[..header_end(old)].to_vec();
         bytes.extend_from_slice(&made[header_end(&made)..]);

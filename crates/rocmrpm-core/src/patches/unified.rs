@@ -55,11 +55,19 @@ pub fn parse(text: &str) -> Vec<FileChange> {
         if let Some(names) = line.strip_prefix("diff --git ") {
             let (old, new) = git_names(names);
             files.push(FileChange { old, new, lines: at + 1..at + 2, ..FileChange::default() });
-        } else if let (Some(old), Some(new)) = (line.strip_prefix("--- "), next.strip_prefix("+++ ")) {
+        } else if let (Some(old), Some(new)) =
+            (line.strip_prefix("--- "), next.strip_prefix("+++ "))
+        {
             let (old, new) = (name(old), name(new.trim_end()));
-            match files.last_mut().filter(|file| file.hunks.is_empty() && file.lines.end == at + 1) {
+            match files.last_mut().filter(|file| file.hunks.is_empty() && file.lines.end == at + 1)
+            {
                 Some(file) => (file.old, file.new) = (old, new),
-                None => files.push(FileChange { old, new, lines: at + 1..at + 2, ..FileChange::default() }),
+                None => files.push(FileChange {
+                    old,
+                    new,
+                    lines: at + 1..at + 2,
+                    ..FileChange::default()
+                }),
             }
             at += 1;
         } else if let (Some(file), Some(hunk)) = (files.last_mut(), hunk_header(line)) {
@@ -161,8 +169,16 @@ fn hunk_header(line: &str) -> Option<Hunk> {
         Some((start, len)) => Some((start.parse().ok()?, len.parse().ok()?)),
         None => Some((text.parse().ok()?, 1)),
     };
-    let ((old_start, old_len), (_, new_len)): ((usize, usize), (usize, usize)) = (range(old)?, range(new)?);
-    Some(Hunk { old_start, old_len, new_len, header: line.to_owned(), old: Vec::new(), new: Vec::new() })
+    let ((old_start, old_len), (_, new_len)): ((usize, usize), (usize, usize)) =
+        (range(old)?, range(new)?);
+    Some(Hunk {
+        old_start,
+        old_len,
+        new_len,
+        header: line.to_owned(),
+        old: Vec::new(),
+        new: Vec::new(),
+    })
 }
 
 /// Parses the lines of a hunk and returns how many there were.
@@ -208,20 +224,25 @@ mod tests {
         @@ -0,0 +1 @@\n+u\n-- \n2.47.3\n";
 
     #[test]
-    fn files_and_hunks_are_told_from_prose() {
+    fn distinguishes_files_and_hunks_from_prose() {
         let files = parse(PATCH);
-        let names: Vec<_> = files.iter().map(|file| (file.old.as_deref(), file.new.as_deref())).collect();
-        let expected =
-            [(Some("dir/a"), Some("dir/a")), (Some("old name"), Some("new name")), (None, Some("ü"))];
+        let names: Vec<_> =
+            files.iter().map(|file| (file.old.as_deref(), file.new.as_deref())).collect();
+        let expected = [
+            (Some("dir/a"), Some("dir/a")),
+            (Some("old name"), Some("new name")),
+            (None, Some("ü")),
+        ];
         assert_eq!(names, expected);
-        let hunks: Vec<_> = files[0].hunks.iter().map(|hunk| (hunk.old_start, hunk.old.concat())).collect();
+        let hunks: Vec<_> =
+            files[0].hunks.iter().map(|hunk| (hunk.old_start, hunk.old.concat())).collect();
         assert_eq!(hunks, [(1, "one\n-- two\n".to_owned()), (9, "nine\n".to_owned())]);
         assert_eq!(files[0].lines, 8..18);
         assert_eq!(files[2].lines, 22..28);
     }
 
     #[test]
-    fn no_truncation_makes_it_panic() {
+    fn does_not_panic_on_truncated_patches() {
         for end in (0..PATCH.len()).filter(|end| PATCH.is_char_boundary(*end)) {
             parse(&PATCH[..end]);
         }

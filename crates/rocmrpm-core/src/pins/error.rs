@@ -1,4 +1,4 @@
-//! What can go wrong with a change of a pin set.
+//! Errors of changing a pin set.
 
 use crate::error::{Diagnose, Diagnosis, IoError, Kind, Problems};
 use crate::sources::SourceError;
@@ -9,37 +9,37 @@ pub enum PinsError {
     /// A file has mistakes, or would have them.
     #[error(transparent)]
     Invalid(#[from] Problems),
-    /// The pin set may not be written.
+    /// The pin set is read-only.
     #[error("`{file}` is read-only")]
     ReadOnly {
         /// The file.
         file: String,
     },
-    /// Another process or an editor wrote the pin set.
-    #[error("`{file}` changed since it was read; nothing is written")]
+    /// The pin set changed on disk.
+    #[error("`{file}` changed since it was read, so it was not overwritten")]
     ChangedMeanwhile {
         /// The file.
         file: String,
     },
-    /// Nothing tells which releases there are.
-    #[error("nothing tells which releases of `{component}` there are: {reason}")]
+    /// The releases cannot be listed.
+    #[error("cannot list the releases of `{component}`: {reason}")]
     NotKnown {
         /// The component.
         component: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The component's source has no version that could be another.
-    #[error("`{component}` cannot be updated: {reason}")]
+    /// The component's source cannot have another version.
+    #[error("cannot update `{component}`: {reason}")]
     Fixed {
         /// The component.
         component: String,
-        /// Why not.
+        /// The reason.
         reason: String,
-        /// What to do instead.
+        /// The alternative.
         help: String,
     },
-    /// Two values would have one name.
+    /// Two values would have the same name.
     #[error("`{first}` and `{second}` would both be written as {name}")]
     Ambiguous {
         /// The first pin.
@@ -49,10 +49,10 @@ pub enum PinsError {
         /// The variable's name.
         name: String,
     },
-    /// No origin could be asked.
-    #[error("none of the {origins} could be asked for newer releases")]
+    /// No origin responded.
+    #[error("cannot list newer releases: reached 0 of {origins}")]
     NoneReached {
-        /// How many there are, with the noun.
+        /// The number of origins, with the noun.
         origins: String,
     },
     /// Fetching.
@@ -68,12 +68,11 @@ impl Diagnose for PinsError {
         match self {
             Self::Invalid(problems) => problems.diagnosis(),
             Self::ReadOnly { file } => {
-                Kind::Environment.with_help(format!("`chmod u+w {file}`, if it may be changed"))
+                Kind::Environment.with_help(format!("make it writable: chmod u+w {file}"))
             }
-            Self::ChangedMeanwhile { .. } => Kind::Environment.with_help("run the same command again"),
-            Self::NotKnown { component, .. } => {
-                Kind::Usage.with_help(format!("name the version: `rocmrpm pins update {component} VERSION`"))
-            }
+            Self::ChangedMeanwhile { .. } => Kind::Environment.with_help("run the command again"),
+            Self::NotKnown { component, .. } => Kind::Usage
+                .with_help(format!("name the version: rocmrpm pins update {component} VERSION")),
             Self::Fixed { help, .. } => Kind::Usage.with_help(help),
             Self::Ambiguous { .. } => Kind::Config.into(),
             Self::NoneReached { .. } => {

@@ -1,5 +1,4 @@
-//! Values from another tool's file put into a pin set. Reading such files is done by the
-//! modules of their formats.
+//! Imports values from another tool's file into a pin set. The modules of the formats read such files.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ use crate::sources::Fetcher;
 use crate::workspace::document::{At, File};
 use crate::workspace::{Pin, Source, Workspace};
 
-/// What a file says of one source, each value with its place in it.
+/// The values that a file has for one source, each with its position.
 #[derive(Debug, Default)]
 pub struct Imported {
     /// Its version.
@@ -22,23 +21,23 @@ pub struct Imported {
     pub url: Option<At<String>>,
     /// Its commit.
     pub commit: Option<At<String>>,
-    /// Its file's digest.
+    /// The digest of its file.
     pub sha256: Option<At<String>>,
 }
 
-/// What a file says of a pin set.
+/// The values that a file has for a pin set.
 #[derive(Debug, Default)]
 pub struct Import {
-    /// By component and further source; the main one's name is empty.
+    /// By component and further source; the main source's name is empty.
     pub entries: BTreeMap<(String, String), Imported>,
-    /// Names that mean nothing to this pin set.
+    /// Names that the pin set does not have.
     pub unknown: Vec<String>,
-    /// What else should be known.
+    /// Other notes for the user.
     pub notes: Vec<String>,
 }
 
-/// Returns the pin set's text with what was read from `file`. A version without a commit
-/// or digest is resolved; a value that can move is a mistake of the file.
+/// Returns the pin set's text with the values from `file`. Resolves a version without a commit or
+/// digest; a value that can move is a problem of the file.
 pub fn apply(
     workspace: &Workspace,
     file: &File,
@@ -51,15 +50,15 @@ pub fn apply(
     for main in workspace.pins.written() {
         let component = main.component.as_str();
         let key = |source: &str| (component.to_owned(), source.to_owned());
-        let said = |source: &str| import.entries.get(&key(source)).unwrap_or(&nothing);
-        let main_version = said("").version.as_ref().map_or(&main.version, |at| &at.value);
+        let imported = |source: &str| import.entries.get(&key(source)).unwrap_or(&nothing);
+        let main_version = imported("").version.as_ref().map_or(&main.version, |at| &at.value);
         for (source, pin) in main.all_sources() {
             let table: &[&str] =
                 if source.is_empty() { &[component] } else { &[component, "sources", source] };
             let own = source.is_empty() || text.get(&[table, &["version"]].concat()).is_some();
             let follows = if own { &pin.version } else { main_version };
             let target = Target { file, pin, table, follows };
-            target.take(said(source), &mut text, &mut problems, fetcher)?;
+            target.take(imported(source), &mut text, &mut problems, fetcher)?;
         }
     }
     if problems.is_empty() {
@@ -75,22 +74,22 @@ struct Target<'t> {
     file: &'t File,
     pin: &'t Pin,
     table: &'t [&'t str],
-    /// The version that it has where the file says none.
+    /// The version if the file does not have one.
     follows: &'t str,
 }
 
 impl Target<'_> {
     fn take(
         &self,
-        said: &Imported,
+        imported: &Imported,
         text: &mut SetText,
         problems: &mut Vec<Problem>,
         fetcher: &Fetcher<'_>,
     ) -> Result<(), PinsError> {
         let before = problems.len();
         let mut new = self.pin.clone();
-        new.version = said.version.as_ref().map_or(self.follows, |at| &at.value).to_owned();
-        if let Some(at) = said.version.as_ref().filter(|at| !is_version(&at.value)) {
+        new.version = imported.version.as_ref().map_or(self.follows, |at| &at.value).to_owned();
+        if let Some(at) = imported.version.as_ref().filter(|at| !is_version(&at.value)) {
             let message = format!("`{}` cannot be the version of an RPM", at.value);
             problems.push(self.file.problem(
                 at.span.clone(),
@@ -99,7 +98,7 @@ impl Target<'_> {
             ));
         }
         let moved = new.version != self.pin.version;
-        self.take_source(said, &mut new, moved, text, problems);
+        self.take_source(imported, &mut new, moved, text, problems);
         if problems.len() > before || new == *self.pin {
             return Ok(());
         }
@@ -107,7 +106,7 @@ impl Target<'_> {
             fetcher.resolve(&new)?.settle(&mut new);
         }
         if new.version != self.follows
-            || (moved && said.version.is_some() && self.follows == self.pin.version)
+            || (moved && imported.version.is_some() && self.follows == self.pin.version)
         {
             text.set(self.table, "version", &new.version);
         }
@@ -115,27 +114,33 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// Takes URL, commit and digest; what belonged to another version is forgotten.
+    /// Takes URL, commit and digest; drops those of another version.
     fn take_source(
         &self,
-        said: &Imported,
+        imported: &Imported,
         new: &mut Pin,
         moved: bool,
         text: &SetText,
         problems: &mut Vec<Problem>,
     ) {
-        let Imported { url, commit, sha256, .. } = said;
+        let Imported { url, commit, sha256, .. } = imported;
         let name = self.table.join(".");
         let mut refuse = |at: &Option<At<String>>, what: &str| {
             if let Some(at) = at {
                 let message = format!("the pin `{name}` {what}");
-                problems.push(self.file.problem(at.span.clone(), message, "it has no place for this"));
+                problems.push(self.file.problem(
+                    at.span.clone(),
+                    message,
+                    "this pin has no such value",
+                ));
             }
         };
         match &mut new.source {
             Source::Git { url: pinned, commit: pinned_commit, .. } => {
                 refuse(sha256, "is a git commit, not a file");
-                if let Some(at) = url.as_ref().filter(|at| repository(&at.value) != repository(pinned)) {
+                if let Some(at) =
+                    url.as_ref().filter(|at| repository(&at.value) != repository(pinned))
+                {
                     pinned.clone_from(&at.value);
                 }
                 match commit {
@@ -148,7 +153,8 @@ impl Target<'_> {
                                 format!("`{value}` is not a full commit"),
                                 "expected 40 hexadecimal digits",
                             );
-                            problem.help = Some("a branch, a tag or a short commit can move".into());
+                            problem.help =
+                                Some("a branch, a tag or a short commit can move".into());
                             problems.push(problem);
                         }
                     }
@@ -164,16 +170,21 @@ impl Target<'_> {
                     Some(at) => pinned.clone_from(&at.value),
                     None => *pinned = followed,
                 }
-                self.take_digest(sha256, pinned_digest, moved || *pinned != url_of(self.pin), problems);
+                self.take_digest(
+                    sha256,
+                    pinned_digest,
+                    moved || *pinned != url_of(self.pin),
+                    problems,
+                );
             }
             Source::Sdist { sha256: pinned_digest, .. } => {
                 refuse(commit, "is an sdist, not a git commit");
-                refuse(url, "is an sdist of the index that pip is configured with");
+                refuse(url, "is an sdist of the index that pip uses");
                 self.take_digest(sha256, pinned_digest, moved, problems);
             }
             Source::Wheel { sha256: pinned_digest, .. } => {
                 refuse(commit, "is a wheel, not a git commit");
-                refuse(url, "is a wheel of the index that pip is configured with");
+                refuse(url, "is a wheel of the index that pip uses");
                 self.take_digest(sha256, pinned_digest, moved, problems);
             }
             Source::Folder { .. } => {
@@ -187,12 +198,12 @@ impl Target<'_> {
 
     fn take_digest(
         &self,
-        said: &Option<At<String>>,
+        imported: &Option<At<String>>,
         pinned: &mut Option<Sha256>,
         moved: bool,
         problems: &mut Vec<Problem>,
     ) {
-        match said {
+        match imported {
             Some(At { value, span }) => match Sha256::parse(value) {
                 Some(digest) => *pinned = Some(digest),
                 None => problems.push(self.file.problem(

@@ -1,6 +1,6 @@
-//! Work on pin sets as a whole: what follows from upstream's files and what contradicts
-//! them, newer releases, updates, and other tools' forms. Reading a set is
-//! `workspace`'s business, fetching sources is `sources`'.
+//! Operations on whole pin sets: deriving them from upstream's files, checking them, listing newer
+//! releases, updating them, and converting other tools' files. `workspace` reads sets, and `sources`
+//! fetches sources.
 
 pub mod changes;
 pub mod check;
@@ -19,7 +19,7 @@ mod versions_env;
 pub use error::PinsError;
 pub use import::{Import, Imported, apply as import};
 pub use members::{MemberOutdated, outdated_members};
-pub use outdated::{Outdated, State, outdated};
+pub use outdated::{Outdated, OutdatedState, outdated};
 pub use set_text::{Changed, SetText, write_set};
 pub use source_manifest::{export as source_manifest, read as read_source_manifest};
 pub use update::{Update, update};

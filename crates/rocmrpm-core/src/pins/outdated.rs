@@ -1,5 +1,5 @@
-//! For every pin the newest release upstream, and what Python it wants. How that is
-//! looked up is `sources`' business.
+//! Compares every pin with the newest upstream release and the Python versions that it allows.
+//! `sources` lists the releases.
 
 use std::cmp::Ordering;
 use std::str::FromStr;
@@ -12,19 +12,19 @@ use crate::parallel;
 use crate::sources::{Fetcher, newer, shown_url};
 use crate::workspace::{Component, Pin, Source, Workspace};
 
-/// How many origins are asked at once.
+/// How many origins are queried at once.
 const AT_ONCE: usize = 8;
 
-/// What a pin is, compared with what upstream has.
+/// The state of a pin compared with upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
-    /// There is nothing newer.
+pub enum OutdatedState {
+    /// No newer release exists.
     Newest,
-    /// There is a newer release.
+    /// A newer release exists.
     Outdated,
-    /// The pinned version is newer than every release that counts.
+    /// The pinned version is newer than every suitable release.
     Ahead,
     /// The releases cannot be listed.
     NotKnown,
@@ -32,37 +32,36 @@ pub enum State {
     Unreachable,
 }
 
-/// A pin beside the newest release.
+/// A pin compared with the newest release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outdated {
     /// The component.
     pub component: String,
-    /// The further source, where this is one with a version of its own.
+    /// The further source, if the row is about one with its own version.
     pub source: Option<String>,
     /// The pinned version.
     pub pinned: String,
-    /// The newest release that counts.
+    /// The newest suitable release.
     pub newest: Option<String>,
     /// The result of the comparison.
-    pub state: State,
+    pub state: OutdatedState,
     /// Where releases were listed, or why they cannot be listed.
     pub place: String,
-    /// Why the origin could not be asked.
+    /// The reason why the origin could not be queried.
     pub error: Option<String>,
     /// The versions of Python that the pin allows; empty for all.
     pub python: String,
     /// Whether the chroot's Python is one of them.
     pub python_allowed: bool,
-    /// The versions of Python that the newest release allows, where the index says it.
+    /// The versions of Python that the newest release allows, if the index states them.
     pub newest_python: Option<String>,
     /// Whether the chroot's Python is one of those.
     pub newest_python_allowed: bool,
 }
 
-/// Compares every pin of the chosen set with the releases upstream. An origin that does
-/// not answer is a row's state, not an error. `components` are looked at alone, all where
-/// there is none.
+/// Compares every pin of the chosen set with the upstream releases, or only those of `components` if it
+/// is not empty. An unreachable origin is a state of the row, not an error.
 pub fn outdated(
     workspace: &Workspace,
     components: &[&Component],
@@ -70,21 +69,24 @@ pub fn outdated(
     pre: bool,
 ) -> Result<Vec<Outdated>, PinsError> {
     let text = SetText::new(&workspace.pins.file)?;
-    let mut asked: Vec<(&Pin, &str, &Pin)> = Vec::new();
+    let mut rows: Vec<(&Pin, &str, &Pin)> = Vec::new();
     for main in workspace.pins.written() {
         let name = main.component.as_str();
-        if !components.is_empty() && components.iter().all(|component| component.name.as_str() != name) {
+        if !components.is_empty()
+            && components.iter().all(|component| component.name.as_str() != name)
+        {
             continue;
         }
         for (source, pin) in main.all_sources() {
-            // The others follow the component.
+            // The others follow the component's version.
             if source.is_empty() || text.get(&[name, "sources", source, "version"]).is_some() {
-                asked.push((main, source, pin));
+                rows.push((main, source, pin));
             }
         }
     }
-    let work = |(main, source, pin): &(&Pin, &str, &Pin)| row(workspace, fetcher, main, source, pin, pre);
-    parallel::map(&asked, AT_ONCE, work).map_err(|error| PinsError::Source(error.into()))
+    let work =
+        |(main, source, pin): &(&Pin, &str, &Pin)| row(workspace, fetcher, main, source, pin, pre);
+    parallel::map(&rows, AT_ONCE, work).map_err(|error| PinsError::Source(error.into()))
 }
 
 fn row(
@@ -102,7 +104,7 @@ fn row(
         source: (!source.is_empty()).then(|| source.to_owned()),
         pinned: pin.version.clone(),
         newest: None,
-        state: State::NotKnown,
+        state: OutdatedState::NotKnown,
         place: origin(pin),
         error: None,
         python: pin.python.to_string(),
@@ -120,23 +122,24 @@ fn row(
             match releases.newest(pre) {
                 Some(newest) => {
                     row.state = match newer(&newest.version, &pin.version) {
-                        Ordering::Greater => State::Outdated,
-                        Ordering::Equal => State::Newest,
-                        Ordering::Less => State::Ahead,
+                        Ordering::Greater => OutdatedState::Outdated,
+                        Ordering::Equal => OutdatedState::Newest,
+                        Ordering::Less => OutdatedState::Ahead,
                     };
                     row.newest = Some(newest.version.clone());
                     row.newest_python.clone_from(&newest.python);
                 }
-                None => row.place = format!("{}: no release that counts", releases.place),
+                None => row.place = format!("{}: no suitable release", releases.place),
             }
         }
         Ok(None) => row.place = unknowable(pin).into(),
         Err(error) => {
-            row.state = State::Unreachable;
+            row.state = OutdatedState::Unreachable;
             row.error = Some(error.to_string());
         }
     }
-    let range = row.newest_python.as_ref().and_then(|range| VersionSpecifiers::from_str(range).ok());
+    let range =
+        row.newest_python.as_ref().and_then(|range| VersionSpecifiers::from_str(range).ok());
     if let (Some(range), Ok(python)) = (range, Version::from_str(chroot)) {
         row.newest_python_allowed = range.contains(&python);
     }
@@ -151,17 +154,17 @@ fn origin(pin: &Pin) -> String {
     }
 }
 
-/// Returns whether the pin's version is but the beginning of its commit.
+/// Returns whether the pin's version is only the beginning of its commit.
 fn is_commit(pin: &Pin) -> bool {
     let Source::Git { commit: Some(commit), .. } = &pin.source else { return false };
     pin.version.len() > 6 && commit.starts_with(&pin.version)
 }
 
-/// Says why nobody can tell which releases a source has.
+/// Returns why the releases of a source cannot be listed.
 pub(super) fn unknowable(pin: &Pin) -> &'static str {
     match &pin.source {
         Source::Folder { .. } => "a folder of the workspace",
         Source::Crates { .. } => "crates of another source",
-        _ => "the URL is not of a forge whose tags could be read",
+        _ => "the URL does not belong to a forge with readable tags",
     }
 }

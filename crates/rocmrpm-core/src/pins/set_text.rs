@@ -1,5 +1,5 @@
-//! The text of a pin set with some of its values replaced. Everything else stays byte by
-//! byte: comments, order, line ends, inline tables. What the values mean is not known here.
+//! Replaces values in the text of a pin set. Everything else stays byte for byte: comments, order, line
+//! ends, inline tables. Does not interpret the values.
 
 use std::ops::Range;
 use std::path::Path;
@@ -22,11 +22,11 @@ pub struct Changed {
     pub key: String,
     /// The old value; null if the key is new.
     pub old: Option<String>,
-    /// What it is now.
+    /// The new value.
     pub new: String,
 }
 
-/// The text of a pin set under change.
+/// The text of a pin set with pending changes.
 #[derive(Debug)]
 pub struct SetText {
     file: File,
@@ -35,14 +35,15 @@ pub struct SetText {
     changed: Vec<Changed>,
 }
 
-/// The keys that every pin has one of, behind which a new one is written.
+/// Every pin has one of these keys; a new key is written after it.
 const ANCHORS: &[&str] = &["version", "git", "sdist", "url", "path"];
 
 impl SetText {
-    /// Takes up the text of a pin set.
+    /// Starts from the text of a pin set.
     pub fn new(file: &File) -> Result<Self, PinsError> {
         let document = Document::parse(file.text.clone()).map_err(|error| {
-            let problem = file.problem(error.span().unwrap_or(0..0), error.message().to_owned(), "");
+            let problem =
+                file.problem(error.span().unwrap_or(0..0), error.message().to_owned(), "");
             PinsError::Invalid(Problems(vec![problem]))
         })?;
         Ok(Self { file: file.clone(), document, replaced: Vec::new(), changed: Vec::new() })
@@ -52,13 +53,13 @@ impl SetText {
         path.iter().try_fold(self.document.as_item(), |item, key| item.get(key))
     }
 
-    /// Returns a string as it is written.
+    /// Returns a string as written.
     pub fn get(&self, path: &[&str]) -> Option<&str> {
         self.item(path)?.as_str()
     }
 
-    /// Gives a key of a pin this value; the same value changes nothing. A key that is not
-    /// there is written behind the pin's version.
+    /// Sets a key of a pin; setting the same value changes nothing. A new key is written after the
+    /// pin's version.
     pub fn set(&mut self, table: &[&str], key: &str, value: &str) {
         let path: Vec<&str> = table.iter().copied().chain([key]).collect();
         let old = self.get(&path).map(str::to_owned);
@@ -69,14 +70,16 @@ impl SetText {
         match self.item(&path).and_then(Item::span) {
             Some(span) => self.replaced.push((span, quoted)),
             None => match self.place_for(table, key) {
-                Some((at, before, after)) => self.replaced.push((at..at, format!("{before}{quoted}{after}"))),
+                Some((at, before, after)) => {
+                    self.replaced.push((at..at, format!("{before}{quoted}{after}")))
+                }
                 None => return,
             },
         }
         self.changed.push(Changed { key: path.join("."), old, new: value.to_owned() });
     }
 
-    /// Returns where a new key goes, and what stands before and behind its value.
+    /// Returns the position of a new key, and the text before and after its value.
     fn place_for(&self, table: &[&str], key: &str) -> Option<(usize, String, String)> {
         let parent = self.item(table)?;
         let (anchor, span) =
@@ -86,7 +89,7 @@ impl SetText {
             return Some((span.end, format!(", {key} = "), String::new()));
         }
         let line = text[..span.start].rfind('\n').map_or(0, |at| at + 1);
-        // The keys that lead to it, and its indentation, are those of its neighbour.
+        // The new line repeats the indentation and the key path of its neighbor.
         let before = text[line..span.start].to_owned();
         let name = before.rfind(anchor)?;
         let before = format!("{}{key}{}", &before[..name], &before[name + anchor.len()..]);
@@ -100,13 +103,13 @@ impl SetText {
         })
     }
 
-    /// Returns what was changed, in the order of the calls.
+    /// Returns the changes in the order of the calls.
     pub fn changed(&self) -> &[Changed] {
         &self.changed
     }
 
-    /// Returns the lines whose comments name a version, with their numbers: after a change
-    /// they say what was. In tables of other components the component's name stands before it.
+    /// Returns the numbered lines whose comments name a version, which a change can make outdated. In
+    /// tables of other components, the comment must name the component before the version.
     pub fn comments_with(&self, component: &str, version: &str) -> Vec<(usize, String)> {
         let new = self.text();
         let elsewhere = format!("{component} {version}");
@@ -114,8 +117,12 @@ impl SetText {
         let mut found = Vec::new();
         for (at, line) in new.lines().enumerate() {
             if let Some(header) = line.trim_start().strip_prefix('[') {
-                let name =
-                    header.split([']', '.']).next().unwrap_or_default().trim().trim_matches(['"', '\'']);
+                let name = header
+                    .split([']', '.'])
+                    .next()
+                    .unwrap_or_default()
+                    .trim()
+                    .trim_matches(['"', '\'']);
                 inside = name == component;
             }
             let comment = line.split_once('#').map(|(_, comment)| comment);
@@ -131,8 +138,8 @@ impl SetText {
     pub fn text(&self) -> String {
         let mut text = self.file.text.clone();
         let mut replaced: Vec<_> = self.replaced.iter().enumerate().collect();
-        // From the end, so that places before stay true; of two at one place the later
-        // call's comes behind.
+        // Replace from the end, so that earlier positions stay valid; of two at one position the
+        // later call's comes second.
         replaced.sort_by_key(|(nth, (span, _))| std::cmp::Reverse((span.start, *nth)));
         for (_, (span, value)) in replaced {
             text.replace_range(span.clone(), value);
@@ -140,7 +147,7 @@ impl SetText {
         text
     }
 
-    /// Checks that the new text is a sound pin set.
+    /// Checks that the new text is a valid pin set.
     pub fn check(&self) -> Result<(), PinsError> {
         let mut problems = Vec::new();
         let file = File { name: self.file.name.clone(), text: self.text() };
@@ -148,12 +155,13 @@ impl SetText {
         if problems.is_empty() { Ok(()) } else { Err(PinsError::Invalid(Problems(problems))) }
     }
 
-    /// Checks the new text and writes it in one step, unless somebody else changed the file
-    /// since it was read.
+    /// Checks the new text and writes it atomically, unless another process changed the file since it
+    /// was read.
     pub fn write(&self, root: &Path) -> Result<(), PinsError> {
         self.check()?;
         let name = &self.file.name;
-        let now = File::read(&root.join(name), name).map_err(IoError::doing(format!("read `{name}`")))?;
+        let now =
+            File::read(&root.join(name), name).map_err(IoError::doing(format!("read `{name}`")))?;
         if now.text != self.file.text {
             return Err(PinsError::ChangedMeanwhile { file: name.clone() });
         }
@@ -162,14 +170,14 @@ impl SetText {
     }
 }
 
-/// Writes a pin set in one step and tells whether it was another one. A file that is a link
-/// stays one.
+/// Writes a pin set atomically and returns whether it changed. A file that is a link stays a
+/// link.
 pub fn write_set(root: &Path, name: &str, text: &str) -> Result<bool, PinsError> {
     let action = || IoError::doing(format!("write `{name}`"));
     let mut path = root.join(name);
     if path.exists() {
         path = fs_err::canonicalize(&path).map_err(action())?;
-        // Replacing it would need no right to write to it.
+        // Replacing the file would not need permission to write to it.
         if fs_err::metadata(&path).map_err(action())?.permissions().readonly() {
             return Err(PinsError::ReadOnly { file: name.to_owned() });
         }
@@ -177,12 +185,14 @@ pub fn write_set(root: &Path, name: &str, text: &str) -> Result<bool, PinsError>
     Ok(files::write_if_changed(&path, text).map_err(action())?)
 }
 
-/// Returns whether a text has a version that is not a part of another.
+/// Returns whether a text has a version that is not part of another one.
 fn has_word(text: &str, word: &str) -> bool {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '.';
     text.match_indices(word).any(|(at, _)| {
         let after = &text[at + word.len()..];
-        let dot = after.strip_prefix('.').is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()));
+        let dot = after
+            .strip_prefix('.')
+            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()));
         !text[..at].trim_end_matches('v').ends_with(part) && (dot || !after.starts_with(part))
     })
 }
@@ -196,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_wrote_meanwhile_is_not_lost() {
+    fn keeps_concurrent_changes() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("pins/x.toml");
         let text = "[a]\nversion = \"1\"\npath = \"a\"\n";
@@ -206,12 +216,15 @@ mod tests {
         one.write(root.path()).unwrap();
         two.set(&["a"], "version", "3");
         let error = two.write(root.path()).unwrap_err();
-        assert_eq!(error.to_string(), "`pins/x.toml` changed since it was read; nothing is written");
+        assert_eq!(
+            error.to_string(),
+            "`pins/x.toml` changed since it was read, so it was not overwritten"
+        );
         assert_eq!(fs_err::read_to_string(&path).unwrap(), one.text());
     }
 
     #[test]
-    fn comments_order_and_line_ends_stay() {
+    fn keeps_comments_order_and_line_ends() {
         let text = "# top\r\n[b]\r\nversion = '1' # why 1, not 1.1\r\ngit = \"u\"\r\n\r\n[a] # a\r\nversion=\"2\"\r\n";
         let mut set = set(text);
         set.set(&["b"], "version", "3");
@@ -221,16 +234,20 @@ mod tests {
             set.text(),
             "# top\r\n[b]\r\nversion = \"3\" # why 1, not 1.1\r\ncommit = \"c\"\r\ngit = \"u\"\r\n\r\n[a] # a\r\nversion=\"2\"\r\n"
         );
-        assert_eq!(set.changed().len(), 2, "the same value is no change");
-        assert_eq!(set.comments_with("b", "1"), [(3, "version = \"3\" # why 1, not 1.1".to_owned())]);
-        let set =
-            self::set("# b 1\n[a]\nversion = \"1\" # b 1, setup.py:3\n[b]\nversion = \"2\"\n[c] # bb 1, 1\n");
+        assert_eq!(set.changed().len(), 2, "setting the same value changes nothing");
+        assert_eq!(
+            set.comments_with("b", "1"),
+            [(3, "version = \"3\" # why 1, not 1.1".to_owned())]
+        );
+        let set = self::set(
+            "# b 1\n[a]\nversion = \"1\" # b 1, setup.py:3\n[b]\nversion = \"2\"\n[c] # bb 1, 1\n",
+        );
         let lines: Vec<usize> = set.comments_with("b", "1").iter().map(|(line, _)| *line).collect();
-        assert_eq!(lines, [1, 3], "another component's table names the component too");
+        assert_eq!(lines, [1, 3], "a comment in another component's table names the component");
     }
 
     #[test]
-    fn inline_tables_and_dotted_keys_are_written_where_they_are() {
+    fn writes_inline_tables_and_dotted_keys_in_place() {
         let mut all = set("a = { version = \"1\", git = \"u\" }\nb.version = \"1\"\nb.git = \"u\"");
         for name in ["a", "b"] {
             all.set(&[name], "version", "2");
@@ -243,7 +260,8 @@ mod tests {
         let mut last = set("[\"a\"]\ngit = \"u\"");
         last.set(&["a"], "commit", "c");
         assert_eq!(last.text(), "[\"a\"]\ngit = \"u\"\ncommit = \"c\"\n");
-        let mut further = set("[a]\nversion = \"1\"\n[a.sources.b-c]\ngit = \"u\"\ncommit = \"x\" # of 1\n");
+        let mut further =
+            set("[a]\nversion = \"1\"\n[a.sources.b-c]\ngit = \"u\"\ncommit = \"x\" # of 1\n");
         further.set(&["a", "sources", "b-c"], "commit", "y");
         assert_eq!(further.changed()[0].key, "a.sources.b-c.commit");
         assert!(further.text().ends_with("commit = \"y\" # of 1\n"), "{}", further.text());
@@ -251,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_whole_versions() {
+    fn matches_whole_versions() {
         for (text, found) in [
             ("vllm 0.20.2, setup.py:3", true),
             ("v0.20.2", true),

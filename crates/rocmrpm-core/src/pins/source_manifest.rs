@@ -17,10 +17,10 @@ use crate::sources::SourceError;
 use crate::workspace::document::{At, File};
 use crate::workspace::{Pin, Source, Workspace};
 
-/// The format's version (`SCHEMA_VERSION` in checkout_from_manifest.py).
+/// The version of the format (`SCHEMA_VERSION` in checkout_from_manifest.py).
 const SCHEMA_VERSION: u64 = 1;
 
-/// An object whose keys stay in order, and of which none is lost that is there twice.
+/// An object that keeps the order of its keys, and duplicates.
 struct Object<V>(Vec<(String, V)>);
 
 impl<V: Serialize> Serialize for Object<V> {
@@ -51,24 +51,28 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Object<V> {
     }
 }
 
-/// What stands behind a key of the root: a project, or something else.
+/// The value of a key of the root: a project, or something else.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Entry {
+enum ManifestEntry {
     Project(Object<Value>),
     Other(Value),
 }
 
-/// Returns the chosen pin set as a source manifest, and the components that such a
-/// manifest cannot name.
+/// Returns the chosen pin set as a source manifest, and the components that such a manifest cannot
+/// name.
 pub fn export(workspace: &Workspace) -> Result<(String, Vec<String>), PinsError> {
-    let mut root = vec![("schema_version".to_owned(), Entry::Other(SCHEMA_VERSION.into()))];
-    let mut left_out: Vec<String> = workspace.pins.written().map(|pin| pin.component.to_string()).collect();
+    let mut root = vec![("schema_version".to_owned(), ManifestEntry::Other(SCHEMA_VERSION.into()))];
+    let mut left_out: Vec<String> =
+        workspace.pins.written().map(|pin| pin.component.to_string()).collect();
     let components = &workspace.upstreams.components;
-    let named = components.iter().filter_map(|known| Some((known.therock.as_deref()?, known.name.as_str())));
+    let named = components
+        .iter()
+        .filter_map(|known| Some((known.therock.as_deref()?, known.name.as_str())));
     for (project, component) in named.collect::<BTreeMap<_, _>>() {
         let pin = workspace.pins.pins.iter().find(|(name, _)| name.as_str() == component);
-        let Some(Pin { version, source: Source::Git { url, commit, .. }, .. }) = pin.map(|(_, at)| &at.value)
+        let Some(Pin { version, source: Source::Git { url, commit, .. }, .. }) =
+            pin.map(|(_, at)| &at.value)
         else {
             continue;
         };
@@ -79,10 +83,10 @@ pub fn export(workspace: &Workspace) -> Result<(String, Vec<String>), PinsError>
         })?;
         let fields = [("repo", url.clone()), ("commit", commit), ("version", version.clone())];
         let fields = fields.map(|(key, value)| (key.to_owned(), Value::from(value))).into();
-        root.push((project.to_owned(), Entry::Project(Object(fields))));
+        root.push((project.to_owned(), ManifestEntry::Project(Object(fields))));
         left_out.retain(|name| name != component);
     }
-    // Nothing here can fail: all keys are strings.
+    // Serialization cannot fail: all keys are strings.
     let text = serde_json::to_string_pretty(&Object(root)).unwrap_or_default();
     Ok((text + "\n", left_out))
 }
@@ -96,11 +100,15 @@ pub fn read(file: &File, workspace: &Workspace) -> Result<Import, PinsError> {
 
 fn read_root(file: &File, workspace: &Workspace, problems: &mut Vec<Problem>) -> Import {
     let mut import = Import::default();
-    let root: Object<Entry> = match serde_json::from_str(&file.text) {
+    let root: Object<ManifestEntry> = match serde_json::from_str(&file.text) {
         Ok(root) => root,
         Err(error) => {
-            let start: usize =
-                file.text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+            let start: usize = file
+                .text
+                .split_inclusive('\n')
+                .take(error.line().saturating_sub(1))
+                .map(str::len)
+                .sum();
             let at = file.text.floor_char_boundary(start + error.column().saturating_sub(1));
             let message = "this is not a source manifest";
             problems.push(file.problem(at..at, message, error.to_string()));
@@ -110,27 +118,32 @@ fn read_root(file: &File, workspace: &Workspace, problems: &mut Vec<Problem>) ->
     let mut seen: Vec<&str> = Vec::new();
     for (name, entry) in &root.0 {
         if seen.contains(&name.as_str()) {
-            let message = format!("`{name}` is there twice");
-            problems.push(file.problem(place(file, name, None), message, "keep one of them"));
+            let message = format!("`{name}` is defined twice");
+            problems.push(file.problem(place(file, name, None), message, "remove one of them"));
             continue;
         }
         seen.push(name);
         let project = match entry {
-            Entry::Project(project) => project,
-            Entry::Other(value) if name == "schema_version" => {
+            ManifestEntry::Project(project) => project,
+            ManifestEntry::Other(value) if name == "schema_version" => {
                 if value.as_u64() != Some(SCHEMA_VERSION) {
-                    let message = format!("the manifest has the schema version {value}");
-                    problems.push(file.problem(place(file, name, None), message, "1 is known"));
+                    let message = format!("unsupported schema version {value}");
+                    problems.push(file.problem(place(file, name, None), message, "expected 1"));
                 }
                 continue;
             }
-            Entry::Other(_) => {
+            ManifestEntry::Other(_) => {
                 let message = format!("`{name}` is not an object");
-                problems.push(file.problem(place(file, name, None), message, "expected `repo` and `commit`"));
+                problems.push(file.problem(
+                    place(file, name, None),
+                    message,
+                    "expected `repo` and `commit`",
+                ));
                 continue;
             }
         };
-        let component = workspace.upstreams.components.iter().find(|c| c.therock.as_ref() == Some(name));
+        let component =
+            workspace.upstreams.components.iter().find(|c| c.therock.as_ref() == Some(name));
         let is_pinned = |name: &str| workspace.pins.pins.keys().any(|known| known.as_str() == name);
         match component.filter(|component| is_pinned(&component.name)) {
             Some(component) => {
@@ -158,8 +171,8 @@ fn read_project(
         if seen.contains(&key.as_str()) {
             problems.push(file.problem(
                 span,
-                format!("`{key}` of `{name}` is there twice"),
-                "keep one of them",
+                format!("`{key}` of `{name}` is defined twice"),
+                "remove one of them",
             ));
             continue;
         }
@@ -178,26 +191,26 @@ fn read_project(
             "commit" => imported.commit = Some(at),
             "version" => imported.version = Some(without_label(name, at, notes)),
             "branch" => branch = Some(at),
-            _ => notes.push(format!("`{key}` of `{name}` is not known and was left out")),
+            _ => notes.push(format!("ignored the unknown key `{key}` of `{name}`")),
         }
     }
     if let (None, Some(branch)) = (&imported.commit, branch) {
-        let message = format!("`{name}` has the branch `{}` and no commit", branch.value);
-        let mut problem = file.problem(branch.span, message, "a branch moves");
-        problem.help = Some("write the commit beside it".into());
+        let message = format!("`{name}` has the branch `{}` but no commit", branch.value);
+        let mut problem = file.problem(branch.span, message, "a branch can move");
+        problem.help = Some("add a `commit`".into());
         problems.push(problem);
     }
     imported
 }
 
-/// Drops a local label (PEP 440), such as `+rocm7.14.0`: it is the build's, not upstream's.
+/// Removes a local label (PEP 440), such as `+rocm7.14.0`, which belongs to a build and not to upstream.
 fn without_label(name: &str, at: At<String>, notes: &mut Vec<String>) -> At<String> {
     let Some((version, label)) = at.value.split_once('+') else { return at };
-    notes.push(format!("the label +{label} of `{name}` is a build's and was left out"));
+    notes.push(format!("ignored the label +{label} of `{name}`, which names a build"));
     At { value: version.to_owned(), span: at.span }
 }
 
-/// Returns where a key of the root, or of one of its objects, stands: its last occurrence.
+/// Returns the last position of a key of the root, or of one of its objects.
 fn place(file: &File, name: &str, key: Option<&str>) -> std::ops::Range<usize> {
     let quoted = |name: &str| format!("\"{name}\"");
     let root = file.text.rfind(&quoted(name)).unwrap_or(0);

@@ -1,5 +1,5 @@
-//! A pin moved to another version: which values of the set change, which further sources
-//! follow, and the comparison of the two sources. Writing the set is the caller's choice.
+//! Moves a pin to another version: the values of the set that change, the further sources that follow,
+//! and a comparison of the two sources. The caller writes the set.
 
 use std::cmp::Ordering;
 
@@ -14,43 +14,43 @@ use crate::names::alike;
 use crate::sources::{Fetcher, Resolved, SourceError, newer};
 use crate::workspace::{Component, Pin, Source, Workspace};
 
-/// What `rocmrpm pins update --json` prints: what another version of a component changes.
+/// The output of `rocmrpm pins update --json`: what another version of a component changes.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Update {
-    /// The name and number of the schema.
+    /// The name and version of the schema.
     pub schema: &'static str,
     /// The component.
     pub component: String,
     /// The pin set's file.
     pub file: String,
-    /// The version that was pinned.
+    /// The old version.
     pub old: String,
-    /// The version that is pinned now.
+    /// The new version.
     pub new: String,
     /// Whether the new version is older than the old one.
     pub older: bool,
     /// The values that changed.
     pub changed: Vec<Changed>,
-    /// The further sources that stay as they are: their names, and why.
+    /// The further sources that keep their version, and the reasons.
     pub kept: Vec<Kept>,
-    /// Lines of the pin whose comments name the old version: the number and the text.
+    /// Lines whose comments name the old version: number and text.
     pub comments: Vec<(usize, String)>,
-    /// What changed upstream; null if the version stays.
+    /// Upstream's changes; null if the version stays the same.
     pub upstream: Option<Changes>,
-    /// Why the old and the new source could not be compared.
+    /// The reason why the old and the new source could not be compared.
     pub not_compared: Option<String>,
 }
 
-/// A further source whose version stays.
+/// A further source that keeps its version.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Kept {
     /// Its name.
     pub source: String,
-    /// The version it stays at.
+    /// The version.
     pub version: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -58,8 +58,8 @@ impl Document for Update {
     const SCHEMA: &'static str = "rocmrpm/pins-update/1";
 }
 
-/// Moves a component's pin to a version, the newest final one where none is given.
-/// Returns what that changes and the set's new text, which nobody has written yet.
+/// Moves a component's pin to a version, or to the newest final one. Returns the changes and the set's
+/// new text, which is not written yet.
 pub fn update(
     workspace: &Workspace,
     component: &Component,
@@ -72,7 +72,7 @@ pub fn update(
         let error = PinsError::Fixed {
             component: name.to_owned(),
             reason: "it is part of a Python closure".into(),
-            help: "`rocmrpm closure --write --upgrade` chooses all versions of a closure anew".into(),
+            help: "upgrade the whole closure: rocmrpm closure --write --upgrade".into(),
         };
         return Err(error.into());
     }
@@ -86,17 +86,22 @@ pub fn update(
     let mut kept = Vec::new();
     for (source, pin) in &old.sources {
         let table = [name, "sources", source.as_str()];
-        let keep = |reason: String| Kept { source: source.clone(), version: pin.version.clone(), reason };
+        let keep =
+            |reason: String| Kept { source: source.clone(), version: pin.version.clone(), reason };
         if text.get(&[name, "sources", source, "version"]).is_some() {
             let derive = format!("`rocmrpm pins derive --from {name}={}`", new.version);
-            kept.push(keep(format!("it has a version of its own; {derive} tells which one belongs to it")));
+            kept.push(keep(format!(
+                "it has its own version; {derive} finds the one that belongs to it"
+            )));
             continue;
         }
         match &pin.source {
-            // Their version is the lock file's that they come from.
+            // Their version is that of the source with the lock file.
             Source::Folder { .. } | Source::Crates { .. } => continue,
             Source::Url { .. }
-                if !text.get(&[table.as_slice(), &["url"]].concat()).is_some_and(has_place) =>
+                if !text
+                    .get(&[table.as_slice(), &["url"]].concat())
+                    .is_some_and(has_placeholder) =>
             {
                 kept.push(keep("its URL has no `{version}`".into()));
                 continue;
@@ -107,7 +112,9 @@ pub fn update(
             Ok(pin) => {
                 new.sources.insert(source.clone(), pin);
             }
-            Err(PinsError::Source(error @ (SourceError::NoTag { .. } | SourceError::NoSdist { .. }))) => {
+            Err(PinsError::Source(
+                error @ (SourceError::NoTag { .. } | SourceError::NoSdist { .. }),
+            )) => {
                 kept.push(keep(error.to_string()));
             }
             Err(error) => return Err(error.into()),
@@ -118,10 +125,11 @@ pub fn update(
         (None, None)
     } else {
         match old_tree(old, fetcher) {
-            Ok(tree) => {
-                (Some(changes::changes(workspace, component, (old, Some(&tree)), &new, fetcher)?), None)
-            }
-            // The source that is left behind may have vanished; that must not hold anybody.
+            Ok(tree) => (
+                Some(changes::changes(workspace, component, (old, Some(&tree)), &new, fetcher)?),
+                None,
+            ),
+            // The old source may have vanished; that must not prevent the update.
             Err(error @ SourceError::Process(_)) => return Err(error.into()),
             Err(error) => {
                 let changes = changes::changes(workspace, component, (old, None), &new, fetcher)?;
@@ -129,8 +137,11 @@ pub fn update(
             }
         }
     };
-    let comments =
-        if new.version == old.version { Vec::new() } else { text.comments_with(name, &old.version) };
+    let comments = if new.version == old.version {
+        Vec::new()
+    } else {
+        text.comments_with(name, &old.version)
+    };
     let update = Update {
         schema: Update::SCHEMA,
         component: name.to_owned(),
@@ -147,7 +158,7 @@ pub fn update(
     Ok((update, text))
 }
 
-fn has_place(url: &str) -> bool {
+fn has_placeholder(url: &str) -> bool {
     url.contains("{version}")
 }
 
@@ -162,7 +173,7 @@ fn newest(pin: &Pin, fetcher: &Fetcher<'_>) -> Result<String, PinsError> {
     match releases.newest(false) {
         Some(release) => Ok(release.version.clone()),
         None => {
-            let reason = format!("{} has no final one", releases.place);
+            let reason = format!("{} has no final release", releases.place);
             Err(PinsError::NotKnown { component, reason })
         }
     }
@@ -172,12 +183,12 @@ fn fixed(pin: &Pin) -> PinsError {
     PinsError::Fixed {
         component: pin.component.to_string(),
         reason: "its source is a folder of the workspace".into(),
-        help: "change the folder, and its version in the pin set".into(),
+        help: "change the folder and its version in the pin set".into(),
     }
 }
 
-/// Returns a pin at another version, resolved, and writes what that changes to the set's
-/// text. `name` is what tags may begin with.
+/// Returns a pin at another version, resolved, and writes the changes to the set's text. `name` is a
+/// possible prefix of tags.
 fn moved(
     pin: &Pin,
     table: &[&str],
@@ -190,33 +201,35 @@ fn moved(
     let own_version = text.get(&[table, &["version"]].concat()).is_some();
     match &mut new.source {
         Source::Sdist { project, sha256 } => {
-            // As the index spells it: 0.21 may be 0.21.0.
+            // Use the index's spelling: 0.21 can be 0.21.0.
             let found = fetcher.sdist(project, Some(version))?.version;
-            (new.version, *sha256) = if found == pin.version { (found, *sha256) } else { (found, None) };
+            (new.version, *sha256) =
+                if found == pin.version { (found, *sha256) } else { (found, None) };
         }
         Source::Git { commit, .. } if version != pin.version => {
             let releases = fetcher.releases(pin, name)?;
-            let release = releases.and_then(|all| all.found.into_iter().rfind(|r| r.version == version));
+            let release =
+                releases.and_then(|all| all.found.into_iter().rfind(|r| r.version == version));
             *commit = release.and_then(|release| release.commit);
         }
         Source::Url { url, sha256 } if version != pin.version => {
             let written = text.get(&[table, &["url"]].concat()).unwrap_or_default();
-            if !has_place(written) {
+            if !has_placeholder(written) {
                 return Err(PinsError::Fixed {
                     component: pin.component.to_string(),
                     reason: "its URL has no `{version}`".into(),
-                    help: format!("write `{{version}}` where {written} has {}", pin.version),
+                    help: format!("replace {} in {written} with `{{version}}`", pin.version),
                 });
             }
             (*url, *sha256) = (written.replace("{version}", version), None);
         }
         Source::Wheel { file, sha256 } if version != pin.version => {
             let written = text.get(&[table, &["wheel"]].concat()).unwrap_or_default();
-            if !has_place(written) {
+            if !has_placeholder(written) {
                 return Err(PinsError::Fixed {
                     component: pin.component.to_string(),
-                    reason: "the wheel's name has no `{version}`".into(),
-                    help: format!("write `{{version}}` where {written} has {}", pin.version),
+                    reason: "the wheel's file name has no `{version}`".into(),
+                    help: format!("replace {} in {written} with `{{version}}`", pin.version),
                 });
             }
             (*file, *sha256) = (written.replace("{version}", version), None);
@@ -224,18 +237,25 @@ fn moved(
         Source::Folder { .. } => return Err(fixed(pin)),
         Source::Git { .. } | Source::Url { .. } | Source::Wheel { .. } | Source::Crates { .. } => {}
     }
-    fetcher.resolve(&new).map_err(|error| not_there(error, pin, version, name, fetcher))?.settle(&mut new);
+    if new.version != pin.version {
+        // The lock entry is the old version's: the new commit has another tree.
+        new.evidence = Default::default();
+    }
+    fetcher
+        .resolve(&new)
+        .map_err(|error| version_not_found(error, pin, version, name, fetcher))?
+        .settle(&mut new);
     if own_version {
         text.set(table, "version", &new.version);
     }
     let (key, value) = match &new.source {
         Source::Git { commit, .. } => ("commit", commit.clone()),
-        Source::Url { sha256, .. } | Source::Sdist { sha256, .. } | Source::Wheel { sha256, .. } => {
-            ("sha256", sha256.map(|s| s.to_string()))
-        }
+        Source::Url { sha256, .. }
+        | Source::Sdist { sha256, .. }
+        | Source::Wheel { sha256, .. } => ("sha256", sha256.map(|s| s.to_string())),
         Source::Folder { .. } | Source::Crates { .. } => return Ok(new),
     };
-    // What the set leaves out, the lock file has.
+    // The lock file has what the set omits.
     if let (Some(_), Some(value)) = (text.get(&[table, &[key]].concat()), value) {
         text.set(table, key, &value);
     }
@@ -244,27 +264,39 @@ fn moved(
 }
 
 /// Returns the top folder of a pin at another version, and writes it to the set's text.
-pub(super) fn follow_folder(pin: &Pin, version: &str, table: &[&str], text: &mut SetText) -> Option<String> {
+pub(super) fn follow_folder(
+    pin: &Pin,
+    version: &str,
+    table: &[&str],
+    text: &mut SetText,
+) -> Option<String> {
     let folder = pin.top_folder.as_ref()?.replace(&pin.version, version);
     text.set(table, "top-folder", &folder);
     Some(folder)
 }
 
-/// Tells a URL that leads nowhere as a version that is not there, if the forge's tags say so.
-fn not_there(error: SourceError, pin: &Pin, version: &str, name: &str, fetcher: &Fetcher<'_>) -> PinsError {
-    let gone = matches!(&error, SourceError::Transfer { .. }) && matches!(&pin.source, Source::Url { .. });
+/// Reports a missing file at a URL as a missing version if the forge's tags confirm it.
+fn version_not_found(
+    error: SourceError,
+    pin: &Pin,
+    version: &str,
+    name: &str,
+    fetcher: &Fetcher<'_>,
+) -> PinsError {
+    let gone =
+        matches!(&error, SourceError::Transfer { .. }) && matches!(&pin.source, Source::Url { .. });
     match fetcher.releases(pin, name) {
         Ok(Some(releases)) if gone && !releases.found.iter().any(|r| r.version == version) => {
             let near = alike(version, releases.found.into_iter().map(|release| release.version));
-            let (url, version, tried) = (releases.place, version.to_owned(), vec![version.to_owned()]);
+            let (url, version, tried) =
+                (releases.place, version.to_owned(), vec![version.to_owned()]);
             SourceError::NoTag { url, version, tried, near }.into()
         }
         _ => error.into(),
     }
 }
 
-/// Unpacks the source that is left behind. A set that was never locked says not yet which
-/// one that is.
+/// Unpacks the old source. Resolves it first, because the set may never have been locked.
 fn old_tree(pin: &Pin, fetcher: &Fetcher<'_>) -> Result<crate::sources::Tree, SourceError> {
     let mut pin = pin.clone();
     let resolved: Resolved = fetcher.resolve(&pin)?;

@@ -1,5 +1,5 @@
-//! `versions.env`: a pin set as variables of a POSIX shell. Read as text, by a parser that
-//! knows plain assignments alone: nothing in such a file is ever run.
+//! `versions.env`: a pin set as variables of a POSIX shell. Reads plain assignments as text; never runs
+//! a file.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,20 @@ use crate::text::line_of;
 use crate::workspace::document::{At, File};
 use crate::workspace::{Pin, Source, Workspace};
 
-/// The version of the ROCm that the stack is built against.
+/// The version of ROCm that the stack is built against.
 const ROCM_VERSION: &str = "ROCM_VERSION";
-/// The GPU targets, with `;` between them.
+/// The GPU targets, separated by `;`.
 const GPU_TARGETS: &str = "GPU_TARGETS";
 
 /// Returns the chosen pin set as a shell's variables.
 pub fn export(workspace: &Workspace) -> Result<String, PinsError> {
     let mut lines: Vec<(String, String)> = Vec::new();
-    // The provider `host` knows its version where it has a ROCm; elsewhere it goes unsaid.
+    // The provider `host` only knows its version on machines with ROCm; omit it elsewhere.
     if let Ok(version) = rocm_version(&workspace.provider) {
         lines.push((ROCM_VERSION.into(), version));
     }
-    let targets: Vec<&str> = workspace.manifest.gpu_targets.iter().map(|target| target.as_str()).collect();
+    let targets: Vec<&str> =
+        workspace.manifest.gpu_targets.iter().map(|target| target.as_str()).collect();
     lines.push((GPU_TARGETS.into(), targets.join(";")));
     let mut names: BTreeMap<String, String> =
         lines.iter().map(|(name, _)| (name.clone(), "the workspace".to_owned())).collect();
@@ -43,7 +44,7 @@ pub fn export(workspace: &Workspace) -> Result<String, PinsError> {
     }
     let mut text = format!(
         "# The pin set `{}` of `{}`, for a shell; written by `rocmrpm pins export`.\n\
-         # `rocmrpm pins import` takes changes back into pins/{}.toml.\n",
+         # `rocmrpm pins import` applies changes to pins/{}.toml.\n",
         workspace.pins.name, workspace.manifest.name, workspace.pins.name
     );
     for (name, value) in lines {
@@ -55,7 +56,7 @@ pub fn export(workspace: &Workspace) -> Result<String, PinsError> {
     Ok(text)
 }
 
-/// A source and what its variables begin with.
+/// A source and the prefix of its variables.
 struct Named<'w> {
     main: &'w Pin,
     /// The further source's name; empty for the main one.
@@ -64,23 +65,30 @@ struct Named<'w> {
     pin: &'w Pin,
 }
 
-/// Returns every source that has a version.
+/// Returns every source with a version.
 fn named(workspace: &Workspace) -> impl Iterator<Item = Named<'_>> {
     let sources = workspace
         .pins
         .written()
         .flat_map(|main| main.all_sources().map(move |(source, pin)| (main, source, pin)));
-    sources.filter(|(.., pin)| !matches!(pin.source, Source::Crates { .. })).map(|(main, source, pin)| {
-        let joint = if source.is_empty() { "" } else { "_" };
-        // A variable cannot begin with a digit.
-        let first = if main.component.as_str().starts_with(|c: char| c.is_ascii_digit()) { "_" } else { "" };
-        let name = format!("{first}{}{joint}{source}", main.component);
-        let capital = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-        Named { main, source, prefix: name.chars().map(capital).collect(), pin }
-    })
+    sources.filter(|(.., pin)| !matches!(pin.source, Source::Crates { .. })).map(
+        |(main, source, pin)| {
+            let joint = if source.is_empty() { "" } else { "_" };
+            // A variable cannot start with a digit.
+            let first = if main.component.as_str().starts_with(|c: char| c.is_ascii_digit()) {
+                "_"
+            } else {
+                ""
+            };
+            let name = format!("{first}{}{joint}{source}", main.component);
+            let capital =
+                |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+            Named { main, source, prefix: name.chars().map(capital).collect(), pin }
+        },
+    )
 }
 
-/// Returns a source's variables. One that is not pinned would be another for every reader.
+/// Returns a source's variables. An unpinned source is an error: readers would get different ones.
 fn values(prefix: &str, pin: &Pin) -> Result<Vec<(String, String)>, PinsError> {
     let floating = |missing| {
         let (component, version) = (pin.component.to_string(), pin.version.clone());
@@ -96,7 +104,7 @@ fn values(prefix: &str, pin: &Pin) -> Result<Vec<(String, String)>, PinsError> {
             values.push(("URL", url.clone()));
             values.push(("COMMIT", commit.clone().ok_or_else(|| floating("commit"))?));
         }
-        // Which index it is on is up to the machine.
+        // The index depends on the machine.
         Source::Sdist { sha256, .. } | Source::Wheel { sha256, .. } => {
             values.push(("SHA256", sha256.ok_or_else(|| floating("sha256"))?.to_string()));
         }
@@ -114,7 +122,8 @@ pub fn read(file: &File, workspace: &Workspace) -> Result<Import, PinsError> {
     for (name, at) in assigned {
         let known = name.rsplit_once('_').and_then(|(prefix, key)| {
             let (pin, source) = prefixes.get(prefix)?;
-            let key = ["VERSION", "URL", "COMMIT", "SHA256"].into_iter().find(|known| *known == key)?;
+            let key =
+                ["VERSION", "URL", "COMMIT", "SHA256"].into_iter().find(|known| *known == key)?;
             Some((pin.component.to_string(), (*source).to_owned(), key))
         });
         match known {
@@ -131,15 +140,18 @@ pub fn read(file: &File, workspace: &Workspace) -> Result<Import, PinsError> {
             None if name == ROCM_VERSION => {
                 let here = rocm_version(&workspace.provider).unwrap_or_default();
                 if here != at.value {
-                    let note = format!("{name} is {}; here the chroot decides: {here}", at.value);
+                    let note = format!("ignored {name} {}: the chroot has {here}", at.value);
                     import.notes.push(note);
                 }
             }
             None if name == GPU_TARGETS => {
-                let here: Vec<&str> = workspace.manifest.gpu_targets.iter().map(|t| t.as_str()).collect();
+                let here: Vec<&str> =
+                    workspace.manifest.gpu_targets.iter().map(|t| t.as_str()).collect();
                 if here.join(";") != at.value {
                     let here = here.join(";");
-                    import.notes.push(format!("{name} is {}; here rocmrpm.toml decides: {here}", at.value));
+                    import
+                        .notes
+                        .push(format!("ignored {name} {}: rocmrpm.toml has {here}", at.value));
                 }
             }
             None => import.unknown.push(name),
@@ -148,8 +160,8 @@ pub fn read(file: &File, workspace: &Workspace) -> Result<Import, PinsError> {
     Ok(import)
 }
 
-/// Reads assignments: `NAME=VALUE` with an optional `export`, quotes, and comments. What a
-/// shell would have to compute is a problem.
+/// Reads assignments: `NAME=VALUE` with an optional `export`, quotes, and comments. A value that only a
+/// shell can compute is a problem.
 fn parse(file: &File) -> Result<Vec<(String, At<String>)>, Vec<Problem>> {
     let mut found: Vec<(String, At<String>)> = Vec::new();
     let mut problems = Vec::new();
@@ -165,12 +177,15 @@ fn parse(file: &File) -> Result<Vec<(String, At<String>)>, Vec<Problem>> {
         }
         let body = body.strip_prefix("export ").map_or(body, str::trim_start);
         let offset = at + (content.len() - body.len());
-        let length = body.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(body.len());
+        let length =
+            body.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(body.len());
         let (name, rest) = body.split_at(length);
         let plain = !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit());
         let Some(written) = rest.strip_prefix('=').filter(|_| plain) else {
-            let mut problem = file.problem(whole, "this is not an assignment", "expected `NAME=value`");
-            problem.help = Some("the file is read, never run: it may hold nothing but assignments".into());
+            let mut problem =
+                file.problem(whole, "this is not an assignment", "expected `NAME=value`");
+            problem.help =
+                Some("keep only assignments: rocmrpm reads the file and does not run it".into());
             problems.push(problem);
             continue;
         };
@@ -179,7 +194,8 @@ fn parse(file: &File) -> Result<Vec<(String, At<String>)>, Vec<Problem>> {
             Err(why) => {
                 let mut problem =
                     file.problem(span, format!("the value of {name} {why}"), "not a plain value");
-                problem.help = Some("write the value itself; put other characters into single quotes".into());
+                problem.help =
+                    Some("write the plain value; put special characters in single quotes".into());
                 problems.push(problem);
             }
             Ok(value) => match found.iter().find(|(known, _)| known == name) {
@@ -196,10 +212,10 @@ fn parse(file: &File) -> Result<Vec<(String, At<String>)>, Vec<Problem>> {
     if problems.is_empty() { Ok(found) } else { Err(problems) }
 }
 
-/// Reads a value as a shell would, up to its end or a comment; the error says what it is
-/// that a shell would do more.
+/// Reads a value as a shell would, up to its end or a comment. The error names what only a shell could
+/// do.
 fn value(text: &str) -> Result<String, &'static str> {
-    const COMPUTED: &str = "would be computed by a shell";
+    const COMPUTED: &str = "needs a shell to compute it";
     let mut value = String::new();
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -208,7 +224,7 @@ fn value(text: &str) -> Result<String, &'static str> {
                 match chars.next() {
                     Some('\'') => break,
                     Some(c) => value.push(c),
-                    None => return Err("has a quote without its end"),
+                    None => return Err("has no closing quote"),
                 }
             },
             '"' => loop {
@@ -217,14 +233,14 @@ fn value(text: &str) -> Result<String, &'static str> {
                     Some('\\') => match chars.next() {
                         Some(c @ ('"' | '\\' | '$' | '`')) => value.push(c),
                         Some(c) => value.extend(['\\', c]),
-                        None => return Err("has a quote without its end"),
+                        None => return Err("has no closing quote"),
                     },
                     Some('$' | '`') => return Err(COMPUTED),
                     Some(c) => value.push(c),
-                    None => return Err("has a quote without its end"),
+                    None => return Err("has no closing quote"),
                 }
             },
-            '\\' => value.push(chars.next().ok_or("goes on in the next line")?),
+            '\\' => value.push(chars.next().ok_or("continues on the next line")?),
             '$' | '`' => return Err(COMPUTED),
             '~' if value.is_empty() => return Err(COMPUTED),
             '(' => return Err("is an array"),
@@ -247,28 +263,29 @@ mod tests {
 
     fn parsed(text: &str) -> Result<Vec<(String, String)>, Vec<String>> {
         let file = File { name: "versions.env".into(), text: text.into() };
-        let found =
-            parse(&file).map_err(|problems| problems.into_iter().map(|p| p.message).collect::<Vec<_>>());
+        let found = parse(&file)
+            .map_err(|problems| problems.into_iter().map(|p| p.message).collect::<Vec<_>>());
         found.map(|all| all.into_iter().map(|(name, at)| (name, at.value)).collect())
     }
 
     #[test]
-    fn assignments_are_read_as_a_shell_reads_them() {
+    fn reads_assignments_like_a_shell() {
         let text = "# c\r\n\nA=1.0\r\n  export B='a b' # c\nC=\"x\\\"y\\z\"tail\nD=\nE=a\\ b#c\n";
-        let expected = [("A", "1.0"), ("B", "a b"), ("C", "x\"y\\ztail"), ("D", ""), ("E", "a b#c")];
+        let expected =
+            [("A", "1.0"), ("B", "a b"), ("C", "x\"y\\ztail"), ("D", ""), ("E", "a b#c")];
         assert_eq!(parsed(text).unwrap(), expected.map(|(n, v)| (n.to_owned(), v.to_owned())));
     }
 
     #[test]
-    fn what_a_shell_would_do_is_refused() {
+    fn rejects_what_only_a_shell_can_do() {
         for (text, message) in [
-            ("A=${B:-1}", "the value of A would be computed by a shell"),
-            ("A=\"$(id)\"", "the value of A would be computed by a shell"),
-            ("A=`id`", "the value of A would be computed by a shell"),
+            ("A=${B:-1}", "the value of A needs a shell to compute it"),
+            ("A=\"$(id)\"", "the value of A needs a shell to compute it"),
+            ("A=`id`", "the value of A needs a shell to compute it"),
             ("A=1 rm -rf x", "the value of A is followed by a command"),
             ("A=1;B=2", "the value of A is followed by a command"),
-            ("A='1", "the value of A has a quote without its end"),
-            ("A=1\\", "the value of A goes on in the next line"),
+            ("A='1", "the value of A has no closing quote"),
+            ("A=1\\", "the value of A continues on the next line"),
             ("A=1\nA=2", "A is set twice"),
             ("A+=1", "this is not an assignment"),
             ("source x", "this is not an assignment"),

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::build::{BuildLock, Builder, FileRecord, HostBuilder, Job, build_root, command_again, lay_out};
+use crate::build::{
+    BuildLock, Builder, FileRecord, HostBuilder, Job, build_root, command_again, lay_out,
+};
 use crate::canonical::canonical;
 use crate::digest::Sha256;
 use crate::document::Document;
@@ -25,31 +27,31 @@ const RECORD: &str = "prep.json";
 /// The schema of the record.
 pub const SCHEMA: &str = "rocmrpm/prep/1";
 
-/// `prep.json`, which `rocmrpm prep --json` prints: what a prepared folder was made from.
+/// `prep.json`, which `rocmrpm prep --json` prints: the inputs of a prepared folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
-    /// The name and number of the schema.
+    /// The name and version of the schema.
     pub schema: String,
-    /// Which component.
+    /// The component.
     pub component: String,
-    /// Its version.
+    /// The version.
     pub version: String,
-    /// The chroot whose spec it is.
+    /// The chroot of the spec.
     pub chroot: String,
     /// The pin set.
     pub pins: String,
-    /// A digest over everything that `%prep` works on.
+    /// A digest of everything that `%prep` uses.
     pub key: Sha256,
-    /// The source's top folder.
+    /// The top folder of the source.
     pub folder: PathBuf,
-    /// rpmbuild's log.
+    /// The log of rpmbuild.
     pub log: PathBuf,
-    /// The sources, the main one first.
+    /// The sources; the main one is first.
     pub sources: Vec<FileRecord>,
     /// The patches, in the order in which they are applied.
     pub patches: Vec<FileRecord>,
-    /// How many edits were made.
+    /// The number of edits.
     pub edits: usize,
 }
 
@@ -109,7 +111,7 @@ impl<'a> Preparation<'a> {
     fn new(stack: &'a Stack<'a>, component: &'a Component) -> Result<Self, Error> {
         let workspace = stack.workspace;
         if let Some(reason) = stack.left_out.get(&component.name) {
-            let message = format!("`{}` cannot be prepared: {reason}", component.name);
+            let message = format!("cannot prepare `{}`: {reason}", component.name);
             return Err(Error::new(Kind::Config, message));
         }
         let pin = workspace.pin(component);
@@ -122,7 +124,8 @@ impl<'a> Preparation<'a> {
         let key = key(workspace, component, pin, &spec, &builder)?;
         let above = workspace.build_dir().join("prep");
         let lock = BuildLock::take_in(&above)?;
-        let (dir, job_targets) = (above.join(component.name.as_str()), stack.gpu_targets(component));
+        let (dir, job_targets) =
+            (above.join(component.name.as_str()), stack.gpu_targets(component));
         Ok(Self { workspace, component, pin, spec, dir, key, job_targets, builder, lock })
     }
 
@@ -130,7 +133,8 @@ impl<'a> Preparation<'a> {
     fn record(&self) -> Option<Record> {
         let bytes = fs_err::read(self.dir.join(RECORD)).ok()?;
         let record: Record = serde_json::from_slice(&bytes).ok()?;
-        (record.schema == SCHEMA && record.key == self.key && record.folder.is_dir()).then_some(record)
+        (record.schema == SCHEMA && record.key == self.key && record.folder.is_dir())
+            .then_some(record)
     }
 
     fn run(self, fetcher: &Fetcher<'_>, events: &dyn Events) -> Result<Prepared, Error> {
@@ -149,7 +153,7 @@ impl<'a> Preparation<'a> {
             enter: None,
             events,
         };
-        end_leftovers(&job.work).map_err(IoError::doing("end what an earlier run left running"))?;
+        end_leftovers(&job.work).map_err(IoError::doing("stop processes of an earlier run"))?;
         let action = || IoError::doing(format!("prepare `{}`", dir.display()));
         // Remove the record first to mark the folder as incomplete.
         files::remove_if_there(&dir.join(RECORD)).map_err(action())?;
@@ -159,9 +163,14 @@ impl<'a> Preparation<'a> {
         }
         let (sources, patches) = lay_out(fetcher, component, pin, &spec, &job.sources)?;
         let detail = spec.file_name.clone();
-        events.event(Event::Phase { component: component.name.clone(), phase: "Preparing", detail });
+        events.event(Event::Phase {
+            component: component.name.clone(),
+            phase: "Preparing",
+            detail,
+        });
         builder.prep(&job)?;
-        let folder = top_folder(&build_root(&job.work), &sources::source_dir(pin)).map_err(action())?;
+        let folder =
+            top_folder(&build_root(&job.work), &sources::source_dir(pin)).map_err(action())?;
         let record = Record {
             schema: SCHEMA.to_owned(),
             component: component.name.to_string(),
@@ -219,7 +228,8 @@ fn top_folder(build: &Path, name: &str) -> std::io::Result<PathBuf> {
             folders.push(entry.path());
         }
     }
-    if let Some(named) = folders.iter().find(|folder| folder.file_name().is_some_and(|f| f == name)) {
+    if let Some(named) = folders.iter().find(|folder| folder.file_name().is_some_and(|f| f == name))
+    {
         return Ok(named.clone());
     }
     match folders.as_slice() {
@@ -234,20 +244,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_top_folder_is_found_in_both_layouts() {
+    fn finds_the_top_folder_in_both_layouts() {
         let dir = tempfile::tempdir().unwrap();
         let at = |path: &str| dir.path().join(path);
-        for path in ["old/x-1", "new/p-1-build/x-1", "new/p-1-build/SPECPARTS", "other/y", "two/a", "two/b"] {
+        for path in
+            ["old/x-1", "new/p-1-build/x-1", "new/p-1-build/SPECPARTS", "other/y", "two/a", "two/b"]
+        {
             fs_err::create_dir_all(at(path)).unwrap();
         }
-        let found = ["old", "new", "other", "two"].map(|build| top_folder(&at(build), "x-1").unwrap());
+        let found =
+            ["old", "new", "other", "two"].map(|build| top_folder(&at(build), "x-1").unwrap());
         assert_eq!(found, ["old/x-1", "new/p-1-build/x-1", "other/y", "two"].map(at));
     }
 
     #[test]
-    fn the_surroundings_in_a_prep_key_are_pinned() {
+    fn prep_key_surroundings_are_stable() {
         let digest = Sha256::of_bytes("x");
-        let macros = BTreeMap::from([("a".to_owned(), "1".to_owned()), ("b".to_owned(), "\"2\"".to_owned())]);
+        let macros = BTreeMap::from([
+            ("a".to_owned(), "1".to_owned()),
+            ("b".to_owned(), "\"2\"".to_owned()),
+        ]);
         let expected = format!("{digest}\nrpmbuild\n{}\n", r#"{"a": "1", "b": "\"2\""}"#);
         assert_eq!(surroundings(digest, "rpmbuild", &macros), expected);
     }

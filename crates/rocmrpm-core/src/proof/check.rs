@@ -25,7 +25,11 @@ impl fmt::Display for Unmet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} requires {}", self.package, self.requirement)?;
         if let Some((first, others)) = self.files.split_first() {
-            let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+            let more = if others.is_empty() {
+                String::new()
+            } else {
+                format!(" and {} more", others.len())
+            };
             write!(f, ", found in {first}{more}")?;
         }
         write!(f, ": {}", self.why)
@@ -164,15 +168,18 @@ impl<'a> Set<'a> {
         for relation in packages.iter().flat_map(|package| &package.provides) {
             provides.entry(&relation.name).or_default().push(relation);
         }
-        let files =
-            packages.iter().flat_map(|package| &package.files).map(|file| file.path.as_str()).collect();
+        let files = packages
+            .iter()
+            .flat_map(|package| &package.files)
+            .map(|file| file.path.as_str())
+            .collect();
         Self { provides, files, packages, target }
     }
 
     fn judge(&self, text: &str) -> Result<Verdict, PackagesError> {
         match Requirement::parse(text) {
             Some(requirement) => self.rich(&requirement),
-            None => Ok(Verdict::Unchecked("it is not a requirement as rpm writes them".to_owned())),
+            None => Ok(Verdict::Unchecked("it is not in rpm's notation".to_owned())),
         }
     }
 
@@ -200,7 +207,7 @@ impl<'a> Set<'a> {
             }
             Requirement::Conditional(first) => Ok(match self.rich(first)? {
                 Verdict::Met => Verdict::Met,
-                _ => Verdict::Unchecked("it holds under a condition".to_owned()),
+                _ => Verdict::Unchecked("it depends on a condition".to_owned()),
             }),
         }
     }
@@ -248,16 +255,21 @@ impl<'a> Set<'a> {
     fn reason(&self, name: &str, otherwise: String) -> String {
         if let Some(provided) = self.provides.get(name).and_then(|provided| provided.first()) {
             let has = |package: &&&Relations| package.provides.contains(provided);
-            let package = self.packages.iter().find(has).map_or("the stack", |package| &package.package);
+            let package =
+                self.packages.iter().find(has).map_or("the stack", |package| &package.package);
             return format!("{package} provides {provided}");
         }
         let Some(Library { soname, .. }) = Library::parse(name) else { return otherwise };
         let file = |package: &Relations| {
             let is_it = |file: &&PackagedFile| file.path.rsplit('/').next() == Some(soname);
-            package.files.iter().find(is_it).map(|file| (package.package.clone(), file.path.clone()))
+            package
+                .files
+                .iter()
+                .find(is_it)
+                .map(|file| (package.package.clone(), file.path.clone()))
         };
         match self.packages.iter().find_map(|package| file(package)) {
-            Some((package, path)) => format!("{package} has {path}, and does not provide it"),
+            Some((package, path)) => format!("{package} has {path}, but does not provide it"),
             None => otherwise,
         }
     }
@@ -304,13 +316,16 @@ mod tests {
 
     fn relation(text: &str) -> Relation {
         match text.split_once(" = ") {
-            Some((name, version)) => Relation { name: name.into(), version: Some(("=", version.into())) },
+            Some((name, version)) => {
+                Relation { name: name.into(), version: Some(("=", version.into())) }
+            }
             None => Relation { name: text.into(), version: None },
         }
     }
 
     fn package(name: &str, requires: &[&str], provides: &[&str], files: &[&str]) -> Relations {
-        let required = |text: &&str| Required { relation: relation(text), files: vec!["/f".into()] };
+        let required =
+            |text: &&str| Required { relation: relation(text), files: vec!["/f".into()] };
         Relations {
             package: name.into(),
             provides: provides.iter().map(|text| relation(text)).collect(),
@@ -325,19 +340,36 @@ mod tests {
     }
 
     #[test]
-    fn packages_conflict_in_files_that_differ_and_not_in_folders_or_equal_files() {
+    fn reports_conflicts_only_for_different_files() {
         let of = |name: &str, files: &[(&str, &str)]| Relations {
             files: files.iter().map(|(path, content)| file(path, content)).collect(),
             ..package(name, &[], &[], &[])
         };
         let packages = [
-            of("b", &[("/usr/bin", ""), ("/usr/bin/x", "b"), ("/usr/bin/y", "b"), ("/usr/share/same", "1")]),
-            of("a", &[("/usr/bin", ""), ("/usr/bin/x", "a"), ("/usr/bin/y", "a"), ("/usr/share/same", "1")]),
+            of(
+                "b",
+                &[
+                    ("/usr/bin", ""),
+                    ("/usr/bin/x", "b"),
+                    ("/usr/bin/y", "b"),
+                    ("/usr/share/same", "1"),
+                ],
+            ),
+            of(
+                "a",
+                &[
+                    ("/usr/bin", ""),
+                    ("/usr/bin/x", "a"),
+                    ("/usr/bin/y", "a"),
+                    ("/usr/share/same", "1"),
+                ],
+            ),
             of("c", &[("/usr/bin", ""), ("/usr/bin/z", "c")]),
         ];
         let all: Vec<&Relations> = packages.iter().collect();
-        let found =
-            |of: &[Relations]| conflicts(of, &all).iter().map(ToString::to_string).collect::<Vec<_>>();
+        let found = |of: &[Relations]| {
+            conflicts(of, &all).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
         assert_eq!(found(&packages), ["a and b both have /usr/bin/x and 1 more"]);
         assert_eq!(found(&packages[1..2]), ["a and b both have /usr/bin/x and 1 more"]);
         assert_eq!(found(&packages[2..]), [""; 0]);
@@ -353,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_satisfy_each_other_and_the_chroot_satisfies_the_rest() {
+    fn satisfies_requirements_from_packages_and_the_chroot() {
         let met = [
             "libown.so.1()(64bit)",
             "libc.so.6(GLIBC_2.42)(64bit)",
@@ -366,12 +398,13 @@ mod tests {
             "(python3dist(own) >= 1 with python3dist(own) < 2~~)",
             "(python3dist(nothing) or python3dist(num))",
         ];
-        let own = package("own", &[], &["libown.so.1()(64bit)", "python3dist(own) = 1.5"], &["/opt/own"]);
+        let own =
+            package("own", &[], &["libown.so.1()(64bit)", "python3dist(own) = 1.5"], &["/opt/own"]);
         assert_eq!(unmet(&[package("a", &met, &[], &[]), own]), [""; 0]);
     }
 
     #[test]
-    fn what_nothing_provides_is_named_with_its_file_and_the_reason() {
+    fn reports_unmet_requirements_with_file_and_reason() {
         let none = "no package of c, its ROCm provider or the stack provides it";
         let one = |requirement: &str| {
             let near = package(
@@ -382,28 +415,32 @@ mod tests {
             );
             unmet(&[package("a", &[requirement], &[], &[]), near]).join("|")
         };
-        let told = |requirement: &str, why: &str| format!("a requires {requirement}, found in /f: {why}");
+        let expected =
+            |requirement: &str, why: &str| format!("a requires {requirement}, found in /f: {why}");
         for (requirement, why) in [
             ("libnothing.so.1()(64bit)", none),
             ("libgomp.so.1.0.0()(64bit)", none),
-            ("libnear.so()(64bit)", "near has /usr/lib64/near/libnear.so, and does not provide it"),
-            ("libc.so.6(GLIBC_2.43)(64bit)", "c has glibc with GLIBC_2.42 at the newest"),
+            ("libnear.so()(64bit)", "near has /usr/lib64/near/libnear.so, but does not provide it"),
+            ("libc.so.6(GLIBC_2.43)(64bit)", "c has glibc with GLIBC_2.42 at most"),
             ("python(abi) = 3.13", "c has Python 3.14"),
             ("python3dist(num) = 3", "c has python3-num 2.0"),
             ("python3dist(near) = 2", "near provides python3dist(near) = 1.5"),
             ("/usr/bin/nothing", none),
             ("nothing", none),
         ] {
-            assert_eq!(one(requirement), told(requirement, why));
+            assert_eq!(one(requirement), expected(requirement, why));
         }
         // Neither the package's 1.5 nor the release's 2.0 is within the range.
         let range = "(python3dist(two) >= 1.6 with python3dist(two) < 2)";
         assert!(one(range).contains("python3dist(two)"), "{}", one(range));
-        assert_eq!(one("(nothing or python3dist(num) = 3)"), told("(nothing or python3dist(num) = 3)", none));
+        assert_eq!(
+            one("(nothing or python3dist(num) = 3)"),
+            expected("(nothing or python3dist(num) = 3)", none)
+        );
     }
 
     #[test]
-    fn a_missing_library_is_named_without_its_symbol_versions() {
+    fn names_a_missing_library_without_symbol_versions() {
         let requires = ["libx.so()(64bit)", "libx.so(X_1)(64bit)", "libx.so(X_2)(64bit)"];
         assert_eq!(unmet(&[package("a", &requires, &[], &[])]).len(), 1);
     }

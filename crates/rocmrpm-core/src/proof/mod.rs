@@ -96,7 +96,8 @@ impl NotInstallable {
 
 impl Diagnose for NotInstallable {
     fn diagnosis(&self) -> Diagnosis {
-        let of_build_id = |conflict: &Conflict| conflict.files.iter().all(|file| file.starts_with(BUILD_IDS));
+        let of_build_id =
+            |conflict: &Conflict| conflict.files.iter().all(|file| file.starts_with(BUILD_IDS));
         let help = if self.unmet.is_empty() && self.conflicts.iter().all(of_build_id) {
             "the packages have the same ELF file: add `%global _build_id_links none` to one of the specs"
                 .into()
@@ -105,12 +106,13 @@ impl Diagnose for NotInstallable {
                 .into()
         } else if self.unmet.iter().any(|unmet| unmet.requirement.contains(".so")) {
             format!(
-                "if {0} has the library, add it to `[libraries]` of mock-configs/{0}.toml; if it comes beside \
-                 the file, filter the requirement in the spec with `%global __requires_exclude`",
+                "if {0} has the library, add it to `[libraries]` in mock-configs/{0}.toml; if the package itself \
+                 contains it, filter the requirement in the spec with `%global __requires_exclude`",
                 self.chroot
             )
         } else {
-            "run `rocmrpm closure --write`, or package what is missing as a component".to_owned()
+            "run `rocmrpm closure --write`, or package the missing dependency as a component"
+                .to_owned()
         };
         let unmet = self.unmet.iter().map(ToString::to_string);
         let details = unmet.chain(self.conflicts.iter().map(ToString::to_string));
@@ -130,7 +132,8 @@ pub fn prove<'a>(
     // Packing from wheels takes longest, so start it first.
     let mut order: Vec<_> = stack.order().to_vec();
     order.sort_by_key(|component| std::cmp::Reverse(stack.workspace.pin(component).sources.len()));
-    let components = parallel::try_map(&order, machine::cores(), |component| packer.component(component))?;
+    let components =
+        parallel::try_map(&order, machine::cores(), |component| packer.component(component))?;
     let rpms: Vec<PathBuf> = components.iter().flat_map(|packed| packed.rpms.clone()).collect();
     let findings = closed(stack.workspace, &rpms)?;
     Ok(Proof { packages: rpms.len(), components, findings })

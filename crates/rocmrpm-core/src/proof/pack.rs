@@ -78,11 +78,12 @@ impl<'a> Packer<'a> {
         }
         fetcher.cache().prune("proof")?;
         let lock = Lock::read(&workspace.closure_lock())?;
-        let wheels =
-            lock.into_iter().flat_map(|lock| lock.packages).filter_map(|locked| match locked.origin {
+        let wheels = lock.into_iter().flat_map(|lock| lock.packages).filter_map(|locked| {
+            match locked.origin {
                 Origin::Index { wheel: Some(wheel), .. } => Some((locked.name, wheel)),
                 _ => None,
-            });
+            }
+        });
         Ok(Self {
             stack,
             fetcher,
@@ -110,7 +111,10 @@ impl<'a> Packer<'a> {
         let text = packing(&rendered.text);
         let mut recipe = format!("proof {VERSION}\n{}\n{text}\n", self.identity);
         for Contents { file, sha256, metadata, .. } in &contents.list {
-            recipe += &format!("{file} {}\n{metadata}", sha256.map(|d| d.to_string()).unwrap_or_default());
+            recipe += &format!(
+                "{file} {}\n{metadata}",
+                sha256.map(|d| d.to_string()).unwrap_or_default()
+            );
         }
         let key = Sha256::of_bytes(&recipe).to_string();
         let folder = self.fetcher.cache().dir().join("proof").join(&key);
@@ -132,7 +136,8 @@ impl<'a> Packer<'a> {
         let pin = self.stack.workspace.pin(component);
         if component.generated.is_none() {
             let python = makes_python(component)?;
-            let list = python.then(|| self.stated(&name_of(self.stack.workspace, component), &pin.version));
+            let list = python
+                .then(|| self.stated(&name_of(self.stack.workspace, component), &pin.version));
             return Ok(All { basis: Basis::Spec, list: list.into_iter().collect() });
         }
         let mut all = All { basis: Basis::Wheels, list: Vec::new() };
@@ -215,7 +220,11 @@ impl<'a> Packer<'a> {
         }
         fs_err::write(job.sources.join(&spec.file_name), &spec.text).map_err(action())?;
         let detail = spec.file_name.clone();
-        self.events.event(Event::Phase { component: component.name.clone(), phase: "Packing", detail });
+        self.events.event(Event::Phase {
+            component: component.name.clone(),
+            phase: "Packing",
+            detail,
+        });
         let rpms = self.builder.pack(&job)?;
         self.fetcher.leave(&component.name);
         let done = folder("done");
@@ -224,8 +233,8 @@ impl<'a> Packer<'a> {
             write_headers(rpm, &done.join(rpm.file_name().unwrap_or_default()))?;
         }
         if rpms.is_empty() {
-            let message = format!("the spec of `{}` makes no package", component.name);
-            return Err(Error::new(Kind::Config, message).with_help("give it a section `%files`"));
+            let message = format!("the spec of `{}` produces no packages", component.name);
+            return Err(Error::new(Kind::Config, message).with_help("add a `%files` section"));
         }
         fs_err::create_dir_all(to.parent().unwrap_or(to)).map_err(action())?;
         fs_err::rename(&done, to).map_err(action())?;
@@ -250,6 +259,11 @@ struct Contents {
 impl Contents {
     fn of(pin: &Pin, file: &str, sha256: Sha256) -> Self {
         let pin = Pin { sources: BTreeMap::new(), ..pin.clone() };
-        Self { pin: Some(pin), file: file.to_owned(), sha256: Some(sha256), metadata: String::new() }
+        Self {
+            pin: Some(pin),
+            file: file.to_owned(),
+            sha256: Some(sha256),
+            metadata: String::new(),
+        }
     }
 }

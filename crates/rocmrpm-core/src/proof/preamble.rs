@@ -85,7 +85,8 @@ fn is_python_files(line: &str) -> bool {
 fn is_source(line: &str) -> bool {
     let tag = line.split(':').next().unwrap_or_default().to_ascii_lowercase();
     let numbered = |stem: &str| {
-        tag.strip_prefix(stem).is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+        tag.strip_prefix(stem)
+            .is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
     };
     line.contains(':') && (numbered("source") || numbered("patch") || tag == "buildrequires")
 }
@@ -113,7 +114,7 @@ mod tests {
         %license LICENSE\n%endif\n%changelog\n* Mon\n";
 
     #[test]
-    fn packages_stay_and_what_is_built_goes() {
+    fn keeps_packages_and_removes_build_sections() {
         let spec = packing(SPEC);
         let (head, install) = spec.split_once("\n%install\n").unwrap();
         let head = head.strip_prefix(FIRST).unwrap();
@@ -128,8 +129,9 @@ mod tests {
     }
 
     #[test]
-    fn without_python_the_first_package_has_the_files() {
-        let spec = packing("Name: a\n%description\nx\n%install\n%files\n/usr/bin/a\n%files devel\n");
+    fn puts_files_into_the_first_package_without_python() {
+        let spec =
+            packing("Name: a\n%description\nx\n%install\n%files\n/usr/bin/a\n%files devel\n");
         assert!(spec.ends_with("\n\n%files\n/usr\n%files devel\n"), "{spec}");
         assert!(spec.contains("mv site/* %{buildroot}%{python3_sitearch}\n"));
     }

@@ -125,14 +125,14 @@ impl Target {
 
     fn library(&self, library: &Library<'_>) -> Verdict {
         if self.system.libraries.is_empty() {
-            return Verdict::Unchecked("the chroot's libraries are not known".to_owned());
+            return Verdict::Unchecked("the chroot's libraries are unknown".to_owned());
         }
         let Some(package) = self.system.package_of_soname(library.soname) else {
             return Verdict::Unmet(self.nothing());
         };
         match self.system.newest(library.version) {
             Some((newest, false)) => {
-                Verdict::Unmet(format!("{} has {package} with {newest} at the newest", self.chroot))
+                Verdict::Unmet(format!("{} has {package} with {newest} at most", self.chroot))
             }
             _ => Verdict::Met,
         }
@@ -144,7 +144,9 @@ impl Target {
         }
         match (self.host, Path::new(path).exists()) {
             (true, true) => Verdict::Met,
-            (true, false) => Verdict::Unchecked("this machine does not have the file".to_owned()),
+            (true, false) => {
+                Verdict::Unchecked("the file does not exist on this machine".to_owned())
+            }
             (false, _) => Verdict::Unmet(self.nothing()),
         }
     }
@@ -179,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libraries_are_read_as_rpm_writes_them() {
+    fn parses_libraries_in_rpms_notation() {
         let parse = |name| Library::parse(name).map(|library| (library.soname, library.version));
         assert_eq!(parse("libc.so.6(GLIBC_2.14)(64bit)"), Some(("libc.so.6", "GLIBC_2.14")));
         assert_eq!(parse("libgomp.so.1.0.0()(64bit)"), Some(("libgomp.so.1.0.0", "")));
@@ -190,13 +192,13 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_files_is_valid() {
+    fn parses_the_table_of_files() {
         assert_eq!(known().files["/bin/sh"], "bash");
         assert!(known().files.keys().all(|path| path.starts_with('/')));
     }
 
     #[test]
-    fn verdicts_are_combined() {
+    fn combines_verdicts() {
         let (met, unmet) = (Verdict::Met, Verdict::Unmet("u".into()));
         let unchecked = Verdict::Unchecked("c".into());
         for (one, other, and, or) in [
@@ -205,7 +207,10 @@ mod tests {
             (&unmet, &unchecked, &unmet, &unchecked),
         ] {
             for (a, b) in [(one, other), (other, one)] {
-                assert_eq!((a.clone().and(b.clone()), a.clone().or(b.clone())), (and.clone(), or.clone()));
+                assert_eq!(
+                    (a.clone().and(b.clone()), a.clone().or(b.clone())),
+                    (and.clone(), or.clone())
+                );
             }
         }
     }

@@ -26,14 +26,15 @@ pub(super) fn wheel(path: &Path, root: &Path, private: bool) -> io::Result<()> {
     for at in 0..archive.len() {
         let mut member = archive.by_index(at).map_err(io::Error::other)?;
         let Some(inside) = member.enclosed_name() else {
-            return Err(io::Error::other(format!("the member {at} lies outside of it")));
+            return Err(io::Error::other(format!("the member {at} is outside of the wheel")));
         };
         let Some((folder, rest)) = placed(&inside) else { continue };
         if member.is_dir() || private && folder == BIN {
             continue;
         }
         let shared = rest.file_name().is_some_and(|name| name.to_string_lossy().contains(".so"));
-        let executable = folder == BIN || private && shared || member.unix_mode().unwrap_or(0) & 0o111 != 0;
+        let executable =
+            folder == BIN || private && shared || member.unix_mode().unwrap_or(0) & 0o111 != 0;
         let to = root.join(folder).join(&rest);
         let mut member = Bounded::new(&mut member, left);
         fs::create_dir_all(to.parent().unwrap_or(root))?;
@@ -99,9 +100,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_go_where_an_installer_puts_them() {
-        let of =
-            |path: &str| placed(Path::new(path)).map(|(folder, rest)| format!("{folder}/{}", rest.display()));
+    fn places_members_like_an_installer() {
+        let of = |path: &str| {
+            placed(Path::new(path)).map(|(folder, rest)| format!("{folder}/{}", rest.display()))
+        };
         assert_eq!(of("a/b.py").as_deref(), Some("site/a/b.py"));
         assert_eq!(of("a-1.data/purelib/a/b.py").as_deref(), Some("site/a/b.py"));
         assert_eq!(of("a-1.data/scripts/a").as_deref(), Some("bin/a"));
@@ -111,9 +113,8 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_those_of_two_groups() {
-        let text =
-            "[console_scripts]\na = a:main\n# b = c\n[other]\nx = y\n[gui_scripts]\ng=g:main\n../z = z\n";
+    fn reads_programs_from_two_groups() {
+        let text = "[console_scripts]\na = a:main\n# b = c\n[other]\nx = y\n[gui_scripts]\ng=g:main\n../z = z\n";
         assert_eq!(console_scripts(text), [("a", "a:main"), ("g", "g:main")]);
     }
 }

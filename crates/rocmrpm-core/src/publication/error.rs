@@ -23,7 +23,7 @@ pub enum PublicationError {
         reason: String,
     },
     /// A package with the same name but different content is already published.
-    #[error("{file} is in {place} already, and is another build than the one here")]
+    #[error("{file} in {place} is a different build than the local one")]
     Republished {
         /// The package's file name.
         file: String,
@@ -31,7 +31,7 @@ pub enum PublicationError {
         place: String,
     },
     /// The published repository is unsigned or signed with another key.
-    #[error("the repository in {place} is {there}, this one is {here}")]
+    #[error("the repository in {place} is {there}, but this one is {here}")]
     OtherKey {
         /// The destination.
         place: String,
@@ -41,7 +41,7 @@ pub enum PublicationError {
         here: String,
     },
     /// A package was built from uncommitted changes.
-    #[error("{file} is of a dirty build: nobody can build it again")]
+    #[error("{file} was built from uncommitted changes and is not reproducible")]
     Dirty {
         /// The package's file name.
         file: String,
@@ -67,21 +67,20 @@ impl Diagnose for PublicationError {
     fn diagnosis(&self) -> Diagnosis {
         match self {
             Self::Foreign { .. } => {
-                Kind::Usage.with_help("publish to another folder, or remove what is there")
+                Kind::Usage.with_help("publish to another folder, or remove the existing repository")
             }
-            Self::Damaged { .. } => Kind::Environment
-                .with_help("publish to another folder; users of this one keep what can still be read"),
+            Self::Damaged { .. } => Kind::Environment.with_help("publish to another folder"),
             Self::Republished { .. } => Kind::Usage.with_help(
-                "what is published never changes: commit the change, so that Release rises, and build again",
+                "published files never change: commit the change, which raises Release, and build again",
             ),
             Self::OtherKey { .. } => Kind::Usage.with_help(
-                "what is published never changes, and neither does its key: publish to a new folder, and \
-                 let `[repository] url` name it",
+                "a published repository keeps its key: publish to a new folder, and set \
+                 `[repository] url` to it",
             ),
             Self::Dirty { .. } => Kind::Usage.with_help(
-                "commit the changes and build again; `--allow-dirty` publishes it all the same, to try it",
+                "commit the changes and build again, or pass `--allow-dirty` to publish it for testing",
             ),
-            Self::Nothing => Kind::Usage.with_help("`rocmrpm build` builds them"),
+            Self::Nothing => Kind::Usage.with_help("run `rocmrpm build` first"),
             Self::Rpm(error) => error.diagnosis(),
             Self::Signing(error) => error.diagnosis(),
             Self::Place(error) => error.diagnosis(),

@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 pub use error::PublicationError;
-pub use state::{Published, State};
+pub use state::{Published, RepositoryState};
 
 use crate::digest::Sha256;
 use crate::error::IoError;
-use crate::index::place::{Package, Page, Place, Stored};
+use crate::index::place::{IndexStorage, Package, Page, Stored};
 use crate::index::seen::Seen;
 use crate::rpms::RpmError;
 use crate::rpms::repomd::{MetadataFile, REPOMD, Repomd};
@@ -86,7 +86,7 @@ impl Change {
 
     /// Applies the change. If interrupted, readers always see a consistent state, and running the
     /// command again resumes.
-    pub fn apply(&self, place: &dyn Place) -> Result<(), PublicationError> {
+    pub fn apply(&self, place: &dyn IndexStorage) -> Result<(), PublicationError> {
         place.put_packages(&self.packages)?;
         place.put_pages(&self.pages)?;
         if !self.removed.is_empty() {
@@ -97,7 +97,7 @@ impl Change {
 }
 
 /// Plans the changes to a destination.
-pub fn plan(place: &dyn Place, wanted: &Wanted<'_>) -> Result<Change, PublicationError> {
+pub fn plan(place: &dyn IndexStorage, wanted: &Wanted<'_>) -> Result<Change, PublicationError> {
     let here = local(wanted)?;
     let (old, live) = there(place)?;
     wanted.seen.check(old.serial)?;
@@ -107,7 +107,7 @@ pub fn plan(place: &dyn Place, wanted: &Wanted<'_>) -> Result<Change, Publicatio
     let current: BTreeSet<String> = here.iter().map(|package| package.file.clone()).collect();
     let packages = retention::kept(&all, &current, wanted.keep);
     let work = tempfile::Builder::new().prefix("rocmrpm-publish-").tempdir();
-    let work = work.map_err(IoError::doing("make a folder for metadata"))?;
+    let work = work.map_err(IoError::doing("create a folder for metadata"))?;
     let stays = |package: &&Published| packages.contains(package);
     let (kept, leaving): (Vec<Published>, Vec<Published>) =
         (old.packages.iter().filter(stays).cloned().collect(), left_out(&old.packages, &packages));
@@ -121,20 +121,23 @@ pub fn plan(place: &dyn Place, wanted: &Wanted<'_>) -> Result<Change, Publicatio
         removed: Vec::new(),
         _work: work,
     };
-    if packages == old.packages && live.as_deref() == Some(old.repomd.as_bytes()) && old.has_whole_repomd() {
+    if packages == old.packages
+        && live.as_deref() == Some(old.repomd.as_bytes())
+        && old.has_whole_repomd()
+    {
         return Ok(change);
     }
     let folder = change._work.path().to_owned();
     let metadata = metadata(place, &old, &packages, wanted.repository, &folder)?;
     let repomd = folder.join(REPOMD);
     let read = |path: &Path| fs::read(path).map_err(IoError::doing("read metadata"));
-    let mut state = State {
+    let mut state = RepositoryState {
         serial: old.serial + 1,
         key: wanted.signer.map(|signer| signer.fingerprint().to_owned()),
         metadata: metadata.iter().map(|file| file.path.clone()).collect(),
         repomd: String::from_utf8_lossy(&read(&repomd)?).into_owned(),
         packages,
-        ..State::new()
+        ..RepositoryState::new()
     };
     change.serial = state.serial;
     let now: BTreeSet<&String> = state.files().collect();
@@ -152,17 +155,26 @@ pub fn plan(place: &dyn Place, wanted: &Wanted<'_>) -> Result<Change, Publicatio
     state.removed = removed.difference(&leaving).cloned().collect();
     state.leaving = leaving.into_iter().collect();
     change.removed = state.removed.clone();
-    change.packages =
-        change.added.iter().map(|package| to_send(&package.file, wanted.repository, package)).collect();
+    change.packages = change
+        .added
+        .iter()
+        .map(|package| to_send(&package.file, wanted.repository, package))
+        .collect();
     change.packages.extend(metadata);
 
-    let page = |path: &str, bytes: Vec<u8>, media_type| Page { path: path.to_owned(), bytes, media_type };
+    let page =
+        |path: &str, bytes: Vec<u8>, media_type| Page { path: path.to_owned(), bytes, media_type };
     change.pages.push(page(state::PATH, state.bytes(), "application/json"));
     if let Some(signer) = wanted.signer {
-        change.pages.push(page(signer.file_name(), signer.public().to_vec(), "application/pgp-keys"));
+        change.pages.push(page(
+            signer.file_name(),
+            signer.public().to_vec(),
+            "application/pgp-keys",
+        ));
     }
-    let newest =
-        here.iter().find(|package| crate::rpms::name_of_file(package.file.as_ref()) == Some(wanted.release));
+    let newest = here
+        .iter()
+        .find(|package| crate::rpms::name_of_file(package.file.as_ref()) == Some(wanted.release));
     if let Some(release) = newest {
         let bytes = read(&wanted.repository.join(&release.file))?;
         change.pages.push(page(&format!("{}.rpm", wanted.release), bytes, "application/x-rpm"));
@@ -178,12 +190,14 @@ pub fn plan(place: &dyn Place, wanted: &Wanted<'_>) -> Result<Change, Publicatio
 
 /// Returns the packages to publish.
 fn local(wanted: &Wanted<'_>) -> Result<Vec<Published>, PublicationError> {
-    let names = crate::files::names_in(wanted.repository).map_err(IoError::doing("list the repository"))?;
+    let names =
+        crate::files::names_in(wanted.repository).map_err(IoError::doing("list the repository"))?;
     let rpms = names.iter().filter(|name| name.ends_with(".rpm"));
     let here = rpms.map(|name| Published::of(&wanted.repository.join(name)));
     let here = here.collect::<Result<Vec<_>, RpmError>>()?;
     // The release package is useless without others.
-    let release = |p: &Published| crate::rpms::name_of_file(p.file.as_ref()) == Some(wanted.release);
+    let release =
+        |p: &Published| crate::rpms::name_of_file(p.file.as_ref()) == Some(wanted.release);
     if here.iter().all(release) {
         return Err(PublicationError::Nothing);
     }
@@ -194,28 +208,37 @@ fn local(wanted: &Wanted<'_>) -> Result<Vec<Published>, PublicationError> {
 }
 
 /// Returns the last published state, and the `repomd.xml` that readers see.
-fn there(place: &dyn Place) -> Result<(State, Option<Vec<u8>>), PublicationError> {
+fn there(place: &dyn IndexStorage) -> Result<(RepositoryState, Option<Vec<u8>>), PublicationError> {
     let mut read = place.read(&[state::PATH.to_owned(), REPOMD.to_owned()])?.into_iter();
     match (read.next().flatten(), read.next().flatten()) {
-        (Some(bytes), live) => Ok((State::read(&bytes, &place.name())?, live)),
-        (None, None) => Ok((State::new(), None)),
+        (Some(bytes), live) => Ok((RepositoryState::read(&bytes, &place.name())?, live)),
+        (None, None) => Ok((RepositoryState::new(), None)),
         (None, Some(_)) => Err(PublicationError::Foreign { place: place.name() }),
     }
 }
 
-fn check_key(place: &dyn Place, old: &State, signer: Option<&Signer>) -> Result<(), PublicationError> {
+fn check_key(
+    place: &dyn IndexStorage,
+    old: &RepositoryState,
+    signer: Option<&Signer>,
+) -> Result<(), PublicationError> {
     let here = signer.map(Signer::fingerprint);
     if old.packages.is_empty() || old.key.as_deref() == here {
         return Ok(());
     }
-    let shown = |key: Option<&str>| key.map_or("not signed".to_owned(), |key| format!("signed with {key}"));
+    let shown =
+        |key: Option<&str>| key.map_or("not signed".to_owned(), |key| format!("signed with {key}"));
     let (there, here) = (shown(old.key.as_deref()), shown(here));
     Err(PublicationError::OtherKey { place: place.name(), there, here })
 }
 
 /// Returns the packages that are not published yet. A published package stays unchanged even if the
 /// signature differs; different content is rejected.
-fn new_packages(place: &str, old: &State, here: &[Published]) -> Result<Vec<Published>, PublicationError> {
+fn new_packages(
+    place: &str,
+    old: &RepositoryState,
+    here: &[Published],
+) -> Result<Vec<Published>, PublicationError> {
     let mut added = Vec::new();
     for package in here {
         match old.packages.iter().find(|there| there.file == package.file) {
@@ -243,8 +266,8 @@ fn to_send(path: &str, folder: &Path, package: &Published) -> Package {
 /// Creates the metadata for these packages in a folder. Published packages need not exist locally:
 /// a placeholder with the same size and time makes createrepo_c reuse the published metadata.
 fn metadata(
-    place: &dyn Place,
-    old: &State,
+    place: &dyn IndexStorage,
+    old: &RepositoryState,
     packages: &[Published],
     repository: &Path,
     folder: &Path,
@@ -279,7 +302,11 @@ fn metadata(
 
 /// Fetches the published metadata for `createrepo_c --update`. Writes `repomd.xml` from the state
 /// so that a damaged one can be replaced.
-fn fetch_old(place: &dyn Place, old: &State, to: &Path) -> Result<(), PublicationError> {
+fn fetch_old(
+    place: &dyn IndexStorage,
+    old: &RepositoryState,
+    to: &Path,
+) -> Result<(), PublicationError> {
     let fail = || IoError::doing("lay out published metadata");
     let mut files = Vec::new();
     for (path, bytes) in old.metadata.iter().zip(place.read(&old.metadata)?) {
@@ -312,17 +339,18 @@ fn stand_in(path: &Path, package: &Published) -> std::io::Result<()> {
 
 /// Checks that the metadata contains every package with its published digest.
 fn check_primary(
-    place: &dyn Place,
+    place: &dyn IndexStorage,
     files: &[Package],
     packages: &[Published],
 ) -> Result<(), PublicationError> {
     let primary = files.iter().find(|file| file.path.contains("-primary.xml"));
     let text = primary.map(|file| decompressed(&file.file)).transpose();
     let text = text.map_err(IoError::doing("read metadata"))?.unwrap_or_default();
-    match packages.iter().find(|package| !text.contains(&format!(">{}</checksum>", package.sha256))) {
+    match packages.iter().find(|package| !text.contains(&format!(">{}</checksum>", package.sha256)))
+    {
         None => Ok(()),
         Some(package) => {
-            let reason = format!("its metadata does not have {} as it is there", package.file);
+            let reason = format!("its metadata does not match the published {}", package.file);
             Err(PublicationError::Damaged { place: place.name(), reason })
         }
     }
@@ -331,8 +359,11 @@ fn check_primary(
 fn decompressed(path: &PathBuf) -> std::io::Result<String> {
     let file = std::fs::File::open(path)?;
     let zstd = path.extension().is_some_and(|extension| extension == "zst");
-    let stream: Box<dyn Read> =
-        if zstd { Box::new(zstd::Decoder::new(file)?) } else { Box::new(flate2::read::GzDecoder::new(file)) };
+    let stream: Box<dyn Read> = if zstd {
+        Box::new(zstd::Decoder::new(file)?)
+    } else {
+        Box::new(flate2::read::GzDecoder::new(file))
+    };
     let mut text = String::new();
     stream.take(MAX_METADATA).read_to_string(&mut text)?;
     Ok(text)

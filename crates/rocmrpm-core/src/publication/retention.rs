@@ -14,7 +14,11 @@ use crate::workspace::compare;
 ///
 /// rocmrpm rebuilds a component whenever one of its dependencies in the stack is rebuilt, so a kept
 /// build only requires packages of kept builds.
-pub(super) fn kept(packages: &[Published], current: &BTreeSet<String>, keep: usize) -> Vec<Published> {
+pub(super) fn kept(
+    packages: &[Published],
+    current: &BTreeSet<String>,
+    keep: usize,
+) -> Vec<Published> {
     let mut builds: BTreeMap<&str, Vec<&Published>> = BTreeMap::new();
     for package in packages {
         let source = if package.source.is_empty() { &package.file } else { &package.source };
@@ -72,22 +76,25 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_compared_as_numbers() {
+    fn compares_versions_as_numbers() {
         let all = [package("a", "9.5-1", "a"), package("a", "10.0-1", "a")];
         assert_eq!(names(&kept(&all, &BTreeSet::new(), 1)), ["a-10.0-1"]);
         assert_eq!(newest_first(&all[1], &all[0]), Ordering::Less);
     }
 
     #[test]
-    fn an_epoch_wins_over_versions_and_the_sources_version_over_the_packages() {
+    fn orders_by_epoch_then_source_version() {
         let later = Published { epoch: 1, ..package("a", "1.0-1", "a") };
         assert_eq!(newest_first(&later, &package("a", "2.0-1", "a")), Ordering::Less);
         let of = |source: &str| Published { source: source.into(), ..package("b", "1.0-1", "a") };
-        assert_eq!(newest_first(&of("a-2.0-1.src.rpm"), &of("a-10.0-1.src.rpm")), Ordering::Greater);
+        assert_eq!(
+            newest_first(&of("a-2.0-1.src.rpm"), &of("a-10.0-1.src.rpm")),
+            Ordering::Greater
+        );
     }
 
     #[test]
-    fn whole_builds_are_kept_newest_first() {
+    fn keeps_newest_whole_builds() {
         let mut all = Vec::new();
         for version in ["1.0-1", "1.0-2", "1.0-10", "1.1-1"] {
             all.push(package("a", version, "a"));
@@ -105,6 +112,9 @@ mod tests {
         assert!(names(&kept(&all, &none, 3)).contains(&"a-old-1.0-2"));
         // The current build is kept even if a newer one was published before.
         let current = BTreeSet::from(["a-1.0-1.noarch.rpm".to_owned()]);
-        assert_eq!(names(&kept(&all, &current, 1)), ["a-1.0-1", "a-1.1-1", "a-devel-1.1-1", "b-0.1-1"]);
+        assert_eq!(
+            names(&kept(&all, &current, 1)),
+            ["a-1.0-1", "a-1.1-1", "a-devel-1.1-1", "b-0.1-1"]
+        );
     }
 }

@@ -21,7 +21,7 @@ const SCHEMA: &str = "rocmrpm/repository/1";
 /// `rocmrpm.json` in a published repository: what was published last.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct State {
+pub struct RepositoryState {
     pub(super) schema: String,
     /// Counts up with every publication.
     #[serde(default)]
@@ -30,18 +30,18 @@ pub struct State {
     pub key: Option<String>,
     /// Its packages, sorted by file name.
     pub packages: Vec<Published>,
-    /// Its metadata files but for `repomd.xml`, sorted; their names have their digests.
+    /// Its metadata files except `repomd.xml`, sorted. Their names contain their digests.
     pub metadata: Vec<String>,
     /// `repomd.xml`.
     pub repomd: String,
-    /// Files that it does not name any more: they stay until it is published again, for
-    /// whoever has just read the metadata before this.
+    /// Files that the metadata no longer lists. They stay until the next publication, for clients
+    /// that have just read the previous metadata.
     pub leaving: Vec<String>,
     /// Files that were removed when it was published.
     pub removed: Vec<String>,
 }
 
-impl Document for State {
+impl Document for RepositoryState {
     const SCHEMA: &'static str = SCHEMA;
 }
 
@@ -51,13 +51,13 @@ impl Document for State {
 pub struct Published {
     /// Its file name.
     pub file: String,
-    /// Bytes.
+    /// Its size in bytes.
     pub size: u64,
-    /// Of the file.
+    /// The digest of the file.
     pub sha256: Sha256,
-    /// When the file was changed, in seconds since 1970; metadata has it.
+    /// The modification time of the file, in seconds since 1970, as in the metadata.
     pub time: i64,
-    /// Of its header: the same for whatever signature.
+    /// The digest of its header, which does not depend on the signature.
     pub content: String,
     /// `Epoch`.
     pub epoch: u32,
@@ -67,7 +67,7 @@ pub struct Published {
     pub source: String,
 }
 
-impl State {
+impl RepositoryState {
     /// Returns the state of an empty repository.
     pub fn new() -> Self {
         Self { schema: SCHEMA.to_owned(), ..Self::default() }
@@ -75,8 +75,10 @@ impl State {
 
     /// Parses the document. `place` is used in messages.
     pub fn read(bytes: &[u8], place: &str) -> Result<Self, PublicationError> {
-        let damaged = |reason: String| PublicationError::Damaged { place: place.to_owned(), reason };
-        let state: Self = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
+        let damaged =
+            |reason: String| PublicationError::Damaged { place: place.to_owned(), reason };
+        let state: Self =
+            serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
         if state.schema != SCHEMA {
             return Err(damaged(format!("its schema is not {SCHEMA}")));
         }
@@ -87,7 +89,10 @@ impl State {
             !name.is_empty() && !name.contains('/') && !name.starts_with('.')
         };
         match files.chain(&state.metadata).chain(removable).find(|path| !own(path)) {
-            Some(path) => Err(damaged(format!("it names the file `{}`", crate::text::visible(path)))),
+            Some(path) => Err(damaged(format!(
+                "it lists the file `{}`, which is not a file of a repository",
+                crate::text::visible(path)
+            ))),
             None => Ok(state),
         }
     }
@@ -135,18 +140,21 @@ mod tests {
 
     #[test]
     fn a_document_ends_with_a_line_feed() {
-        assert!(State::new().bytes().ends_with(b"}\n"));
+        assert!(RepositoryState::new().bytes().ends_with(b"}\n"));
     }
 
     #[test]
     fn a_document_names_only_files_of_the_repository() {
-        let state = State { metadata: vec!["repodata/a-primary.xml.zst".into()], ..State::new() };
-        assert_eq!(State::read(&state.bytes(), "there").unwrap(), state);
+        let state = RepositoryState {
+            metadata: vec!["repodata/a-primary.xml.zst".into()],
+            ..RepositoryState::new()
+        };
+        assert_eq!(RepositoryState::read(&state.bytes(), "there").unwrap(), state);
         for path in ["../x", "/etc/passwd", "a/b.rpm", "repodata/../x", "repodata/", ".lock"] {
-            let state = State { leaving: vec![path.into()], ..State::new() };
-            let error = State::read(&state.bytes(), "there").unwrap_err().to_string();
+            let state = RepositoryState { leaving: vec![path.into()], ..RepositoryState::new() };
+            let error = RepositoryState::read(&state.bytes(), "there").unwrap_err().to_string();
             assert!(error.contains(path), "{error}");
         }
-        assert!(State::read(b"{}", "there").is_err());
+        assert!(RepositoryState::read(b"{}", "there").is_err());
     }
 }

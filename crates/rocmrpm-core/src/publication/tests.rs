@@ -20,21 +20,25 @@ fn package(name: &str, bytes: &str, content: &str) -> Published {
     }
 }
 
-fn published(packages: &[Published]) -> State {
-    State { packages: packages.to_vec(), ..State::new() }
+fn published(packages: &[Published]) -> RepositoryState {
+    RepositoryState { packages: packages.to_vec(), ..RepositoryState::new() }
 }
 
 #[test]
 fn adds_only_packages_that_are_not_published() {
     let (one, two) = (package("one", "a", "x"), package("two", "b", "y"));
-    let added = new_packages("there", &published(std::slice::from_ref(&one)), &[one, two.clone()]).unwrap();
+    let added =
+        new_packages("there", &published(std::slice::from_ref(&one)), &[one, two.clone()]).unwrap();
     assert_eq!(added, [two]);
 }
 
 #[test]
-fn a_package_that_was_signed_again_is_not_new() {
+fn ignores_new_signatures() {
     let there = published(&[package("one", "first signature", "x")]);
-    assert_eq!(new_packages("there", &there, &[package("one", "second signature", "x")]).unwrap(), []);
+    assert_eq!(
+        new_packages("there", &there, &[package("one", "second signature", "x")]).unwrap(),
+        []
+    );
 }
 
 #[test]
@@ -60,7 +64,7 @@ struct Memory {
     done: RefCell<Vec<String>>,
 }
 
-impl Place for Memory {
+impl IndexStorage for Memory {
     fn name(&self) -> String {
         "there".to_owned()
     }
@@ -70,7 +74,8 @@ impl Place for Memory {
     }
 
     fn stored(&self, paths: &[String]) -> Result<Vec<Option<Stored>>, IndexError> {
-        let stored = |bytes: &Vec<u8>| Stored { size: bytes.len() as u64, sha256: Sha256::of_bytes(bytes) };
+        let stored =
+            |bytes: &Vec<u8>| Stored { size: bytes.len() as u64, sha256: Sha256::of_bytes(bytes) };
         Ok(paths.iter().map(|path| self.files.borrow().get(path).map(stored)).collect())
     }
 
@@ -141,7 +146,7 @@ impl Here {
 }
 
 #[test]
-fn publishes_once_and_keeps_what_is_there() {
+fn publishes_once_and_keeps_existing_files() {
     let (here, place) = (Here::new(), Memory::default());
     here.package("one", "1");
     let first = here.publish(&place);
@@ -151,8 +156,10 @@ fn publishes_once_and_keeps_what_is_there() {
     let second = here.publish(&place);
     assert_eq!((second.serial, second.added.len(), second.kept.len()), (2, 1, 1));
     assert_eq!(*place.done.borrow(), [""; 0], "nothing is old enough to be removed");
-    let metadata: Vec<&str> =
-        second.written().filter(|path| path.ends_with(".xml.gz") || path.ends_with(".zst")).collect();
+    let metadata: Vec<&str> = second
+        .written()
+        .filter(|path| path.ends_with(".xml.gz") || path.ends_with(".zst"))
+        .collect();
     assert!(metadata.iter().any(|path| path.contains("-primary.xml")), "{metadata:?}");
     assert_eq!(second.written().last(), Some(REPOMD), "readers see the new metadata last");
     assert_eq!(second.written().filter(|path| *path == REPOMD).count(), 1);
@@ -163,7 +170,7 @@ fn publishes_once_and_keeps_what_is_there() {
 }
 
 #[test]
-fn an_interrupted_publishing_leaves_what_readers_still_use() {
+fn interrupted_publishing_keeps_files_in_use() {
     let (here, place) = (Here::new(), Memory::default());
     here.package("one", "1").publish(&place);
     let metadata = || {
@@ -187,7 +194,7 @@ fn an_interrupted_publishing_leaves_what_readers_still_use() {
 }
 
 #[test]
-fn refuses_what_must_not_be_published() {
+fn rejects_unpublishable_packages() {
     let (here, place) = (Here::new(), Memory::default());
     assert!(matches!(here.plan(&place, false), Err(PublicationError::Nothing)));
     here.package("stack-release", "1");
@@ -208,7 +215,7 @@ fn refuses_published_metadata_with_another_digest() {
     }
     here.package("two", "1");
     let Err(PublicationError::Damaged { reason, .. }) = here.plan(&place, false).map(drop) else {
-        panic!("damaged metadata is taken over")
+        panic!("damaged metadata was accepted")
     };
     assert!(reason.contains("does not have the digest in its name"), "{reason}");
 }
@@ -217,8 +224,8 @@ fn refuses_published_metadata_with_another_digest() {
 fn refuses_another_key_than_the_published_one() {
     let (here, place) = (Here::new(), Memory::default());
     here.package("one", "1").publish(&place);
-    let state = State::read(&place.files.borrow()[state::PATH], "there").unwrap();
-    let signed = State { key: Some("ABCD".to_owned()), ..state };
+    let state = RepositoryState::read(&place.files.borrow()[state::PATH], "there").unwrap();
+    let signed = RepositoryState { key: Some("ABCD".to_owned()), ..state };
     place.files.borrow_mut().insert(state::PATH.to_owned(), signed.bytes());
     assert!(matches!(here.plan(&place, false), Err(PublicationError::OtherKey { .. })));
 }

@@ -11,10 +11,10 @@ use super::content::{self, Cause, Content, Places};
 use crate::digest::Sha256;
 use crate::error::{Error, IoError};
 use crate::rpms::tags::{Tags, tag_name};
-use crate::rpms::{self, Entry, EntryKind, RpmError};
+use crate::rpms::{self, EntryKind, PayloadEntry, RpmError};
 
 /// Maximum size of a file to search for differences, in bytes.
-const MAX_LOOKED_AT: u64 = 512 << 20;
+const MAX_COMPARED: u64 = 512 << 20;
 
 /// Maximum number of characters of a value to show.
 const MAX_SHOWN: usize = 200;
@@ -25,8 +25,8 @@ const OF_THE_BUILD: &[u32] = &[1006, 1007, 1094];
 /// The header region tag, and tags derived from files: sizes, digests, classes, the digest of the
 /// compressed payload. Files are compared individually instead.
 const OF_THE_FILES: &[u32] = &[
-    63, 1009, 1028, 1029, 1030, 1033, 1034, 1035, 1036, 1037, 1039, 1040, 1045, 1095, 1096, 1097, 1116, 1117,
-    1118, 1140, 1141, 1142, 1143, 1144, 1145, 5008, 5009, 5010, 5092, 5097, 5112, 5113,
+    63, 1009, 1028, 1029, 1030, 1033, 1034, 1035, 1036, 1037, 1039, 1040, 1045, 1095, 1096, 1097,
+    1116, 1117, 1118, 1140, 1141, 1142, 1143, 1144, 1145, 5008, 5009, 5010, 5092, 5097, 5112, 5113,
 ];
 
 const FILE_MTIMES: u32 = 1034;
@@ -41,11 +41,11 @@ const PAYLOAD: [u32; 2] = [5097, 5092];
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
-    /// What it is the value of: a tag, or a property of a file.
+    /// A tag, or a property of a file.
     pub what: String,
-    /// The earlier build's, shortened where it is long.
+    /// The value of the earlier build, shortened if long.
     pub old: String,
-    /// The new build's.
+    /// The value of the new build, shortened if long.
     pub new: String,
 }
 
@@ -55,9 +55,9 @@ pub struct Difference {
 pub struct FileDifference {
     /// Its path on an installed system.
     pub path: String,
-    /// The properties that differ; `sha256` where the content does.
+    /// The properties that differ; `sha256` if the content differs.
     pub differences: Vec<Difference>,
-    /// What is known of the content, where it differs.
+    /// Details of the content, if it differs.
     #[serde(flatten)]
     pub content: Content,
 }
@@ -68,9 +68,9 @@ pub struct FileDifference {
 pub struct Package {
     /// The RPM's file name.
     pub rpm: String,
-    /// Whether both files are the same, byte by byte.
+    /// Whether both RPM files are byte-for-byte identical.
     pub same_bytes: bool,
-    /// How many files are the same.
+    /// The number of identical files.
     pub same_files: usize,
     /// Header tags that differ, except those about the time and the machine of the build.
     pub tags: Vec<Difference>,
@@ -100,14 +100,16 @@ pub struct Compared {
     pub rpms_removed: Vec<String>,
     /// RPMs that only the new build made.
     pub rpms_added: Vec<String>,
-    /// What both made.
+    /// The packages that both builds made.
     pub packages: Vec<Package>,
 }
 
 impl Compared {
     /// Returns whether nothing differs that affects a user.
     pub fn same(&self) -> bool {
-        self.rpms_removed.is_empty() && self.rpms_added.is_empty() && self.packages.iter().all(Package::same)
+        self.rpms_removed.is_empty()
+            && self.rpms_added.is_empty()
+            && self.packages.iter().all(Package::same)
     }
 
     /// Returns the likely causes of all differences without duplicates.
@@ -126,15 +128,19 @@ pub fn compare(
     scratch: &Path,
 ) -> Result<Compared, Error> {
     let named = |rpms: &[PathBuf]| -> BTreeMap<String, PathBuf> {
-        let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name =
+            |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         rpms.iter().map(|path| (name(path), path.clone())).collect()
     };
     let (old, new) = (named(old), named(new));
     let missing = |from: &BTreeMap<String, PathBuf>, other: &BTreeMap<String, PathBuf>| {
         from.keys().filter(|name| !other.contains_key(*name)).cloned().collect()
     };
-    let mut compared =
-        Compared { rpms_removed: missing(&old, &new), rpms_added: missing(&new, &old), packages: Vec::new() };
+    let mut compared = Compared {
+        rpms_removed: missing(&old, &new),
+        rpms_added: missing(&new, &old),
+        packages: Vec::new(),
+    };
     for (name, before) in &old {
         if let Some(now) = new.get(name) {
             let package = package(before, now, places, scratch)?;
@@ -147,7 +153,11 @@ pub fn compare(
 fn package(old: &Path, new: &Path, places: Places<'_>, scratch: &Path) -> Result<Package, Error> {
     let (before, now) = (Side::read(old)?, Side::read(new)?);
     if before.sha256 == now.sha256 {
-        return Ok(Package { same_bytes: true, same_files: before.files.len(), ..Package::default() });
+        return Ok(Package {
+            same_bytes: true,
+            same_files: before.files.len(),
+            ..Package::default()
+        });
     }
     let mut package = Package::default();
     let mut unlike = BTreeSet::new();
@@ -174,18 +184,27 @@ fn package(old: &Path, new: &Path, places: Places<'_>, scratch: &Path) -> Result
         if OF_THE_BUILD.contains(&tag) || OF_THE_FILES.contains(&tag) {
             continue;
         }
-        package.tags.extend(difference(&tag_name(tag), before.tags.0.get(&tag), now.tags.0.get(&tag)));
+        package.tags.extend(difference(
+            &tag_name(tag),
+            before.tags.0.get(&tag),
+            now.tags.0.get(&tag),
+        ));
     }
     if package.same() {
         // All files are identical, but the payload may still differ.
         let tag = PAYLOAD.into_iter().find(|tag| before.tags.0.get(tag) != now.tags.0.get(tag));
-        let payload = |tag: u32| difference(&tag_name(tag), before.tags.0.get(&tag), now.tags.0.get(&tag));
+        let payload =
+            |tag: u32| difference(&tag_name(tag), before.tags.0.get(&tag), now.tags.0.get(&tag));
         package.tags.extend(tag.and_then(payload));
     }
     Ok(package)
 }
 
-fn difference<T: PartialEq + ToString>(what: &str, old: Option<&T>, new: Option<&T>) -> Option<Difference> {
+fn difference<T: PartialEq + ToString>(
+    what: &str,
+    old: Option<&T>,
+    new: Option<&T>,
+) -> Option<Difference> {
     let shown = |value: Option<&T>| match value {
         None => "none".to_owned(),
         Some(value) => shortened(&value.to_string()),
@@ -300,12 +319,12 @@ fn look_into(
     scratch: &Path,
 ) -> Result<(), Error> {
     let copies = tempfile::Builder::new().prefix("differences-").tempdir_in(scratch);
-    let copies = copies.map_err(IoError::doing("make a folder for what differs"))?;
+    let copies = copies.map_err(IoError::doing("create a folder for differing files"))?;
     let copy = |side: usize, number: usize| copies.path().join(format!("{side}-{number}"));
-    let number = |entry: &Entry| unlike.iter().position(|path| *path == entry.path);
+    let number = |entry: &PayloadEntry| unlike.iter().position(|path| *path == entry.path);
     for (side, rpm) in sides.into_iter().enumerate() {
         rpms::for_each_file::<RpmError>(rpm, |entry, content| {
-            let wanted = entry.kind == EntryKind::Regular && entry.size <= MAX_LOOKED_AT;
+            let wanted = entry.kind == EntryKind::Regular && entry.size <= MAX_COMPARED;
             if let Some(number) = number(entry).filter(|_| wanted) {
                 let mut file = fs_err::File::create(copy(side, number))?;
                 io::copy(content, &mut file)?;
@@ -337,11 +356,13 @@ mod tests {
         requires: &'a str,
     }
 
-    const DEMO: Demo<'_> = Demo { time: 1_000, text: "x\n", mode: 0o644, owner: "root", requires: "a" };
+    const DEMO: Demo<'_> =
+        Demo { time: 1_000, text: "x\n", mode: 0o644, owner: "root", requires: "a" };
 
     fn rpm(dir: &Path, demo: &Demo<'_>) -> PathBuf {
         let mut builder = rpm::PackageBuilder::new("demo", "1", "MIT", "noarch", "a demo");
-        let options = rpm::FileOptions::new("/usr/share/demo/a").permissions(demo.mode).user(demo.owner);
+        let options =
+            rpm::FileOptions::new("/usr/share/demo/a").permissions(demo.mode).user(demo.owner);
         builder.with_file_contents(demo.text, options).unwrap();
         builder.with_symlink(rpm::FileOptions::symlink("/usr/share/demo/b", "a")).unwrap();
         builder.requires(rpm::Dependency::any(demo.requires));
@@ -361,20 +382,22 @@ mod tests {
     }
 
     #[test]
-    fn the_same_packages_are_the_same_and_the_time_of_the_build_does_not_count() {
+    fn identical_packages_have_no_differences() {
         let same = compared(&DEMO, &DEMO);
         assert!(same.same() && same.same_bytes, "{same:?}");
         assert_eq!(same.same_files, 2);
     }
 
     #[test]
-    fn every_kind_of_difference_is_told() {
+    fn reports_every_kind_of_difference() {
         let what = |new: Demo<'_>| {
             let package = compared(&DEMO, &new);
             assert!(!package.same() && !package.same_bytes);
             let mut what: Vec<String> = package.tags.iter().map(|tag| tag.what.clone()).collect();
             let files = package.files.iter();
-            what.extend(files.flat_map(|f| f.differences.iter().map(|d| format!("{} {}", f.path, d.what))));
+            what.extend(
+                files.flat_map(|f| f.differences.iter().map(|d| format!("{} {}", f.path, d.what))),
+            );
             what
         };
         let a = |what: &str| vec![format!("/usr/share/demo/a {what}")];
@@ -386,13 +409,16 @@ mod tests {
     }
 
     #[test]
-    fn a_package_or_a_file_on_one_side_alone_is_told() {
+    fn reports_packages_of_only_one_build() {
         let dir = tempfile::tempdir().unwrap();
         let path = rpm(&dir.path().join("old"), &DEMO);
         let places = Places { old: &[], new: &[] };
         let gone = compare(std::slice::from_ref(&path), &[], places, dir.path()).unwrap();
         assert!(!gone.same());
         assert_eq!(gone.rpms_removed, ["demo-1-1.noarch.rpm"]);
-        assert_eq!(compare(&[], &[path], places, dir.path()).unwrap().rpms_added, ["demo-1-1.noarch.rpm"]);
+        assert_eq!(
+            compare(&[], &[path], places, dir.path()).unwrap().rpms_added,
+            ["demo-1-1.noarch.rpm"]
+        );
     }
 }

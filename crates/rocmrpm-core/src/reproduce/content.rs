@@ -4,7 +4,7 @@
 use goblin::elf::{Elf, section_header};
 use serde::Serialize;
 
-/// What usually causes a difference.
+/// A likely cause of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -22,8 +22,8 @@ impl Cause {
     pub fn name(self) -> &'static str {
         match self {
             Self::Timestamp => "a timestamp",
-            Self::BuildPath => "the build's folder",
-            Self::Order => "another order",
+            Self::BuildPath => "the build folder",
+            Self::Order => "a different order",
         }
     }
 
@@ -31,15 +31,15 @@ impl Cause {
     pub fn help(self) -> &'static str {
         match self {
             Self::Timestamp => {
-                "the time of the build is in it: take SOURCE_DATE_EPOCH, which every build has in its environment"
+                "the file contains the time of the build: use SOURCE_DATE_EPOCH from the environment instead"
             }
             Self::BuildPath => {
-                "the folder of the build is in it: let the compiler map it (-ffile-prefix-map), or write \
+                "the file contains the build folder: let the compiler map it (-ffile-prefix-map), or write \
                  relative paths"
             }
             Self::Order => {
-                "the same content in another order: sort what is listed (files of a folder, keys of a hash), or \
-                 build that step with one job"
+                "the file has the same content in a different order: sort lists (files of a folder, keys of a \
+                 hash), or run that build step with one job"
             }
         }
     }
@@ -51,21 +51,21 @@ impl Cause {
 pub struct Section {
     /// Its name.
     pub name: String,
-    /// How many bytes it has in the earlier file, if it is there.
+    /// Its size in bytes in the earlier file; null if missing.
     pub old: Option<u64>,
-    /// How many bytes it has in the new one, if it is there.
+    /// Its size in bytes in the new file; null if missing.
     pub new: Option<u64>,
 }
 
-/// What is known of a difference in content.
+/// Details of a difference in content.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Content {
-    /// The sections that differ, of ELF files.
+    /// The ELF sections that differ.
     pub sections: Vec<Section>,
-    /// The text around the first difference, earlier and now, where there is any.
+    /// The text around the first difference, in the earlier and in the new file.
     pub example: Option<(String, String)>,
-    /// What usually causes it.
+    /// Its likely causes.
     pub causes: Vec<Cause>,
 }
 
@@ -85,11 +85,15 @@ pub fn compare(old: &[u8], new: &[u8], places: Places<'_>) -> Content {
     if let (Some(old_sections), Some(new_sections)) = (sections(old), sections(new)) {
         content.sections = differing(&old_sections, &new_sections);
         // Prefer sections that are not derived from others.
-        let telling = |name: &str| !matches!(name, ".note.gnu.build-id" | ".gnu_debuglink" | ".symtab");
-        let found = content.sections.iter().filter(|section| telling(&section.name)).find_map(|section| {
-            let part = |all: &[(String, &[u8])]| all.iter().position(|(name, _)| *name == section.name);
-            Some((old_sections[part(&old_sections)?].1, new_sections[part(&new_sections)?].1))
-        });
+        let primary =
+            |name: &str| !matches!(name, ".note.gnu.build-id" | ".gnu_debuglink" | ".symtab");
+        let found =
+            content.sections.iter().filter(|section| primary(&section.name)).find_map(|section| {
+                let part = |all: &[(String, &[u8])]| {
+                    all.iter().position(|(name, _)| *name == section.name)
+                };
+                Some((old_sections[part(&old_sections)?].1, new_sections[part(&new_sections)?].1))
+            });
         if let Some((old, new)) = found {
             (old_part, new_part) = (old, new);
         }
@@ -98,7 +102,8 @@ pub fn compare(old: &[u8], new: &[u8], places: Places<'_>) -> Content {
     let holds = |bytes: &[u8], paths: &[String]| {
         paths.iter().any(|path| memchr::memmem::find(bytes, path.as_bytes()).is_some())
     };
-    let has_time = content.example.as_ref().is_some_and(|(old, new)| shows_time(old) && shows_time(new));
+    let has_time =
+        content.example.as_ref().is_some_and(|(old, new)| shows_time(old) && shows_time(new));
     if has_time || archive_times_differ(old, new) {
         content.causes.push(Cause::Timestamp);
     }
@@ -117,7 +122,8 @@ fn sections(file: &[u8]) -> Option<Vec<(String, &[u8])>> {
         return None;
     }
     let elf = Elf::parse(file).ok()?;
-    let headers = elf.section_headers.iter().filter(|header| header.sh_type != section_header::SHT_NULL);
+    let headers =
+        elf.section_headers.iter().filter(|header| header.sh_type != section_header::SHT_NULL);
     let sections = headers.map(|header| {
         let name = elf.shdr_strtab.get_at(header.sh_name).unwrap_or("?").to_owned();
         let range = header.file_range().and_then(|range| file.get(range));
@@ -134,7 +140,10 @@ fn differing(old: &[(String, &[u8])], new: &[(String, &[u8])]) -> Vec<Section> {
         }
     }
     let of = |all: &[(String, &[u8])], name: &str| -> Vec<u8> {
-        all.iter().filter(|(other, _)| other == name).flat_map(|(_, bytes)| bytes.iter().copied()).collect()
+        all.iter()
+            .filter(|(other, _)| other == name)
+            .flat_map(|(_, bytes)| bytes.iter().copied())
+            .collect()
     };
     let has = |all: &[(String, &[u8])], name: &str| all.iter().any(|(other, _)| other == name);
     let mut differing = Vec::new();
@@ -143,7 +152,11 @@ fn differing(old: &[(String, &[u8])], new: &[(String, &[u8])]) -> Vec<Section> {
         let (was, is) = (has(old, name), has(new, name));
         if before != now || was != is {
             let size = |there: bool, bytes: &[u8]| there.then_some(bytes.len() as u64);
-            differing.push(Section { name: name.clone(), old: size(was, &before), new: size(is, &now) });
+            differing.push(Section {
+                name: name.clone(),
+                old: size(was, &before),
+                new: size(is, &now),
+            });
         }
     }
     differing
@@ -167,12 +180,16 @@ fn example(old: &[u8], new: &[u8]) -> Option<(String, String)> {
 
 /// Returns whether a text contains a time: `12:34`, `2026-11-21`, `Nov 21`, or seconds since 1970.
 fn shows_time(text: &str) -> bool {
-    const MONTHS: &[&str] =
-        &["Jan ", "Feb ", "Mar ", "Apr ", "May ", "Jun ", "Jul ", "Aug ", "Sep ", "Oct ", "Nov ", "Dec "];
+    const MONTHS: &[&str] = &[
+        "Jan ", "Feb ", "Mar ", "Apr ", "May ", "Jun ", "Jul ", "Aug ", "Sep ", "Oct ", "Nov ",
+        "Dec ",
+    ];
     let masked: String = text.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
     let epoch = text.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| {
         word.len() == 10
-            && word.parse::<u64>().is_ok_and(|seconds| (1_000_000_000..4_000_000_000).contains(&seconds))
+            && word
+                .parse::<u64>()
+                .is_ok_and(|seconds| (1_000_000_000..4_000_000_000).contains(&seconds))
     });
     let month = MONTHS.iter().any(|month| text.contains(month)) && masked.contains('0');
     epoch
@@ -215,21 +232,22 @@ mod tests {
     }
 
     #[test]
-    fn times_are_known_by_their_looks() {
+    fn recognizes_timestamps() {
         let timestamp = [Cause::Timestamp];
         assert_eq!(causes("built at 12:00:01\n", "built at 12:00:02\n"), timestamp);
         assert_eq!(causes("on 2026-11-21\n", "on 2026-11-22\n"), timestamp);
         assert_eq!(causes("Sat Nov 21 21:02 2026", "Sun Nov 22 21:02 2026"), timestamp);
         assert_eq!(causes("t=1795294800;", "t=1795294801;"), timestamp);
         assert_eq!(causes("version 1.2", "version 1.3"), []);
-        let gzip = |time: u8| [b"\x1f\x8b\x08\x00".as_slice(), &[time, 0, 0, 0], b"\x00\x03xyz"].concat();
+        let gzip =
+            |time: u8| [b"\x1f\x8b\x08\x00".as_slice(), &[time, 0, 0, 0], b"\x00\x03xyz"].concat();
         assert_eq!(compare(&gzip(1), &gzip(2), NONE).causes, timestamp);
         let pyc = |time: u8| [b"\xf3\r\r\n\0\0\0\0".as_slice(), &[time, 0, 0, 0], b"code"].concat();
         assert_eq!(compare(&pyc(1), &pyc(2), NONE).causes, timestamp);
     }
 
     #[test]
-    fn paths_and_order_are_known() {
+    fn recognizes_build_paths_and_order() {
         let (old, new) = (["/w/old".to_owned()], ["/w/new".to_owned()]);
         let places = Places { old: &old, new: &new };
         let content = compare(b"dir=/w/old/x", b"dir=/w/new/x", places);
@@ -239,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_that_differ_are_named() {
+    fn lists_differing_sections() {
         let one = HostElf::new().needed("libone.so.1").build();
         let two = HostElf::new().needed("libtwo.so.1").build();
         let names = |old: &[u8], new: &[u8]| {

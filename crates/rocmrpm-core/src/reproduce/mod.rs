@@ -33,25 +33,25 @@ use content::Places;
 /// The schema of the document.
 pub const SCHEMA: &str = "rocmrpm/reproduce/1";
 
-/// `reproduce.json`, which `rocmrpm reproduce --json` prints: what differs after building a component
-/// again.
+/// `reproduce.json`, which `rocmrpm reproduce --json` prints: the differences after rebuilding a
+/// component.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Reproduction {
     /// The name and number of the schema.
     pub schema: &'static str,
-    /// Which component.
+    /// The component.
     pub component: String,
     /// Its version and Release.
     pub version: String,
     /// The builder of both builds.
     pub builder: String,
-    /// Whether nothing differs that a user would get.
+    /// Whether users would get identical packages.
     pub identical: bool,
-    /// What was compared.
+    /// The differences between the packages.
     #[serde(flatten)]
     pub compared: Compared,
-    /// Inputs of the build that have changed since.
+    /// Inputs of the build that have changed since then.
     pub inputs_changed: Vec<String>,
     /// Packages that only the earlier build root had.
     pub buildroot_removed: Vec<String>,
@@ -82,15 +82,17 @@ impl<'a> Subject<'a> {
         let results = Results::of(&workspace.build_dir(), Stage::Rpm, &component.name);
         let again = || command_again(workspace, &format!("build {}", component.name), &[]);
         let Some((record, _)) = results.accepted()? else {
-            let message = format!("`{}` has no results that could be reproduced", component.name);
-            return Err(Error::new(Kind::Config, message).with_help(format!("build it first: {}", again())));
+            let message = format!("`{}` has no results to reproduce", component.name);
+            return Err(
+                Error::new(Kind::Config, message).with_help(format!("build it first: {}", again()))
+            );
         };
         for output in &record.outputs {
             let path = results.dir().join(&output.file);
             let (found, _) = Sha256::of_file(&path).map_err(IoError::doing("read a result"))?;
             if found != output.sha256 {
-                let message = format!("{} is not what the build made", path.display());
-                let help = format!("remove {} and build anew: {}", results.dir().display(), again());
+                let message = format!("{} has changed since the build", path.display());
+                let help = format!("remove {}, then rebuild: {}", results.dir().display(), again());
                 return Err(Error::new(Kind::Environment, message).with_help(help));
             }
         }
@@ -104,7 +106,8 @@ impl<'a> Subject<'a> {
 
     fn output(&self, ending: &str) -> Result<PathBuf, Error> {
         let file = self.record.outputs.iter().find(|output| output.file.ends_with(ending));
-        let missing = || Error::new(Kind::Internal, format!("the results of a build have no *{ending}"));
+        let missing =
+            || Error::new(Kind::Internal, format!("the results of a build have no *{ending}"));
         Ok(self.results.dir().join(&file.ok_or_else(missing)?.file))
     }
 }
@@ -140,7 +143,8 @@ pub fn reproduce(
     let targets: Vec<GpuTarget> =
         record.gpu_targets.iter().filter_map(|name| GpuTarget::parse(name)).collect();
     let limits = builder.limits();
-    let by_memory = usize::try_from(limits.memory / component.memory_per_job.max(1)).unwrap_or(usize::MAX);
+    let by_memory =
+        usize::try_from(limits.memory / component.memory_per_job.max(1)).unwrap_or(usize::MAX);
     let job = Job {
         component,
         gpu_targets: &targets,
@@ -156,21 +160,25 @@ pub fn reproduce(
         enter: (builder.name() == "mock").then(|| enter_again(workspace, component)),
     };
     builder.ready()?;
-    end_leftovers(&job.work).map_err(IoError::doing("end what an earlier run left running"))?;
+    end_leftovers(&job.work).map_err(IoError::doing("stop processes of an earlier run"))?;
     files::remove_dir_if_there(&dir).map_err(doing())?;
     for folder in [&job.sources, &job.work, &job.logs] {
         fs_err::create_dir_all(folder).map_err(doing())?;
     }
     unpack(&srpm, &job.sources)?;
     let name = component.name.clone();
-    events.event(Event::Phase { component: name.clone(), phase: "Building", detail: String::new() });
+    events.event(Event::Phase {
+        component: name.clone(),
+        phase: "Building",
+        detail: String::new(),
+    });
     let built = builder.rpms(&job, &srpm)?;
     let rpms = dir.join("rpms");
     fs_err::create_dir_all(&rpms).map_err(doing())?;
     let mut new = Vec::new();
     for rpm in &built.rpms {
         let kept = rpms.join(rpm.file_name().unwrap_or_default());
-        files::link_or_copy(rpm, &kept).map_err(IoError::doing("keep what was built"))?;
+        files::link_or_copy(rpm, &kept).map_err(IoError::doing("keep the new packages"))?;
         new.push(kept);
     }
     events.event(Event::Phase { component: name, phase: "Comparing", detail: String::new() });
@@ -224,13 +232,16 @@ fn unpack(srpm: &Path, to: &Path) -> Result<(), Error> {
     rpms::for_each_file::<RpmError>(srpm, |entry, content| {
         let name = entry.path.rsplit('/').next().unwrap_or_default();
         if entry.kind != EntryKind::Regular || !is_plain(name) {
-            let reason = format!("an SRPM of ours has no `{}`", crate::text::visible(&entry.path));
+            let reason =
+                format!("unexpected file `{}` in the SRPM", crate::text::visible(&entry.path));
             return Err(RpmError::Unreadable { path: srpm.to_owned(), reason });
         }
         let mut file = fs_err::File::create(to.join(name))?;
         std::io::copy(content, &mut file)?;
         Ok(file.flush()?)
     })
-    .map_err(|error| Error::from(error).with_help(format!("`{} build` makes it anew", own_program())))?;
+    .map_err(|error| {
+        Error::from(error).with_help(format!("run `{} build` to rebuild it", own_program()))
+    })?;
     Ok(())
 }

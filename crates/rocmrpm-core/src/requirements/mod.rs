@@ -45,7 +45,7 @@ pub struct Pinned {
     pub name: String,
     /// Its version, with the local label.
     pub version: String,
-    /// `sha256:...` of all of its files, sorted.
+    /// The digests of all of its files as `sha256:...`, sorted.
     pub hashes: Vec<String>,
     /// Whether the stack built it.
     pub own: bool,
@@ -57,7 +57,7 @@ pub struct Pinned {
 pub struct Open {
     /// The requirement without its marker.
     pub requirement: String,
-    /// The wheels that have it.
+    /// The wheels that require it.
     pub wheels: Vec<String>,
 }
 
@@ -75,7 +75,7 @@ pub enum RequirementsError {
         arch: String,
     },
     /// A wheel could not be pinned.
-    #[error("{file} cannot be pinned: {wrong}")]
+    #[error("cannot pin {file}: {wrong}")]
     Unpinnable {
         /// The file name of the wheel.
         file: String,
@@ -91,7 +91,7 @@ pub enum RequirementsError {
         network: bool,
     },
     /// uv's output is invalid or contradicts the stack.
-    #[error("what `uv pip compile` says cannot be used: {0}")]
+    #[error("unexpected output of `uv pip compile`: {0}")]
     Answer(String),
     /// uv was not found or could not run.
     #[error(transparent)]
@@ -105,21 +105,24 @@ impl Diagnose for RequirementsError {
     fn diagnosis(&self) -> Diagnosis {
         match self {
             Self::Empty { .. } => {
-                Kind::Config.with_help("`rocmrpm index` writes the index of the chroot's wheels")
+                Kind::Config.with_help("run `rocmrpm index` to write the index of the chroot's wheels")
             }
             Self::Unpinnable { .. } => {
-                Kind::Config.with_help("`rocmrpm index check` lists all that is wrong with it")
+                Kind::Config.with_help("run `rocmrpm index check` to list all problems with it")
             }
             Self::Resolve { network: true, said, .. } => Kind::Network
-                .with_help("run the same command again later; without `--resolve` no index is asked")
+                .with_help("run the same command again later, or without `--resolve`, which needs no index")
                 .with_details(said),
             Self::Resolve { said, .. } => Kind::Config
                 .with_help(
-                    "`rocmrpm index check` lists the requirements that no index and no closure's lock satisfies",
+                    "run `rocmrpm index check` to list the requirements that no index or closure lock file \
+                     satisfies",
                 )
-                .with_help("name the indexes that have them: `[index] outside` in rocmrpm.toml")
+                .with_help("add the indexes that have them to `[index] outside` in rocmrpm.toml")
                 .with_details(said),
-            Self::Answer(_) => Kind::Environment.with_help("is this uv much newer or older than 2026's?"),
+            Self::Answer(_) => {
+                Kind::Environment.with_help("this uv may be unsupported; install a release from 2026")
+            }
             Self::Process(error) => uv::diagnosis(error),
             Self::Io(error) => error.diagnosis(),
         }
@@ -134,24 +137,34 @@ pub fn pins(
 ) -> Result<(Vec<Pinned>, Vec<Open>), RequirementsError> {
     let usables = Usables::of(view, environment);
     if let Some((wheel, wrong)) = usables.broken.first() {
-        return Err(RequirementsError::Unpinnable { file: wheel.file.clone(), wrong: wrong.clone() });
+        return Err(RequirementsError::Unpinnable {
+            file: wheel.file.clone(),
+            wrong: wrong.clone(),
+        });
     }
     let mut pins = Vec::new();
     for (name, wheels) in &usables.wheels {
-        let Some(highest) = wheels.last().map(|usable| &usable.wheel.name.version) else { continue };
+        let Some(highest) = wheels.last().map(|usable| &usable.wheel.name.version) else {
+            continue;
+        };
         let files = view.wheels.get(*name).into_iter().flatten();
         let files = files.filter(|wheel| !wheel.said.yanked && wheel.name.version == *highest);
         let mut hashes = Vec::new();
         for wheel in files {
             let Some(digest) = wheel.said.sha256 else {
-                let wrong = "its page has no sha256 of it".into();
+                let wrong = "its page has no sha256 for it".into();
                 return Err(RequirementsError::Unpinnable { file: wheel.file.clone(), wrong });
             };
             hashes.push(format!("sha256:{digest}"));
         }
         hashes.sort();
         hashes.dedup();
-        pins.push(Pinned { name: (*name).to_owned(), version: highest.to_string(), hashes, own: true });
+        pins.push(Pinned {
+            name: (*name).to_owned(),
+            version: highest.to_string(),
+            hashes,
+            own: true,
+        });
     }
     if pins.is_empty() {
         return Err(RequirementsError::Empty {
@@ -161,22 +174,28 @@ pub fn pins(
         });
     }
     let demands = usables.demands(environment);
-    let highest: BTreeMap<&str, &Listed> =
-        usables.wheels.iter().filter_map(|(name, wheels)| Some((*name, wheels.last()?.wheel))).collect();
+    let highest: BTreeMap<&str, &Listed> = usables
+        .wheels
+        .iter()
+        .filter_map(|(name, wheels)| Some((*name, wheels.last()?.wheel)))
+        .collect();
     for demand in demands.iter().filter(|demand| demand.optional.is_none()) {
         let Some(there) = highest.get(demand.need.name()) else { continue };
         let pinned = |file: &&&str| highest.values().any(|wheel| wheel.file == **file);
         if let Some(file) = demand.wheels.iter().find(pinned)
             && !demand.need.takes(&there.name.version)
         {
-            let wrong =
-                format!("it requires `{}`, and the pin would be {}", demand.need.wanted(), there.file);
+            let wrong = format!(
+                "it requires `{}`, but the pin would be {}",
+                demand.need.wanted(),
+                there.file
+            );
             return Err(RequirementsError::Unpinnable { file: (*file).to_owned(), wrong });
         }
     }
-    let from_outside = demands
-        .iter()
-        .filter(|demand| demand.optional.is_none() && !view.wheels.contains_key(demand.need.name()));
+    let from_outside = demands.iter().filter(|demand| {
+        demand.optional.is_none() && !view.wheels.contains_key(demand.need.name())
+    });
     let open = from_outside.map(|demand| Open {
         requirement: demand.need.wanted(),
         wheels: demand.wheels.iter().map(|wheel| (*wheel).to_owned()).collect(),

@@ -27,15 +27,17 @@ pub fn resolve(
     own: &[Pinned],
     held: &BTreeMap<String, Version>,
 ) -> Result<Vec<Pinned>, RequirementsError> {
-    let scratch = tempfile::tempdir().map_err(IoError::doing("make a folder for uv"))?;
-    let simple =
-        stand_in(view, environment, own, scratch.path()).map_err(IoError::doing("write an index for uv"))?;
+    let scratch = tempfile::tempdir().map_err(IoError::doing("create a folder for uv"))?;
+    let simple = stand_in(view, environment, own, scratch.path())
+        .map_err(IoError::doing("write an index for uv"))?;
     // The stack's index comes first. Without other indexes it is also the default.
     let mut indexes = vec![simple];
     indexes.extend(outside.iter().map(|index| index.url.clone()));
     let input: String = own.iter().map(|pin| format!("{}=={}\n", pin.name, pin.version)).collect();
-    let constraints: String = held.iter().map(|(name, version)| format!("{name}=={version}\n")).collect();
-    fs::write(scratch.path().join(HELD), constraints).map_err(IoError::doing("write constraints for uv"))?;
+    let constraints: String =
+        held.iter().map(|(name, version)| format!("{name}=={version}\n")).collect();
+    fs::write(scratch.path().join(HELD), constraints)
+        .map_err(IoError::doing("write constraints for uv"))?;
     let args = ["--generate-hashes", "--no-annotate", "--constraints", HELD];
     match uv::compile(root, environment, scratch.path(), input, &indexes, &args) {
         Ok(said) => merge(&said, own),
@@ -61,14 +63,18 @@ fn stand_in(
         let folder = index.folder(&pin.name)?;
         let mut files = Vec::new();
         let wheels = view.wheels.get(&pin.name).into_iter().flatten().filter(|wheel| {
-            !wheel.said.yanked && pin.version == wheel.name.version.to_string() && takes(wheel, environment)
+            !wheel.said.yanked
+                && pin.version == wheel.name.version.to_string()
+                && takes(wheel, environment)
         });
         for wheel in wheels {
             let (Some(path), Some(digest)) = (&wheel.path, wheel.said.sha256) else { continue };
             let name = plain_platform(&wheel.file, environment);
-            fs::os::unix::fs::symlink(path, folder.join(&name)).or_else(|error| match error.kind() {
-                std::io::ErrorKind::AlreadyExists => Ok(()),
-                _ => Err(error),
+            fs::os::unix::fs::symlink(path, folder.join(&name)).or_else(|error| {
+                match error.kind() {
+                    std::io::ErrorKind::AlreadyExists => Ok(()),
+                    _ => Err(error),
+                }
             })?;
             files.push((name, digest));
         }
@@ -83,7 +89,9 @@ fn takes(wheel: &Listed, environment: &Environment) -> bool {
 
 fn plain_platform(file: &str, environment: &Environment) -> String {
     match file.trim_end_matches(".whl").rsplit_once('-') {
-        Some((rest, platform)) if platform != "any" => format!("{rest}-linux_{}.whl", environment.arch()),
+        Some((rest, platform)) if platform != "any" => {
+            format!("{rest}-linux_{}.whl", environment.arch())
+        }
         _ => file.to_owned(),
     }
 }
@@ -94,24 +102,29 @@ fn merge(said: &str, own: &[Pinned]) -> Result<Vec<Pinned>, RequirementsError> {
     for line in said.lines().map(|line| line.trim().trim_end_matches('\\').trim()) {
         if let Some(hash) = line.strip_prefix("--hash=") {
             let Some(pin) = pins.last_mut() else {
-                return Err(RequirementsError::Answer(format!("`{line}` belongs to nothing")));
+                return Err(RequirementsError::Answer(format!("`{line}` follows no requirement")));
             };
             pin.hashes.push(hash.to_owned());
         } else if let Some((name, version)) = line.split_once("==") {
-            pins.push(Pinned { name: name.into(), version: version.into(), hashes: Vec::new(), own: false });
+            pins.push(Pinned {
+                name: name.into(),
+                version: version.into(),
+                hashes: Vec::new(),
+                own: false,
+            });
         } else if !line.is_empty() && !line.starts_with('#') {
-            return Err(RequirementsError::Answer(format!("`{line}` is no `name==version`")));
+            return Err(RequirementsError::Answer(format!("`{line}` is not `name==version`")));
         }
     }
     for pin in own {
         if !pins.iter().any(|found| found.name == pin.name && found.version == pin.version) {
-            let message = format!("it leaves out {}=={}", pin.name, pin.version);
+            let message = format!("it omits {}=={}", pin.name, pin.version);
             return Err(RequirementsError::Answer(message));
         }
     }
     pins.retain(|pin| own.iter().all(|own| own.name != pin.name));
     if let Some(bare) = pins.iter().find(|pin| pin.hashes.is_empty()) {
-        let message = format!("it has no digest of {}=={}", bare.name, bare.version);
+        let message = format!("it has no digest for {}=={}", bare.name, bare.version);
         return Err(RequirementsError::Answer(message));
     }
     pins.extend(own.iter().cloned());
@@ -124,11 +137,16 @@ mod tests {
     use super::*;
 
     fn pin(name: &str, version: &str) -> Pinned {
-        Pinned { name: name.into(), version: version.into(), hashes: vec!["sha256:00".into()], own: true }
+        Pinned {
+            name: name.into(),
+            version: version.into(),
+            hashes: vec!["sha256:00".into()],
+            own: true,
+        }
     }
 
     #[test]
-    fn own_pins_stay_and_others_join_them() {
+    fn keeps_own_pins_and_adds_others() {
         let own = [pin("torch", "2.11.0+rocm7.14.gfx1151")];
         let said = "numpy==2.0 \\\n    --hash=sha256:11 \\\n    --hash=sha256:22\n\
                     torch==2.11.0+rocm7.14.gfx1151 \\\n    --hash=sha256:33\n";
@@ -136,10 +154,10 @@ mod tests {
         assert_eq!(pins[0].hashes, ["sha256:11", "sha256:22"]);
         assert_eq!(pins[1], own[0]);
         for (wrong, expected) in [
-            ("torch==2.12.0 \\\n --hash=sha256:3\n", "leaves out torch"),
-            ("--hash=sha256:1\n", "belongs to nothing"),
-            ("torch @ http://h/x.whl\n", "is no `name==version`"),
-            ("a==1\ntorch==2.11.0+rocm7.14.gfx1151 \\\n --hash=sha256:3\n", "no digest of a"),
+            ("torch==2.12.0 \\\n --hash=sha256:3\n", "omits torch"),
+            ("--hash=sha256:1\n", "follows no requirement"),
+            ("torch @ http://h/x.whl\n", "is not `name==version`"),
+            ("a==1\ntorch==2.11.0+rocm7.14.gfx1151 \\\n --hash=sha256:3\n", "no digest for a"),
         ] {
             let error = merge(wrong, &own).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
@@ -147,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wheel_of_the_stack_is_for_plain_linux() {
+    fn stack_wheels_use_plain_linux_tag() {
         let here = Environment::new("3.14", "x86_64", None).unwrap();
         assert_eq!(
             plain_platform("a-1-cp314-cp314-manylinux_2_42_x86_64.whl", &here),

@@ -13,28 +13,48 @@ use crate::error::IoError;
 
 impl Fetcher<'_> {
     /// Posts a JSON document and returns the response; the timeout is `limit`.
-    pub(crate) fn post_json(&self, url: &str, body: &str, limit: Duration) -> Result<Vec<u8>, SourceError> {
+    pub(crate) fn post_json(
+        &self,
+        url: &str,
+        body: &str,
+        limit: Duration,
+    ) -> Result<Vec<u8>, SourceError> {
         let folder = self.cache().scratch()?;
         let path = folder.path().join("body");
         fs::write(&path, body).map_err(IoError::doing("write a request"))?;
         let data = format!("@{}", path.display());
         // By default, curl waits until the server accepts a large body, which some proxies never
         // forward.
-        let args =
-            ["--header", "Content-Type: application/json", "--header", "Expect:", "--data-binary", &data];
+        let args = [
+            "--header",
+            "Content-Type: application/json",
+            "--header",
+            "Expect:",
+            "--data-binary",
+            &data,
+        ];
         let mut answers = self.answers(&[url.to_owned()], &args, limit)?;
         Ok(answers.pop().unwrap_or_default())
     }
 
     /// Fetches documents in parallel and returns them in the order of the URLs; `limit` is the
     /// timeout for each.
-    pub(crate) fn get_all(&self, urls: &[String], limit: Duration) -> Result<Vec<Vec<u8>>, SourceError> {
+    pub(crate) fn get_all(
+        &self,
+        urls: &[String],
+        limit: Duration,
+    ) -> Result<Vec<Vec<u8>>, SourceError> {
         self.answers(urls, &[], limit)
     }
 
-    fn answers(&self, urls: &[String], args: &[&str], limit: Duration) -> Result<Vec<Vec<u8>>, SourceError> {
+    fn answers(
+        &self,
+        urls: &[String],
+        args: &[&str],
+        limit: Duration,
+    ) -> Result<Vec<Vec<u8>>, SourceError> {
         let Some(first) = urls.first() else { return Ok(Vec::new()) };
-        self.needs_network(|| format!("the answer of {}", url::shown(first)))?;
+        self.needs_network(|| format!("the response of {}", url::shown(first)))?;
         let folder = self.cache().scratch()?;
         let split: Vec<_> = urls.iter().map(|url| url::split_credentials(url)).collect();
         let pieces: Vec<Piece<'_>> = split
@@ -65,7 +85,7 @@ fn read(path: &Path) -> Result<Vec<u8>, SourceError> {
     let mut bytes = Vec::new();
     // curl writes no file for an empty response.
     if path.exists() {
-        bytes = fs::read(path).map_err(IoError::doing("read an answer"))?;
+        bytes = fs::read(path).map_err(IoError::doing("read a response"))?;
     }
     Ok(bytes)
 }

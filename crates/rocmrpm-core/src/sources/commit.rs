@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use fs_err as fs;
 
 use super::submodules::{Finder, Part};
-use super::{Fetcher, SourceError, file_name, join, not_pinned, pack, pinned_commit, source_dir, url};
+use super::{
+    Fetcher, SourceError, file_name, join, not_pinned, pack, pinned_commit, source_dir, url,
+};
 use crate::canonical::canonical;
 use crate::digest::Sha256;
 use crate::error::IoError;
@@ -38,10 +40,15 @@ impl Fetcher<'_> {
         let joined = scratch.path().join("joined");
         let action = || IoError::doing("join the parts of a source");
         let mut writer = join::Writer::new(fs::File::create(&joined).map_err(action())?);
-        for part in parts.iter().filter(|part| part.paths.as_ref().is_none_or(|paths| !paths.is_empty())) {
+        for part in
+            parts.iter().filter(|part| part.paths.as_ref().is_none_or(|paths| !paths.is_empty()))
+        {
             let tar = scratch.path().join("tar");
-            let folder =
-                if part.path.is_empty() { prefix.clone() } else { format!("{prefix}/{}", part.path) };
+            let folder = if part.path.is_empty() {
+                prefix.clone()
+            } else {
+                format!("{prefix}/{}", part.path)
+            };
             self.repository(&part.url).archive(
                 &part.commit,
                 &folder,
@@ -53,8 +60,8 @@ impl Fetcher<'_> {
         writer.finish().map_err(action())?;
         if !submodules && self.repository(&parts[0].url).has_submodules(commit)? {
             self.warn(format!(
-                "`{}`: commit {commit} has submodules, which the source does not contain; \
-                 `submodules = true` in the pin packs them",
+                "`{}`: commit {commit} has submodules that the source does not contain; \
+                 pack them with `submodules = true` in the pin",
                 pin.component
             ));
         }
@@ -74,11 +81,17 @@ impl Fetcher<'_> {
             return Err(not_pinned(pin, "commit"));
         };
         let commit = pinned_commit(pin, commit)?.to_owned();
-        let paths: Vec<_> = paths.iter().map(|path| path.trim_end_matches('/').to_owned()).collect();
+        let paths: Vec<_> =
+            paths.iter().map(|path| path.trim_end_matches('/').to_owned()).collect();
         let paths = Some(paths).filter(|paths| !paths.is_empty());
         let fetching = |part: &Part| {
-            let of = if part.path.is_empty() { String::new() } else { format!(" for {}", part.path) };
-            self.phase(pin, "Fetching", format!("{} at {}{of}", url::shown(&part.url), part.commit));
+            let of =
+                if part.path.is_empty() { String::new() } else { format!(" for {}", part.path) };
+            self.phase(
+                pin,
+                "Fetching",
+                format!("{} at {}{of}", url::shown(&part.url), part.commit),
+            );
         };
         let finder = Finder {
             cache: self.cache(),
@@ -140,15 +153,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_recipe_of_an_archive_is_pinned() {
+    fn archive_recipe_is_stable() {
         let paths = ["a".to_owned(), "b c".to_owned()];
         assert_eq!(
             recipe("0f", "x-1", false, &paths, None),
             "git archive 3\n0f\nx-1\nsubmodules false\n[\"a\", \"b c\"]\nNone\n"
         );
         let submodules = BTreeMap::from([("third_party/y".to_owned(), "1e".to_owned())]);
-        let locked =
-            LockEntry { tree: Some("2d".into()), submodules: Some(submodules), ..LockEntry::default() };
+        let locked = LockEntry {
+            tree: Some("2d".into()),
+            submodules: Some(submodules),
+            ..LockEntry::default()
+        };
         assert_eq!(
             recipe("0f", "x-1", true, &[], Some(&locked)),
             "git archive 3\n0f\nx-1\nsubmodules true\n[]\n\

@@ -46,16 +46,19 @@ struct Package {
 
 impl Named {
     pub(super) fn read(text: &str) -> Result<Self, String> {
-        let file: LockFile =
-            toml::from_str(text).map_err(|error| format!("it is not a Cargo.lock: {}", error.message()))?;
-        let mut named = Self { sha256: Sha256::of_bytes(text), git: BTreeMap::new(), sources: Vec::new() };
+        let file: LockFile = toml::from_str(text)
+            .map_err(|error| format!("it is not a Cargo.lock: {}", error.message()))?;
+        let mut named =
+            Self { sha256: Sha256::of_bytes(text), git: BTreeMap::new(), sources: Vec::new() };
         for source in file.package.into_iter().filter_map(|package| package.source) {
-            if let Some((url, commit)) = source.strip_prefix("git+").and_then(|git| git.split_once('#')) {
+            if let Some((url, commit)) =
+                source.strip_prefix("git+").and_then(|git| git.split_once('#'))
+            {
                 named.git.insert(super::shown_url(url), commit.to_owned());
             }
             named.sources.push(source);
         }
-        if named.sources.is_empty() { Err("it names no crates".into()) } else { Ok(named) }
+        if named.sources.is_empty() { Err("it lists no crates".into()) } else { Ok(named) }
     }
 }
 
@@ -68,13 +71,14 @@ impl Named {
     /// Reads the lock file in the unpacked source `of`.
     pub fn read_in(tree: &Tree, lock_file: &str, of: &Pin) -> Result<Self, SourceError> {
         let error = |reason| crates_error(of, lock_file, reason, Vec::new(), Kind::Config);
-        let text = tree.text(lock_file)?.ok_or_else(|| error("there is no such file".into()))?;
+        let text = tree.text(lock_file)?.ok_or_else(|| error("the file does not exist".into()))?;
         let named = Named::read(&text).map_err(error)?;
         // Otherwise, upstream could make us pack any local repository.
         match named.sources.iter().find(|source| !is_elsewhere(source)) {
-            Some(source) if !is_here(&of.source) => {
-                Err(error(format!("it names a place on this machine, `{}`", super::shown_url(source))))
-            }
+            Some(source) if !is_here(&of.source) => Err(error(format!(
+                "it refers to a location on this machine, `{}`",
+                super::shown_url(source)
+            ))),
             _ => Ok(named),
         }
     }
@@ -87,7 +91,12 @@ impl Fetcher<'_> {
     }
 
     /// Ensures that the cache contains the archive of the crates and that it matches the lock.
-    pub(super) fn pack_crates(&self, pin: &Pin, lock_file: &str, of: &Pin) -> Result<Sha256, SourceError> {
+    pub(super) fn pack_crates(
+        &self,
+        pin: &Pin,
+        lock_file: &str,
+        of: &Pin,
+    ) -> Result<Sha256, SourceError> {
         let known = pin.evidence.0.as_deref();
         if let Some(known) = known {
             verify(pin, known, &self.named_crates(lock_file, of)?)?;
@@ -118,23 +127,29 @@ impl Fetcher<'_> {
         recipe: &str,
     ) -> Result<Sha256, SourceError> {
         let error = |reason| crates_error(of, lock_file, reason, Vec::new(), Kind::Config);
-        self.needs_network(|| format!("the crates of `{lock_file}` of `{}` {}", of.component, of.version))?;
+        self.needs_network(|| {
+            format!("the crates of `{lock_file}` of `{}` {}", of.component, of.version)
+        })?;
         let (_unpacked, tree) = self.private_tree(of)?;
         let named = Named::read_in(&tree, lock_file, of)?;
         self.phase(pin, "Fetching", format!("{} crates of {lock_file}", named.crates()));
         let scratch = self.cache().scratch()?;
         let manifest = Path::new(lock_file).with_file_name("Cargo.toml");
         if tree.text(&manifest.to_string_lossy())?.is_none() {
-            return Err(error("there is no Cargo.toml beside it".to_owned()));
+            return Err(error("there is no Cargo.toml next to it".to_owned()));
         }
         let manifest = tree.dir.join(manifest);
-        let root =
-            root_lock_file(&manifest, scratch.path()).map_err(|failed| failed.into_error(of, lock_file))?;
+        let root = root_lock_file(&manifest, scratch.path())
+            .map_err(|failed| failed.into_error(of, lock_file))?;
         if root.canonicalize().ok() != tree.dir.join(lock_file).canonicalize().ok() {
             let root = root.strip_prefix(&tree.dir).unwrap_or(&root);
-            return Err(error(format!("cargo uses `{}`, that of the workspace, instead", root.display())));
+            return Err(error(format!(
+                "cargo uses `{}` of the cargo workspace instead",
+                root.display()
+            )));
         }
-        let config = vendor(&manifest, scratch.path()).map_err(|failed| failed.into_error(of, lock_file))?;
+        let config =
+            vendor(&manifest, scratch.path()).map_err(|failed| failed.into_error(of, lock_file))?;
         check_config(&config, &named, is_here(&of.source)).map_err(error)?;
         let action = || IoError::doing("pack crates");
         fs::create_dir(scratch.path().join(".cargo")).map_err(action())?;
@@ -206,7 +221,13 @@ fn vendor(manifest: &Path, to: &Path) -> Result<String, Failed> {
     let other = |error: process::ProcessError| Failed::Other(error.into());
     // Without `--respect-source-config`, cargo would ignore the user's mirrors.
     let cargo = cargo(to)
-        .args(["vendor", "--locked", "--versioned-dirs", "--respect-source-config", "--manifest-path"])
+        .args([
+            "vendor",
+            "--locked",
+            "--versioned-dirs",
+            "--respect-source-config",
+            "--manifest-path",
+        ])
         .arg(manifest)
         .arg(FOLDER);
     let finished = cargo.run().map_err(other)?;
@@ -226,11 +247,14 @@ impl Failed {
         let text = String::from_utf8_lossy(&stderr);
         let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
         let (reason, kind) = if has(&["--locked was passed"]) {
-            ("it does not fit the manifest beside it".to_owned(), Kind::Config)
+            ("it does not match the manifest next to it".to_owned(), Kind::Config)
         } else if has(&["failed to select a version", "no matching package"]) {
-            ("the registry has none that fit both it and the manifest beside it".to_owned(), Kind::Config)
+            (
+                "the registry has no versions that match both it and the manifest".to_owned(),
+                Kind::Config,
+            )
         } else if has(&["checksum for `", "failed to verify the checksum", "checksum mismatch"]) {
-            ("a crate does not have the digest that it names".to_owned(), Kind::Network)
+            ("a crate does not match its digest in the lock file".to_owned(), Kind::Network)
         } else if has(&["failed to load manifest", "failed to parse", "failed to read"]) {
             ("cargo cannot read the workspace".to_owned(), Kind::Config)
         } else if has(&[
@@ -240,7 +264,7 @@ impl Failed {
             "network",
             "failed to query",
         ]) {
-            ("they cannot be fetched".to_owned(), Kind::Network)
+            ("cargo cannot fetch them".to_owned(), Kind::Network)
         } else {
             (format!("cargo {how}"), Kind::Environment)
         };
@@ -272,8 +296,8 @@ fn settings_of(source: &str) -> BTreeMap<String, String> {
             let (url, query) = url.split_once('?').unwrap_or((url, ""));
             let reference = query.split('&').filter_map(|part| part.split_once('='));
             // References are percent-encoded since version 4 of the format.
-            let reference =
-                reference.map(|(key, value)| setting(key, &crate::text::percent_decode_lossy(value)));
+            let reference = reference
+                .map(|(key, value)| setting(key, &crate::text::percent_decode_lossy(value)));
             reference.chain([setting("git", url)]).collect()
         }
         _ => [setting("registry", source)].into(),
@@ -284,11 +308,12 @@ fn settings_of(source: &str) -> BTreeMap<String, String> {
 /// nothing specific to this machine, such as a mirror, may end up in the archive. `here` allows
 /// sources on this machine.
 fn check_config(config: &str, named: &Named, here: bool) -> Result<(), String> {
-    let unexpected = |what: &str| format!("cargo wants a configuration that is not expected: `{what}`");
+    let unexpected = |what: &str| format!("cargo requires an unexpected configuration: `{what}`");
     let table: toml::Table = toml::from_str(config).map_err(|error| unexpected(error.message()))?;
     let allowed: Vec<_> = named.sources.iter().map(|source| settings_of(source)).collect();
     for (key, sources) in &table {
-        let sources = sources.as_table().filter(|_| key == "source").ok_or_else(|| unexpected(key))?;
+        let sources =
+            sources.as_table().filter(|_| key == "source").ok_or_else(|| unexpected(key))?;
         for (source, values) in sources {
             let values = values.as_table().ok_or_else(|| unexpected(source))?;
             let text = |value: &toml::Value| value.as_str().unwrap_or_default().to_owned();
@@ -301,7 +326,8 @@ fn check_config(config: &str, named: &Named, here: bool) -> Result<(), String> {
                     true => settings == [("directory".to_owned(), FOLDER.to_owned())].into(),
                     false => {
                         settings.remove("replace-with").is_some_and(|with| with == VENDORED)
-                            && (source == "crates-io" && settings.is_empty() || allowed.contains(&settings))
+                            && (source == "crates-io" && settings.is_empty()
+                                || allowed.contains(&settings))
                     }
                 };
             if !fine {
@@ -321,9 +347,12 @@ fn verify(pin: &Pin, entry: &LockEntry, named: &Named) -> Result<(), SourceError
     // The following is derived from the file, so an entry without its digest has neither.
     let count = named.crates();
     match entry.crates.filter(|locked| usize::try_from(*locked) != Ok(count)) {
-        Some(locked) => {
-            Err(differs(pin, "the number of crates".to_owned(), locked.to_string(), count.to_string()))
-        }
+        Some(locked) => Err(differs(
+            pin,
+            "the number of crates".to_owned(),
+            locked.to_string(),
+            count.to_string(),
+        )),
         None => Ok(()),
     }
 }
@@ -353,7 +382,7 @@ source = "git+https://h/b?rev=abc#0123456789012345678901234567890123456789"
 "#;
 
     #[test]
-    fn a_lock_file_is_read() {
+    fn reads_a_lock_file() {
         let named = Named::read(LOCK).unwrap();
         assert_eq!(named.crates(), 2);
         let commit = "0123456789012345678901234567890123456789".to_owned();
@@ -364,13 +393,14 @@ source = "git+https://h/b?rev=abc#0123456789012345678901234567890123456789"
     }
 
     #[test]
-    fn only_sources_of_the_lock_file_are_replaced() {
+    fn replaces_only_sources_of_the_lock_file() {
         let named = Named::read(LOCK).unwrap();
         let end = "[source.vendored-sources]\ndirectory = \"vendor\"\n";
         let replaced = "replace-with = \"vendored-sources\"\n";
         let config = |more: &str| format!("[source.crates-io]\n{replaced}{more}\n{end}");
-        let git =
-            format!("[source.\"git+https://h/b?rev=abc\"]\ngit = \"https://h/b\"\nrev = \"abc\"\n{replaced}");
+        let git = format!(
+            "[source.\"git+https://h/b?rev=abc\"]\ngit = \"https://h/b\"\nrev = \"abc\"\n{replaced}"
+        );
         assert_eq!(check_config(&config(&git), &named, false), Ok(()));
         for bad in [
             config("registry = \"https://mirror.example/index\""),
@@ -389,7 +419,7 @@ source = "git+https://h/b?rev=abc#0123456789012345678901234567890123456789"
     }
 
     #[test]
-    fn a_place_on_this_machine_is_not_a_part_of_another_source() {
+    fn rejects_local_sources_of_a_remote_source() {
         let lock = LOCK.replace("https://h/b?rev=abc", "https://h/x?rev=file:///private");
         let private = "[source.\"git+file:///private\"]\ngit = \"file:///private\"\nreplace-with = \"vendored-sources\"\n";
         assert!(check_config(private, &Named::read(&lock).unwrap(), false).is_err());
@@ -399,10 +429,13 @@ source = "git+https://h/b?rev=abc#0123456789012345678901234567890123456789"
     }
 
     #[test]
-    fn branches_of_a_lock_file_may_be_encoded() {
+    fn decodes_branches_of_a_lock_file() {
         let settings = settings_of("git+https://h/b?branch=a%2Fb#0123");
         let expected = [("branch", "a/b"), ("git", "https://h/b")];
-        assert_eq!(settings, expected.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
+        assert_eq!(
+            settings,
+            expected.map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+        );
         assert_eq!(settings_of("sparse+https://h/i/")["registry"], "sparse+https://h/i/");
         assert_eq!(settings_of("registry+https://h/i")["registry"], "https://h/i");
     }

@@ -13,14 +13,14 @@ use super::git::Repository;
 use super::index::{self, ProjectFile, Sdist};
 use super::url::{self, Credentials};
 use super::{
-    Fetched, Resolved, SourceError, archive, file_name, folder_in, lock, not_pinned, pack, pinned_commit,
+    Fetched, Resolved, SourceError, archive, file_name, folder_in, not_pinned, pack, pinned_commit,
     pip, simple, source_dir,
 };
 use crate::digest::Sha256;
 use crate::error::IoError;
 use crate::events::{Event, Events};
 use crate::names::ComponentName;
-use crate::workspace::pin::{Pin, Source};
+use crate::workspace::pin::{Pin, Source, shown_folder};
 
 /// The modification time of files in packed folders: 1990-01-01, which both rpm and zip can
 /// represent. It does not depend on the environment because the same folder must always give the
@@ -66,10 +66,10 @@ impl<'a> Fetcher<'a> {
     }
 
     pub(super) fn warn(&self, warning: String) {
-        self.tell(Event::Warning(warning));
+        self.send(Event::Warning(warning));
     }
 
-    pub(super) fn tell(&self, event: Event) {
+    pub(super) fn send(&self, event: Event) {
         self.events.event(event);
     }
 
@@ -94,7 +94,11 @@ impl<'a> Fetcher<'a> {
                 if !self.holds(&expected)? {
                     let sdist = self.sdist(project, Some(&pin.version))?;
                     if let Some(found) = sdist.sha256.filter(|found| *found != expected) {
-                        return Err(SourceError::IndexDigest { file: sdist.file_name, expected, found });
+                        return Err(SourceError::IndexDigest {
+                            file: sdist.file_name,
+                            expected,
+                            found,
+                        });
                     }
                     let credentials = self.credentials_for(&sdist.url)?;
                     self.download(pin, &sdist.url, credentials, Some(expected), sdist.size)?;
@@ -106,7 +110,11 @@ impl<'a> Fetcher<'a> {
                 if !self.holds(&expected)? {
                     let found = self.wheel(file)?;
                     if let Some(found) = found.sha256.filter(|found| *found != expected) {
-                        return Err(SourceError::IndexDigest { file: file.clone(), expected, found });
+                        return Err(SourceError::IndexDigest {
+                            file: file.clone(),
+                            expected,
+                            found,
+                        });
                     }
                     let credentials = self.credentials_for(&found.url)?;
                     self.download(pin, &found.url, credentials, Some(expected), found.size)?;
@@ -114,7 +122,7 @@ impl<'a> Fetcher<'a> {
                 expected
             }
             Source::Git { .. } => self.pack_commit(pin)?,
-            Source::Folder { path } => self.pack_folder(pin, path)?,
+            Source::Folder { path, paths } => self.pack_folder(pin, path, paths)?,
             Source::Crates { lock_file, of } => self.pack_crates(pin, lock_file, of)?,
         };
         self.fetched(pin, sha256)
@@ -139,21 +147,22 @@ impl<'a> Fetcher<'a> {
             }
             Source::Git { url, commit: None, .. } => {
                 self.needs_network(|| format!("the tag of {} {}", pin.component, pin.version))?;
-                let (tag, commit) = self.repository(url).resolve(&pin.version, pin.component.as_str())?;
+                let (tag, commit) =
+                    self.repository(url).resolve(&pin.version, pin.component.as_str())?;
                 return Ok(Resolved::Commit { commit, tag: Some(tag) });
             }
             Source::Url { url, sha256: None } => (url.clone(), None, None, None),
             Source::Sdist { project, sha256: None } => {
                 let sdist = self.sdist(project, Some(&pin.version))?;
                 if sdist.yanked {
-                    self.warn(format!("{} is yanked: upstream took it back", sdist.file_name));
+                    self.warn(format!("{} is yanked: upstream withdrew it", sdist.file_name));
                 }
                 (sdist.url.clone(), self.credentials_for(&sdist.url)?, sdist.sha256, sdist.size)
             }
             Source::Wheel { file, sha256: None } => {
                 let wheel = self.wheel(file)?;
                 if wheel.yanked {
-                    self.warn(format!("{file} is yanked: upstream took it back"));
+                    self.warn(format!("{file} is yanked: upstream withdrew it"));
                 }
                 let credentials = self.credentials_for(&wheel.url)?;
                 (wheel.url, credentials, wheel.sha256, wheel.size)
@@ -206,7 +215,10 @@ impl<'a> Fetcher<'a> {
         let held = self.cache.held(digest)?;
         if let Held::Damaged { found } = held {
             let path = self.cache.path_of(digest);
-            self.warn(format!("the cached file {} has sha256 {found}; it is removed", path.display()));
+            self.warn(format!(
+                "the cached file {} has sha256 {found}; rocmrpm removed it",
+                path.display()
+            ));
         }
         Ok(held == Held::Whole)
     }
@@ -223,8 +235,13 @@ impl<'a> Fetcher<'a> {
     /// Copies a fetched file into a folder under its name and verifies it again because the cache
     /// may have been damaged. Removes a damaged entry.
     pub fn copy_to(&self, fetched: &Fetched, dir: &Path) -> Result<PathBuf, SourceError> {
-        let action =
-            || IoError::doing(format!("copy `{}` from the cache to `{}`", fetched.file_name, dir.display()));
+        let action = || {
+            IoError::doing(format!(
+                "copy `{}` from the cache to `{}`",
+                fetched.file_name,
+                dir.display()
+            ))
+        };
         let to = dir.join(&fetched.file_name);
         fs::create_dir_all(dir).map_err(action())?;
         let source = fs::File::open(&fetched.path).map_err(action())?;
@@ -233,7 +250,8 @@ impl<'a> Fetcher<'a> {
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
             .tempfile_in(dir)
             .map_err(action())?;
-        let (found, _) = Sha256::of_reader(Tee { source, target: target.as_file_mut() }).map_err(action())?;
+        let (found, _) =
+            Sha256::of_reader(Tee { source, target: target.as_file_mut() }).map_err(action())?;
         if found != fetched.sha256 {
             fs::remove_file(&fetched.path).map_err(IoError::doing("remove a damaged file"))?;
             let path = fetched.path.clone();
@@ -258,22 +276,24 @@ impl<'a> Fetcher<'a> {
         let credentials = own.or(credentials);
         let recorded = pin.evidence.0.as_ref().filter(|entry| entry.sha256 == expected);
         let size = announced.or(recorded.and_then(|entry| entry.size));
-        let request = Request { url: &url, credentials: credentials.as_ref(), name: &name, expected, size };
+        let request =
+            Request { url: &url, credentials: credentials.as_ref(), name: &name, expected, size };
         download::file(&self.cache, &request)
     }
 
-    fn pack_folder(&self, pin: &Pin, path: &Path) -> Result<Sha256, SourceError> {
+    fn pack_folder(&self, pin: &Pin, path: &Path, paths: &[String]) -> Result<Sha256, SourceError> {
         let (prefix, component) = (source_dir(pin), pin.component.as_str());
-        let folder = folder_in(self.workspace_root, path)?;
-        let content = pack::digest(&folder, component)?;
+        let folder = folder_in(self.workspace_root, path, paths)?;
+        let which = pack::Which::Sources(paths);
+        let content = pack::digest(&folder, component, which)?;
         let recipe = format!("folder 3\n{content}\n{prefix}\n");
         if let Some(digest) = self.packed(&recipe)? {
             return Ok(digest);
         }
-        self.phase(pin, "Packing", path.display().to_string());
+        self.phase(pin, "Packing", shown_folder(path).into_owned());
         let scratch = self.cache.scratch()?;
         let packed = scratch.path().join("tar.gz");
-        let found = pack::folder(&folder, component, pack::Which::Sources, &prefix, MTIME, &packed)?;
+        let found = pack::folder(&folder, component, which, &prefix, MTIME, &packed)?;
         if found != content {
             let problem = "it changed while it was read".to_owned();
             return Err(SourceError::Unpackable { path: folder, problem });
@@ -283,7 +303,8 @@ impl<'a> Fetcher<'a> {
 
     /// Adds a packed archive to the cache.
     pub(super) fn keep(&self, packed: &Path, recipe: &str) -> Result<Sha256, SourceError> {
-        let (digest, _) = Sha256::of_file(packed).map_err(IoError::doing("read a packed source"))?;
+        let (digest, _) =
+            Sha256::of_file(packed).map_err(IoError::doing("read a packed source"))?;
         self.cache.admit(packed, &digest)?;
         self.cache.record_packed(recipe, &digest)?;
         Ok(digest)
@@ -291,11 +312,11 @@ impl<'a> Fetcher<'a> {
 
     pub(super) fn fetched(&self, pin: &Pin, sha256: Sha256) -> Result<Fetched, SourceError> {
         let (path, file_name) = (self.cache.path_of(&sha256), file_name(pin));
-        let size = fs::metadata(&path).map_err(IoError::doing("look into the cache"))?.len();
+        let size = fs::metadata(&path).map_err(IoError::doing("read the cache"))?.len();
         match archive::check(&path, &file_name)? {
             Ok(top_folder) => {
                 let fetched = Fetched { path, file_name, sha256, size, top_folder };
-                lock::verify_file(pin, &fetched)?;
+                verify_file(pin, &fetched)?;
                 Ok(fetched)
             }
             Err(not) => Err(SourceError::NotAnArchive {
@@ -319,7 +340,7 @@ impl<'a> Fetcher<'a> {
         if url::is_unprotected(&index) {
             let index = url::shown(&index);
             self.warn(format!(
-                "the package index {index} has no TLS: its digests are as good as the network"
+                "the package index {index} does not use TLS, so its digests cannot be trusted"
             ));
         }
         // Another thread may have stored the same value first.
@@ -360,5 +381,19 @@ impl Read for Tee<'_> {
         let count = self.source.read(buffer)?;
         self.target.write_all(&buffer[..count])?;
         Ok(count)
+    }
+}
+
+/// Compares a file with a correct digest with its lock entry.
+pub(super) fn verify_file(pin: &Pin, fetched: &Fetched) -> Result<(), SourceError> {
+    let known = pin.evidence.0.as_ref().filter(|entry| entry.sha256 == Some(fetched.sha256));
+    match known.and_then(|entry| entry.size).filter(|size| *size != fetched.size) {
+        None => Ok(()),
+        Some(size) => Err(SourceError::LockDiffers {
+            component: pin.component.to_string(),
+            what: format!("the size of `{}`", fetched.file_name),
+            locked: format!("{size} bytes"),
+            found: format!("{} bytes", fetched.size),
+        }),
     }
 }

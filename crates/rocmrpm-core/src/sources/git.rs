@@ -67,7 +67,12 @@ fn init(dir: &Path, commit: &str) -> Result<(), ProcessError> {
 
 impl Repository<'_> {
     /// Ensures that the cache contains the commit; calls `fetching` before fetching it.
-    pub fn obtain(&self, commit: &str, offline: bool, fetching: impl Fn()) -> Result<(), SourceError> {
+    pub fn obtain(
+        &self,
+        commit: &str,
+        offline: bool,
+        fetching: impl Fn(),
+    ) -> Result<(), SourceError> {
         let dir = self.cache.repository(self.url)?;
         if self.has(&dir, commit)? {
             return Ok(());
@@ -91,7 +96,12 @@ impl Repository<'_> {
     }
 
     /// Lists the entries of a commit or one of its folders, optionally recursively.
-    pub fn list(&self, commit: &str, folder: &str, recursive: bool) -> Result<Vec<TreeEntry>, SourceError> {
+    pub fn list(
+        &self,
+        commit: &str,
+        folder: &str,
+        recursive: bool,
+    ) -> Result<Vec<TreeEntry>, SourceError> {
         let mut list = self.local()?.args(["ls-tree", "-z", "--full-tree"]);
         if recursive {
             list = list.arg("-r");
@@ -110,7 +120,11 @@ impl Repository<'_> {
 
     /// Returns whether a cached commit has submodules.
     pub fn has_submodules(&self, commit: &str) -> Result<bool, SourceError> {
-        Ok(self.local()?.args(["cat-file", "-e", &format!("{commit}:.gitmodules")]).run()?.success())
+        Ok(self
+            .local()?
+            .args(["cat-file", "-e", &format!("{commit}:.gitmodules")])
+            .run()?
+            .success())
     }
 
     /// Returns the variables in a commit's `.gitmodules` in order. git parses the file but ignores
@@ -120,7 +134,9 @@ impl Repository<'_> {
         let read = self.local()?.args(["config", "--no-includes", "-z", "--list", "--blob", &blob]);
         let output = read.output()?;
         let text = String::from_utf8_lossy(&output);
-        let pair = |item: &str| item.split_once('\n').map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let pair = |item: &str| {
+            item.split_once('\n').map(|(key, value)| (key.to_owned(), value.to_owned()))
+        };
         Ok(text.split('\0').filter_map(pair).collect())
     }
 
@@ -167,12 +183,14 @@ impl Repository<'_> {
         let own = kept(commit);
         // We hold the lock, so these are left over from a killed git.
         for stale in ["shallow.lock", "packed-refs.lock", &format!("{own}.lock")] {
-            crate::files::remove_if_there(&dir.join(stale)).map_err(IoError::doing("remove a stale lock"))?;
+            crate::files::remove_if_there(&dir.join(stale))
+                .map_err(IoError::doing("remove a stale lock"))?;
         }
         let upstream = self.upstream();
         let fetch = || upstream.git(Some(dir)).args(["fetch", "--quiet", "--no-tags"]);
         let only = format!("{commit}:{own}");
-        let shallow = fetch().args(["--force", "--depth", "1", "--", &upstream.address, &only]).run()?;
+        let shallow =
+            fetch().args(["--force", "--depth", "1", "--", &upstream.address, &only]).run()?;
         let found = self.kind_of(dir, commit)?;
         if shallow.success() && found.as_deref() == Some("commit") {
             return Ok(());
@@ -193,9 +211,11 @@ impl Repository<'_> {
                 git::bare(dir).args(["update-ref", &own, commit]).output()?;
                 Ok(())
             }
-            found => {
-                Err(SourceError::NoCommit { url: url::shown(self.url), commit: commit.to_owned(), found })
-            }
+            found => Err(SourceError::NoCommit {
+                url: url::shown(self.url),
+                commit: commit.to_owned(),
+                found,
+            }),
         }
     }
 
@@ -229,13 +249,19 @@ impl Repository<'_> {
             }
         }
         let near = alike(&tried[0], refs.into_keys());
-        Err(SourceError::NoTag { url: url::shown(self.url), version: version.to_owned(), tried, near })
+        Err(SourceError::NoTag {
+            url: url::shown(self.url),
+            version: version.to_owned(),
+            tried,
+            near,
+        })
     }
 
     /// Returns the commit of every tag.
     pub fn tags(&self) -> Result<BTreeMap<String, String>, SourceError> {
         let upstream = self.upstream();
-        let list = upstream.git(None).args(["ls-remote", "--tags", "--", &upstream.address]).run()?;
+        let list =
+            upstream.git(None).args(["ls-remote", "--tags", "--", &upstream.address]).run()?;
         if !list.success() {
             return Err(self.failed(&list.stderr));
         }
@@ -274,7 +300,8 @@ impl Repository<'_> {
         let (shown, credentials) = url::split_credentials(self.url);
         // These lines contain the error; the others are advice or progress.
         let text = String::from_utf8_lossy(stderr);
-        let wrong = text.lines().filter(|line| line.starts_with("fatal: ") || line.starts_with("error: "));
+        let wrong =
+            text.lines().filter(|line| line.starts_with("fatal: ") || line.starts_with("error: "));
         let mut said = match wrong.collect::<Vec<_>>() {
             none if none.is_empty() => process::last_lines(stderr, 2).join("; "),
             wrong => wrong[..wrong.len().min(3)].join("; "),
@@ -285,7 +312,9 @@ impl Repository<'_> {
         }
         if process::says_full(&said) {
             let written = self.cache.repository(self.url);
-            return written.and_then(|dir| curl::unwritable(&dir, shown)).unwrap_or_else(|error| error);
+            return written
+                .and_then(|dir| curl::unwritable(&dir, shown))
+                .unwrap_or_else(|error| error);
         }
         SourceError::Git { url: shown, said }
     }

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn members_follow_each_other() {
+    fn concatenates_members() {
         let long = vec![b'x'; 1000];
         let (one, two) = (tar_of(&[("a/1", b"1"), ("a/2", &long)]), tar_of(&[("a/b/3", b"")]));
         let joined = join(&[&one, &two]).unwrap();
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_or_foreign_archive_is_an_error() {
+    fn rejects_truncated_and_foreign_archives() {
         let tar = tar_of(&[("a", b"1")]);
         for end in [0, 1, 511, 512, 513, 1023, 1024, 1100] {
             assert!(join(&[&tar[..end]]).is_err(), "{end}");

@@ -12,15 +12,15 @@ use crate::error::Kind;
 use crate::text::visible;
 use crate::workspace::pin::Pin;
 
-/// A crate of another project that something is linked from.
+/// A crate of another project that is linked into something.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkedCrate {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its version.
+    /// The version.
     pub version: String,
-    /// What its manifest says of its licence.
+    /// The license in its manifest.
     pub license: Option<String>,
 }
 
@@ -75,7 +75,9 @@ fn linked(text: &str) -> Result<Vec<LinkedCrate>, String> {
             Some((own, LinkedCrate { name: name.to_owned(), version: version.to_owned(), license }))
         };
         match read() {
-            None => return Err(format!("`cargo tree` says `{}`, which is not understood", visible(line))),
+            None => {
+                return Err(format!("cannot parse a line of `cargo tree`: `{}`", visible(line)));
+            }
             Some((true, _)) => {}
             Some((false, linked)) => drop(found.insert(linked)),
         }
@@ -99,7 +101,9 @@ impl Fetcher<'_> {
         if let Some(crates) = known {
             return Ok(crates);
         }
-        self.needs_network(|| format!("the crates of `{lock_file}` of `{}` {}", of.component, of.version))?;
+        self.needs_network(|| {
+            format!("the crates of `{lock_file}` of `{}` {}", of.component, of.version)
+        })?;
         let (_unpacked, tree) = self.private_tree(of)?;
         let named = Named::read_in(&tree, lock_file, of)?;
         self.phase(of, "Fetching", format!("{} crates of {lock_file}", named.crates()));
@@ -132,8 +136,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cargo_prints_is_read() {
-        let said = "own v0.1.0 (/tmp/own)|MIT\nderives v0.1.0 (proc-macro) (/tmp/derives)|\n\
+    fn parses_the_output_of_cargo() {
+        let output = "own v0.1.0 (/tmp/own)|MIT\nderives v0.1.0 (proc-macro) (/tmp/derives)|\n\
                     beta v2.0.0-rc.1|\nalpha v1.2.0+build|MIT/Zlib\n\
                     alpha v1.2.0+build|MIT/Zlib\n\nfar v0.3.0 (https://example.org/far?rev=1#0a1b2c3d)|ISC\n";
         let of = |name: &str, version: &str, license: Option<&str>| LinkedCrate {
@@ -146,15 +150,15 @@ mod tests {
             of("beta", "2.0.0-rc.1", None),
             of("far", "0.3.0", Some("ISC")),
         ];
-        assert_eq!(linked(said).unwrap(), expected);
+        assert_eq!(linked(output).unwrap(), expected);
         assert_eq!(
             linked("error of some kind\n").unwrap_err(),
-            "`cargo tree` says `error of some kind`, which is not understood"
+            "cannot parse a line of `cargo tree`: `error of some kind`"
         );
     }
 
     #[test]
-    fn the_recipe_and_the_answer_are_pinned() {
+    fn recipe_and_format_are_stable() {
         let project = CargoProject {
             lock_file: "Cargo.lock".into(),
             manifest: "py/Cargo.toml".into(),
@@ -168,6 +172,9 @@ mod tests {
              features: [\"a\", \"b\"], all_features: false, no_default_features: true } of sha256:0f\nx86_64\n"
         );
         let linked = LinkedCrate { name: "a".into(), version: "1".into(), license: None };
-        assert_eq!(serde_json::to_string(&linked).unwrap(), r#"{"name":"a","version":"1","license":null}"#);
+        assert_eq!(
+            serde_json::to_string(&linked).unwrap(),
+            r#"{"name":"a","version":"1","license":null}"#
+        );
     }
 }

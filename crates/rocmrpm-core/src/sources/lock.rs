@@ -1,9 +1,9 @@
-//! Determines the lock file entries for every pin's sources and verifies files against them. It
-//! does not define the lock format; `workspace` does.
+//! Determines the lock file entries for every pin's sources. It does not define the lock format;
+//! `workspace` does.
 
 use std::time::Instant;
 
-use super::{Fetched, Fetcher, Resolved, SourceError, url};
+use super::{Fetcher, Resolved, SourceError, url};
 use crate::error::{Diagnose, Diagnosis, Kind};
 use crate::events::{Event, Outcome};
 use crate::parallel;
@@ -25,7 +25,7 @@ pub struct Locked {
 
 /// A pin set could not be locked.
 #[derive(Debug, thiserror::Error)]
-#[error("{} of {of} sources cannot be locked; nothing is written", failed.len())]
+#[error("cannot lock {} of {of} sources; nothing was written", failed.len())]
 pub struct LockError {
     /// The name of each failed source and its error.
     pub failed: Vec<(String, SourceError)>,
@@ -55,7 +55,11 @@ impl Diagnose for LockError {
                     | SourceError::Moved { .. }
             );
             for line in own.help {
-                let line = if general || self.failed.len() == 1 { line } else { format!("{name}: {line}") };
+                let line = if general || self.failed.len() == 1 {
+                    line
+                } else {
+                    format!("{name}: {line}")
+                };
                 if !all.help.contains(&line) {
                     all.help.push(line);
                 }
@@ -84,8 +88,8 @@ impl Fetcher<'_> {
     pub fn lock(&self, pins: &PinSet, old: &Lock) -> Result<Locked, crate::error::Error> {
         let pins: Vec<&Pin> = pins.pins.values().map(|at| &at.value).collect();
         let sources = pins.iter().flat_map(|pin| pin.all_sources());
-        let total = sources.filter(|(_, pin)| !matches!(pin.source, Source::Folder { .. })).count();
-        self.tell(Event::Planned { total });
+        let total = sources.filter(|(_, pin)| !is_own(&pin.source)).count();
+        self.send(Event::Planned { total });
         let found = parallel::map(&pins, AT_ONCE, |pin| self.lock_pin(pin, old))?;
         let (mut locked, mut failed) = (Locked::default(), Vec::new());
         for Found { key, result } in found.into_iter().flatten() {
@@ -98,7 +102,9 @@ impl Fetcher<'_> {
                     }
                     locked.lock.entries.insert(key, entry);
                 }
-                Err(error @ SourceError::Process(ProcessError::Stopped)) => return Err(error.into()),
+                Err(error @ SourceError::Process(ProcessError::Stopped)) => {
+                    return Err(error.into());
+                }
                 Err(error) => failed.push((name, error)),
             }
         }
@@ -152,7 +158,7 @@ impl Fetcher<'_> {
         };
         let (component, detail) = (pin.component.clone(), pin.version.clone());
         let seconds = started.elapsed().as_secs_f64();
-        self.tell(Event::Finished { component, outcome, seconds, detail });
+        self.send(Event::Finished { component, outcome, seconds, detail });
         result
     }
 
@@ -162,6 +168,9 @@ impl Fetcher<'_> {
         pin: &mut Pin,
         known: Option<&LockEntry>,
     ) -> Result<Option<Seen>, SourceError> {
+        if is_own(&pin.source) {
+            return Ok(None);
+        }
         let version = pin.version.clone();
         if !pin.source.is_immutable() {
             self.settle(table, pin, known)?;
@@ -170,7 +179,9 @@ impl Fetcher<'_> {
             && url::is_unprotected(url)
         {
             let url = url::shown(url);
-            self.warn(format!("{url} is fetched without TLS: only the locked digest protects `{table}`"));
+            self.warn(format!(
+                "{url} is fetched without TLS: only the locked digest protects `{table}`"
+            ));
         }
         let mut entry = LockEntry { version, ..LockEntry::default() };
         let looked = match &pin.source {
@@ -205,7 +216,8 @@ impl Fetcher<'_> {
         match looked {
             Ok(()) => Ok(Some(Seen { entry, whole: true })),
             Err(SourceError::Offline { .. }) => {
-                let mut kept = known.filter(|known| known.commit == entry.commit).cloned().unwrap_or(entry);
+                let mut kept =
+                    known.filter(|known| known.commit == entry.commit).cloned().unwrap_or(entry);
                 if matches!(pin.source, Source::Git { submodules: false, .. }) {
                     kept.submodules = None;
                 }
@@ -216,10 +228,17 @@ impl Fetcher<'_> {
     }
 
     /// Resolves a pin to an immutable reference. A locked reference must not change.
-    fn settle(&self, table: &str, pin: &mut Pin, known: Option<&LockEntry>) -> Result<(), SourceError> {
+    fn settle(
+        &self,
+        table: &str,
+        pin: &mut Pin,
+        known: Option<&LockEntry>,
+    ) -> Result<(), SourceError> {
         let resolved = match self.resolve(pin) {
             Ok(resolved) => resolved,
-            Err(SourceError::Offline { .. } | SourceError::Unprotected { .. }) if known.is_some() => {
+            Err(SourceError::Offline { .. } | SourceError::Unprotected { .. })
+                if known.is_some() =>
+            {
                 let known = known.cloned().unwrap_or_default();
                 match &mut pin.source {
                     Source::Url { sha256, .. }
@@ -237,6 +256,16 @@ impl Fetcher<'_> {
         }
         resolved.settle(pin);
         Ok(())
+    }
+}
+
+/// Returns whether the workspace's own history records a source: a folder, and crates whose
+/// `Cargo.lock` is in such a folder. That file has the digest of every crate.
+fn is_own(source: &Source) -> bool {
+    match source {
+        Source::Folder { .. } => true,
+        Source::Crates { of, .. } => is_own(&of.source),
+        _ => false,
     }
 }
 
@@ -267,23 +296,11 @@ fn moved(table: &str, pin: &Pin, resolved: &Resolved, known: &LockEntry) -> Opti
 fn is_whole(entry: &LockEntry, pin: &Pin) -> bool {
     match &pin.source {
         Source::Url { .. } | Source::Sdist { .. } | Source::Wheel { .. } => entry.size.is_some(),
-        Source::Git { submodules, .. } => entry.tree.is_some() && *submodules == entry.submodules.is_some(),
+        Source::Git { submodules, .. } => {
+            entry.tree.is_some() && *submodules == entry.submodules.is_some()
+        }
         Source::Crates { .. } => entry.sha256.is_some(),
         Source::Folder { .. } => true,
-    }
-}
-
-/// Compares a file with a correct digest with its lock entry.
-pub(super) fn verify_file(pin: &Pin, fetched: &Fetched) -> Result<(), SourceError> {
-    let known = pin.evidence.0.as_ref().filter(|entry| entry.sha256 == Some(fetched.sha256));
-    match known.and_then(|entry| entry.size).filter(|size| *size != fetched.size) {
-        None => Ok(()),
-        Some(size) => Err(SourceError::LockDiffers {
-            component: pin.component.to_string(),
-            what: format!("the size of `{}`", fetched.file_name),
-            locked: format!("{size} bytes"),
-            found: format!("{} bytes", fetched.size),
-        }),
     }
 }
 
@@ -291,6 +308,8 @@ pub(super) fn verify_file(pin: &Pin, fetched: &Fetched) -> Result<(), SourceErro
 mod tests {
     use super::*;
     use crate::digest::Sha256;
+    use crate::sources::Fetched;
+    use crate::sources::fetcher::verify_file;
     use crate::sources::name::tests::pin;
 
     fn file() -> Source {
@@ -298,10 +317,15 @@ mod tests {
     }
 
     #[test]
-    fn the_size_of_the_locked_file_is_verified() {
+    fn verifies_the_size_of_the_locked_file() {
         let sha256 = Sha256::of_bytes("x");
-        let fetched =
-            Fetched { path: "x".into(), file_name: "x.tar.gz".into(), sha256, size: 7, top_folder: None };
+        let fetched = Fetched {
+            path: "x".into(),
+            file_name: "x.tar.gz".into(),
+            sha256,
+            size: 7,
+            top_folder: None,
+        };
         // The locked size applies only to a file with the locked digest.
         for (digest, size, right) in [
             (Some(sha256), Some(7), true),
@@ -312,15 +336,20 @@ mod tests {
         ] {
             let mut pin = pin("1", file());
             assert!(verify_file(&pin, &fetched).is_ok(), "not locked");
-            pin.evidence.0 = Some(Box::new(LockEntry { sha256: digest, size, ..LockEntry::default() }));
+            pin.evidence.0 =
+                Some(Box::new(LockEntry { sha256: digest, size, ..LockEntry::default() }));
             assert_eq!(verify_file(&pin, &fetched).is_ok(), right, "{digest:?} {size:?}");
         }
     }
 
     #[test]
-    fn a_tag_or_file_that_changed_since_it_was_locked_is_an_error() {
-        let git =
-            || Source::Git { url: "https://h/x".into(), commit: None, submodules: false, paths: vec![] };
+    fn rejects_tags_and_files_that_changed_since_they_were_locked() {
+        let git = || Source::Git {
+            url: "https://h/x".into(),
+            commit: None,
+            submodules: false,
+            paths: vec![],
+        };
         let wheel = || Source::Wheel { file: "a-1-py3-none-any.whl".into(), sha256: None };
         let sdist = || Source::Sdist { project: "demo".into(), sha256: None };
         let (old, new) = (Sha256::of_bytes("old"), Sha256::of_bytes("new"));
@@ -329,7 +358,8 @@ mod tests {
             let (commit, tag) = (commit.to_owned(), tag.map(str::to_owned));
             Resolved::Commit { commit, tag }
         };
-        let known = LockEntry { commit: Some("1a".into()), sha256: Some(old), ..LockEntry::default() };
+        let known =
+            LockEntry { commit: Some("1a".into()), sha256: Some(old), ..LockEntry::default() };
         for (source, resolved, what) in [
             (git(), commit("2b", Some("v1")), Some("the tag `v1` of https://h/x")),
             (git(), commit("2b", None), Some("the tag `1` of https://h/x")),
@@ -338,7 +368,7 @@ mod tests {
             (wheel(), file(new), Some("the wheel `a-1-py3-none-any.whl`")),
             (sdist(), file(new), Some("the sdist of `demo` 1")),
             (sdist(), file(old), None),
-            (Source::Folder { path: "x".into() }, Resolved::Folder, None),
+            (Source::Folder { path: "x".into(), paths: vec![] }, Resolved::Folder, None),
         ] {
             let pin = pin("1", source);
             let found = moved("demo", &pin, &resolved, &known).map(|error| match error {
@@ -352,8 +382,9 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_whole_with_all_that_their_source_has() {
-        let git = |submodules| Source::Git { url: "x".into(), commit: None, submodules, paths: vec![] };
+    fn entries_are_complete_with_all_properties_of_their_source() {
+        let git =
+            |submodules| Source::Git { url: "x".into(), commit: None, submodules, paths: vec![] };
         let none = LockEntry::default;
         let tree = || LockEntry { tree: Some("x".into()), ..none() };
         for (source, entry, whole) in [
@@ -364,7 +395,7 @@ mod tests {
             (git(true), tree(), false),
             (git(true), LockEntry { submodules: Some([].into()), ..tree() }, true),
             (git(false), LockEntry { submodules: Some([].into()), ..tree() }, false),
-            (Source::Folder { path: "x".into() }, none(), true),
+            (Source::Folder { path: "x".into(), paths: vec![] }, none(), true),
         ] {
             assert_eq!(is_whole(&entry, &pin("1", source.clone())), whole, "{source:?} {entry:?}");
         }

@@ -81,7 +81,8 @@ impl Distribution {
             return Ok(());
         }
         let (project, wanted) = (&self.project, &self.version);
-        Err(self.wrong(format!("they are of {name} {version}, its name says {project} {wanted}")))
+        Err(self
+            .wrong(format!("they are for {name} {version}, but its name has {project} {wanted}")))
     }
 }
 
@@ -186,11 +187,14 @@ impl Fetcher<'_> {
         let ends = curl::run_many(&pieces, &["--header", &accept])?;
         let pages: Vec<(&Piece<'_>, &Ended)> = pieces.iter().zip(&ends).collect();
         parallel::try_map(&pages, machine::cores(), |(piece, end)| {
-            let missing = end.is_missing() || (end.status == 0 && super::simple::is_missing(&piece.url));
+            let missing =
+                end.is_missing() || (end.status == 0 && super::simple::is_missing(&piece.url));
             match (missing, end.well()) {
                 (true, _) => Ok(Vec::new()),
                 (false, false) => Err(end.error(piece)?),
-                (false, true) => index::files(&super::simple::read_page(&piece.to, &end.url)?, &end.url),
+                (false, true) => {
+                    index::files(&super::simple::read_page(&piece.to, &end.url)?, &end.url)
+                }
             }
         })
     }
@@ -207,7 +211,8 @@ impl Fetcher<'_> {
         self.beside(wanted, &files, &mut texts)?;
         self.read_parts(wanted, &files, &mut texts)?;
         let open: Vec<usize> = (0..wanted.len()).filter(|at| texts[*at].is_none()).collect();
-        let whole = parallel::try_map(&open, AT_ONCE, |at| self.read_whole(wanted[*at], &files[*at]))?;
+        let whole =
+            parallel::try_map(&open, AT_ONCE, |at| self.read_whole(wanted[*at], &files[*at]))?;
         for (at, text) in open.into_iter().zip(whole) {
             texts[at] = Some(Text { text, proven: true });
         }
@@ -215,7 +220,11 @@ impl Fetcher<'_> {
     }
 
     /// Finds a distribution's file among the files of its project.
-    fn file_of(&self, one: &Distribution, offered: Vec<ProjectFile>) -> Result<ProjectFile, SourceError> {
+    fn file_of(
+        &self,
+        one: &Distribution,
+        offered: Vec<ProjectFile>,
+    ) -> Result<ProjectFile, SourceError> {
         let index = || self.index_url().map(url::shown);
         if offered.is_empty() {
             return Err(SourceError::NoProject { index: index()?, project: one.project.clone() });
@@ -303,7 +312,8 @@ impl Fetcher<'_> {
             };
             let scratch = self.cache().scratch()?;
             let to = scratch.path().join("part");
-            let piece = Piece { url: url.clone(), credentials: credentials.as_ref(), to: to.clone() };
+            let piece =
+                Piece { url: url.clone(), credentials: credentials.as_ref(), to: to.clone() };
             let range = format!("{}-{}", part.start, part.end - 1);
             let ends = curl::run_many(&[piece], &["--range", &range])?;
             if !ends.iter().all(|end| end.well() && end.whole == Some(whole)) {

@@ -37,8 +37,8 @@ pub use name::{file_name, source_dir};
 pub use pack::is_packed;
 pub use releases::{Release, Releases, newer};
 pub use rocmrpm_fetch::{
-    Cache, ProjectFile, Sdist, SourceError, as_url, files_of_page, password, path_of_url, pip_index,
-    project_files, shown_url, version_of_sdist,
+    Cache, ProjectFile, Sdist, SourceError, as_url, files_of_page, password, path_of_url,
+    pip_index, project_files, shown_url, version_of_sdist,
 };
 use rocmrpm_fetch::{archive, cache, download, index, limits, pip, simple, url};
 pub(crate) use rocmrpm_fetch::{curl, download_plain, is_unprotected, last_url_segment};
@@ -94,12 +94,16 @@ impl Resolved {
     pub fn settle(self, pin: &mut Pin) {
         match (&mut pin.source, self) {
             (
-                Source::Url { sha256, .. } | Source::Sdist { sha256, .. } | Source::Wheel { sha256, .. },
+                Source::Url { sha256, .. }
+                | Source::Sdist { sha256, .. }
+                | Source::Wheel { sha256, .. },
                 Self::File { sha256: found, .. },
             ) => {
                 *sha256 = Some(found);
             }
-            (Source::Git { commit, .. }, Self::Commit { commit: found, .. }) => *commit = Some(found),
+            (Source::Git { commit, .. }, Self::Commit { commit: found, .. }) => {
+                *commit = Some(found)
+            }
             _ => {}
         }
     }
@@ -109,17 +113,21 @@ impl Resolved {
 /// digest, the commit, or a digest of the folder's content.
 pub fn identity(pin: &Pin, workspace_root: &Path) -> Result<String, SourceError> {
     match &pin.source {
-        Source::Url { sha256, .. } | Source::Sdist { sha256, .. } | Source::Wheel { sha256, .. } => {
+        Source::Url { sha256, .. }
+        | Source::Sdist { sha256, .. }
+        | Source::Wheel { sha256, .. } => {
             sha256.map(|digest| format!("sha256:{digest}")).ok_or_else(|| not_pinned(pin, "sha256"))
         }
         Source::Git { commit, submodules, paths, .. } => {
             let with = if *submodules { " with submodules" } else { "" };
-            let only = if paths.is_empty() { String::new() } else { format!(" of {}", paths.join(" ")) };
+            let only =
+                if paths.is_empty() { String::new() } else { format!(" of {}", paths.join(" ")) };
             Ok(format!("commit:{}{with}{only}", pinned_commit(pin, commit)?))
         }
-        Source::Folder { path } => {
-            let folder = folder_in(workspace_root, path)?;
-            let digest = pack::digest(&folder, pin.component.as_str())?;
+        Source::Folder { path, paths } => {
+            let folder = folder_in(workspace_root, path, paths)?;
+            let digest =
+                pack::digest(&folder, pin.component.as_str(), pack::Which::Sources(paths))?;
             Ok(format!("folder:{digest}"))
         }
         // The lock file, which is part of that source, contains every crate's digest.
@@ -132,27 +140,34 @@ pub fn identity(pin: &Pin, workspace_root: &Path) -> Result<String, SourceError>
 /// Returns the [`identity`] of every source of a pin with its name in the build key: `source`,
 /// `source NAME`.
 pub fn identities(pin: &Pin, workspace_root: &Path) -> Result<Vec<(String, String)>, SourceError> {
-    let named = |name: &str| if name.is_empty() { "source".to_owned() } else { format!("source {name}") };
+    let named =
+        |name: &str| if name.is_empty() { "source".to_owned() } else { format!("source {name}") };
     pin.all_sources().map(|(name, pin)| Ok((named(name), identity(pin, workspace_root)?))).collect()
 }
 
-/// Returns a source folder of the workspace. Rejects a link to a location outside because its
-/// changes would not appear in the workspace's history.
-fn folder_in(workspace_root: &Path, path: &Path) -> Result<PathBuf, SourceError> {
+/// Returns a source folder of the workspace, of which only `paths` are packed. Rejects a link to a
+/// location outside because its changes would not appear in the workspace's history.
+fn folder_in(workspace_root: &Path, path: &Path, paths: &[String]) -> Result<PathBuf, SourceError> {
     let folder = workspace_root.join(path);
-    // The code that reads a missing folder reports it.
-    let (Ok(real), Ok(root)) = (folder.canonicalize(), workspace_root.canonicalize()) else {
-        return Ok(folder);
-    };
-    if real.starts_with(&root) {
-        return Ok(folder);
+    for part in std::iter::once(folder.clone()).chain(paths.iter().map(|part| folder.join(part))) {
+        // The code that reads a missing folder reports it.
+        let (Ok(real), Ok(root)) = (part.canonicalize(), workspace_root.canonicalize()) else {
+            continue;
+        };
+        if !real.starts_with(&root) {
+            let problem = format!("it is a link to `{}`, outside the workspace", real.display());
+            return Err(SourceError::Unpackable { path: part, problem });
+        }
     }
-    let problem = format!("it is a link to `{}`, outside the workspace", real.display());
-    Err(SourceError::Unpackable { path: folder, problem })
+    Ok(folder)
 }
 
 fn not_pinned(pin: &Pin, missing: &'static str) -> SourceError {
-    SourceError::NotPinned { component: pin.component.to_string(), version: pin.version.clone(), missing }
+    SourceError::NotPinned {
+        component: pin.component.to_string(),
+        version: pin.version.clone(),
+        missing,
+    }
 }
 
 fn pinned_commit<'p>(pin: &Pin, commit: &'p Option<String>) -> Result<&'p str, SourceError> {

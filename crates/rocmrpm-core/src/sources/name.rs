@@ -9,8 +9,8 @@ use crate::workspace::pin::{Pin, Source};
 
 /// Archive suffixes; longer ones precede their own suffixes.
 const SUFFIXES: &[&str] = &[
-    ".tar.gz", ".tar.xz", ".tar.zst", ".tar.bz2", ".tgz", ".txz", ".tbz2", ".tbz", ".tar", ".zip", ".gz",
-    ".xz", ".zst", ".bz2",
+    ".tar.gz", ".tar.xz", ".tar.zst", ".tar.bz2", ".tgz", ".txz", ".tbz2", ".tbz", ".tar", ".zip",
+    ".gz", ".xz", ".zst", ".bz2",
 ];
 
 /// Returns the name of a source's file next to the spec:
@@ -27,7 +27,10 @@ pub fn file_name(pin: &Pin) -> String {
             name => safe(&name),
         },
         Source::Wheel { file, .. } => safe(file),
-        Source::Git { .. } | Source::Folder { .. } | Source::Crates { .. } | Source::Sdist { .. } => {
+        Source::Git { .. }
+        | Source::Folder { .. }
+        | Source::Crates { .. }
+        | Source::Sdist { .. } => {
             format!("{}.tar.gz", archive_stem(pin))
         }
     }
@@ -62,7 +65,11 @@ fn archive_stem(pin: &Pin) -> String {
 
 /// Returns the name without an archive suffix.
 fn stem(name: &str) -> &str {
-    SUFFIXES.iter().find_map(|suffix| name.strip_suffix(suffix)).filter(|s| !s.is_empty()).unwrap_or(name)
+    SUFFIXES
+        .iter()
+        .find_map(|suffix| name.strip_suffix(suffix))
+        .filter(|s| !s.is_empty())
+        .unwrap_or(name)
 }
 
 fn safe(name: &str) -> String {
@@ -95,7 +102,7 @@ pub(super) mod tests {
         let sdist = |p: &str| Source::Sdist { project: p.into(), sha256: None };
         let wheel = |f: &str| Source::Wheel { file: f.into(), sha256: None };
         let git = Source::Git { url: "x".into(), commit: None, submodules: false, paths: vec![] };
-        let folder = Source::Folder { path: "x".into() };
+        let folder = Source::Folder { path: "x".into(), paths: vec![] };
         for (version, source, file, dir) in [
             ("1", url("https://h/p/demo-1.tar.xz?x=/y.zip#f"), "demo-1.tar.xz", "demo-1"),
             ("1", url("https://h/demo%2B1.zip"), "demo+1.zip", "demo+1"),
@@ -104,7 +111,12 @@ pub(super) mod tests {
             ("1", url("https://h/a/demo.bin"), "demo.bin", "demo.bin"),
             ("1.0/x", git, "demo-1.0_x.tar.gz", "demo-1.0_x"),
             ("2", folder, "demo-2.tar.gz", "demo-2"),
-            ("2.0.0-RC1", sdist("Foo.Bar--baz"), "foo_bar_baz-2.0.0rc1.tar.gz", "foo_bar_baz-2.0.0rc1"),
+            (
+                "2.0.0-RC1",
+                sdist("Foo.Bar--baz"),
+                "foo_bar_baz-2.0.0rc1.tar.gz",
+                "foo_bar_baz-2.0.0rc1",
+            ),
             ("7.0.2", sdist("amdsmi"), "amdsmi-7.0.2.tar.gz", "amdsmi-7.0.2"),
             ("1", wheel("a-1-py3-none-any.whl"), "a-1-py3-none-any.whl", "a-1-py3-none-any"),
         ] {

@@ -1,6 +1,7 @@
 //! Packs workspace folders and the output of `git archive` as reproducible `.tar.gz` files, and
 //! calculates the digest of a folder. It does not fetch anything.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -30,9 +31,9 @@ enum What {
 
 /// The files of a folder to pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
-    /// Only sources.
-    Sources,
+pub(super) enum Which<'a> {
+    /// Only sources, in these files and folders if there are any.
+    Sources(&'a [String]),
     /// All files.
     All,
 }
@@ -41,18 +42,53 @@ pub(super) enum Which {
 /// that a fresh clone gives the same archive.
 ///
 /// [`Which::All`] includes generated files: crates have digests of all their files.
-fn members(folder: &Path, component: &str, which: Which) -> Result<Vec<Member>, SourceError> {
+fn members(folder: &Path, component: &str, which: Which<'_>) -> Result<Vec<Member>, SourceError> {
     let wrong =
-        |problem| SourceError::Folder { path: folder.to_owned(), component: component.to_owned(), problem };
+        |path, problem| SourceError::Folder { path, component: component.to_owned(), problem };
     match std::fs::metadata(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(wrong("does not exist")),
-        Ok(meta) if !meta.is_dir() => return Err(wrong("is not a folder")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(wrong(folder.to_owned(), "does not exist"));
+        }
+        Ok(meta) if !meta.is_dir() => return Err(wrong(folder.to_owned(), "is not a folder")),
         _ => {}
     }
+    let parts = match which {
+        Which::Sources(paths) => paths,
+        Which::All => &[],
+    };
+    if parts.is_empty() {
+        let members = walk(folder, folder, which)?;
+        return if members.is_empty() {
+            Err(wrong(folder.to_owned(), "has no files"))
+        } else {
+            Ok(members)
+        };
+    }
+    // One order and one copy of each file, however the pin lists them.
+    let mut all = BTreeMap::new();
+    for part in parts {
+        let from = folder.join(part);
+        if std::fs::symlink_metadata(&from)
+            .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        {
+            return Err(wrong(from, "does not exist"));
+        }
+        let members = walk(folder, &from, which)?;
+        if members.is_empty() {
+            return Err(wrong(from, "has no files"));
+        }
+        all.extend(members.into_iter().map(|Member { path, what }| (path, what)));
+    }
+    Ok(all.into_iter().map(|(path, what)| Member { path, what }).collect())
+}
+
+/// Lists the files and links of `folder` at or below `from`, sorted by name.
+fn walk(folder: &Path, from: &Path, which: Which<'_>) -> Result<Vec<Member>, SourceError> {
     let mut members = Vec::new();
-    let walk = WalkDir::new(folder).min_depth(1).sort_by_file_name().into_iter();
+    let walk = WalkDir::new(from).follow_root_links(from == folder).sort_by_file_name().into_iter();
     for entry in walk.filter_entry(|entry| which == Which::All || is_source(entry)) {
-        let entry = entry.map_err(|e| IoError::doing(format!("read {}", folder.display()))(e.into()))?;
+        let entry =
+            entry.map_err(|e| IoError::doing(format!("read {}", from.display()))(e.into()))?;
         // Entries of a walk start with its root.
         let Ok(path) = entry.path().strip_prefix(folder).map(Path::to_owned) else { continue };
         let kind = entry.file_type();
@@ -61,8 +97,11 @@ fn members(folder: &Path, component: &str, which: Which) -> Result<Vec<Member>, 
         } else if kind.is_symlink() {
             let target = fs::read_link(entry.path()).map_err(IoError::doing("pack a folder"))?;
             if !stays_inside(&path, &target) {
-                let problem =
-                    format!("it is a link to {}, outside of {}", target.display(), folder.display());
+                let problem = format!(
+                    "it is a link to {}, outside of {}",
+                    target.display(),
+                    folder.display()
+                );
                 return Err(SourceError::Unpackable { path: entry.path().to_owned(), problem });
             }
             What::Link { target }
@@ -70,18 +109,20 @@ fn members(folder: &Path, component: &str, which: Which) -> Result<Vec<Member>, 
             let meta = fs::metadata(entry.path()).map_err(IoError::doing("pack a folder"))?;
             What::File { executable: meta.permissions().mode() & 0o100 != 0 }
         } else {
-            let problem = "it is neither a file nor a folder nor a link".to_owned();
+            let problem = "it is not a file, a folder or a link".to_owned();
             return Err(SourceError::Unpackable { path: entry.path().to_owned(), problem });
         };
         members.push(Member { path, what });
     }
-    if members.is_empty() { Err(wrong("has no files")) } else { Ok(members) }
+    Ok(members)
 }
 
 /// Returns whether an entry is a source and not a build artifact.
 fn is_source(entry: &DirEntry) -> bool {
-    let top_build = entry.depth() == 1 && entry.file_name() == "build" && entry.file_type().is_dir();
-    !top_build && is_source_name(entry.file_name())
+    let top_build =
+        entry.depth() == 1 && entry.file_name() == "build" && entry.file_type().is_dir();
+    // The walk starts at a folder that the pin names.
+    entry.depth() == 0 || !top_build && is_source_name(entry.file_name())
 }
 
 fn is_source_name(name: &OsStr) -> bool {
@@ -142,13 +183,17 @@ impl Content {
 }
 
 /// Returns a digest of what [`folder`] would pack: paths, executable bits, content.
-pub(super) fn digest(folder: &Path, component: &str) -> Result<Sha256, SourceError> {
+pub(super) fn digest(
+    folder: &Path,
+    component: &str,
+    which: Which<'_>,
+) -> Result<Sha256, SourceError> {
     let mut content = Content::default();
-    for Member { path, what } in members(folder, component, Which::Sources)? {
+    for Member { path, what } in members(folder, component, which)? {
         match what {
             What::File { executable } => {
-                let (digest, _) =
-                    Sha256::of_file(&folder.join(&path)).map_err(IoError::doing("read a source folder"))?;
+                let (digest, _) = Sha256::of_file(&folder.join(&path))
+                    .map_err(IoError::doing("read a source folder"))?;
                 content.file(&path, executable, &digest);
             }
             What::Link { target } => content.link(&path, &target),
@@ -163,7 +208,7 @@ pub(super) fn digest(folder: &Path, component: &str) -> Result<Sha256, SourceErr
 pub(super) fn folder(
     folder: &Path,
     component: &str,
-    which: Which,
+    which: Which<'_>,
     prefix: &str,
     mtime: u64,
     to: &Path,
@@ -263,22 +308,23 @@ mod tests {
 
     fn pack(dir: &Path) -> Vec<u8> {
         let out = tempfile::NamedTempFile::new().unwrap();
-        let packed = folder(dir, "demo", Which::Sources, "demo-1", 5, out.path()).unwrap();
-        assert_eq!(packed, digest(dir, "demo").unwrap());
+        let packed = folder(dir, "demo", Which::Sources(&[]), "demo-1", 5, out.path()).unwrap();
+        assert_eq!(packed, digest(dir, "demo", Which::Sources(&[])).unwrap());
         fs::read(out.path()).unwrap()
     }
 
     #[test]
-    fn the_same_content_gives_the_same_bytes() {
+    fn same_content_gives_same_bytes() {
         let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         sample(one.path());
         sample(two.path());
         // Times, empty folders and permission bits unknown to git have no effect.
         fs::set_permissions(two.path().join("b.py"), PermissionsExt::from_mode(0o600)).unwrap();
         fs::create_dir(two.path().join("empty")).unwrap();
-        let (bytes, id) = (pack(one.path()), digest(one.path(), "demo").unwrap());
+        let (bytes, id) =
+            (pack(one.path()), digest(one.path(), "demo", Which::Sources(&[])).unwrap());
         assert_eq!(bytes, pack(two.path()));
-        assert_eq!(id, digest(two.path(), "demo").unwrap());
+        assert_eq!(id, digest(two.path(), "demo", Which::Sources(&[])).unwrap());
 
         let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(&bytes[..]));
         let listed: Vec<_> = archive
@@ -304,31 +350,67 @@ mod tests {
     }
 
     #[test]
-    fn every_change_of_content_changes_the_digest() {
+    fn digest_covers_the_content() {
         let dir = tempfile::tempdir().unwrap();
         sample(dir.path());
-        let mut seen = std::collections::BTreeSet::from([digest(dir.path(), "demo").unwrap()]);
+        let mut seen =
+            std::collections::BTreeSet::from([
+                digest(dir.path(), "demo", Which::Sources(&[])).unwrap()
+            ]);
         fs::write(dir.path().join("b.py"), "c").unwrap();
-        assert!(seen.insert(digest(dir.path(), "demo").unwrap()), "bytes");
+        assert!(seen.insert(digest(dir.path(), "demo", Which::Sources(&[])).unwrap()), "bytes");
         fs::rename(dir.path().join("b.py"), dir.path().join("c.py")).unwrap();
-        assert!(seen.insert(digest(dir.path(), "demo").unwrap()), "name");
+        assert!(seen.insert(digest(dir.path(), "demo", Which::Sources(&[])).unwrap()), "name");
         fs::set_permissions(dir.path().join("c.py"), PermissionsExt::from_mode(0o755)).unwrap();
-        assert!(seen.insert(digest(dir.path(), "demo").unwrap()), "mode");
+        assert!(seen.insert(digest(dir.path(), "demo", Which::Sources(&[])).unwrap()), "mode");
         fs::write(dir.path().join("a/new.pyc"), "c").unwrap();
-        assert!(!seen.insert(digest(dir.path(), "demo").unwrap()), "made file");
+        assert!(
+            !seen.insert(digest(dir.path(), "demo", Which::Sources(&[])).unwrap()),
+            "generated file"
+        );
     }
 
     #[test]
-    fn what_cannot_be_packed_is_named() {
+    fn packs_only_the_listed_paths_in_one_order() {
+        let dir = tempfile::tempdir().unwrap();
+        sample(dir.path());
+        let listed = |paths: &[&str]| -> Result<Vec<String>, String> {
+            let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+            let members = members(dir.path(), "demo", Which::Sources(&paths));
+            let members = members.map_err(|error| error.to_string())?;
+            Ok(members.iter().map(|member| member.path.display().to_string()).collect())
+        };
+        // The folder `build` directly below a listed folder is a build's, as in a source folder.
+        let folder = vec!["a/link".to_owned(), "a/x.sh".to_owned()];
+        assert_eq!(listed(&["a"]), Ok(folder.clone()));
+        let all = [folder, vec!["b.py".to_owned()]].concat();
+        assert_eq!(listed(&["b.py", "a/x.sh", "a"]), Ok(all));
+        assert!(listed(&["b.py", "none"]).unwrap_err().ends_with("/none of `demo` does not exist"));
+        assert!(
+            listed(&["a/__pycache__", "b.py"]).is_ok_and(|found| found.len() == 2),
+            "named by the pin"
+        );
+    }
+
+    #[test]
+    fn names_files_that_cannot_be_packed() {
         let dir = tempfile::tempdir().unwrap();
         let missing = dir.path().join("none");
-        let error = digest(&missing, "demo").unwrap_err().to_string();
-        assert_eq!(error, format!("the source folder {} of `demo` does not exist", missing.display()));
-        assert!(digest(dir.path(), "demo").unwrap_err().to_string().ends_with("has no files"));
+        let error = digest(&missing, "demo", Which::Sources(&[])).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("the source folder {} of `demo` does not exist", missing.display())
+        );
+        assert!(
+            digest(dir.path(), "demo", Which::Sources(&[]))
+                .unwrap_err()
+                .to_string()
+                .ends_with("has no files")
+        );
         for target in ["/etc/passwd", "../x", "a/../../x"] {
             let link = dir.path().join("l");
             std::os::unix::fs::symlink(target, &link).unwrap();
-            let error = digest(dir.path(), "demo").unwrap_err().to_string();
+            let error = digest(dir.path(), "demo", Which::Sources(&[])).unwrap_err().to_string();
             assert!(
                 error.contains("l cannot be packed: it is a link to") && error.contains(target),
                 "{error}"
@@ -336,7 +418,10 @@ mod tests {
             fs::remove_file(link).unwrap();
         }
         let socket = std::os::unix::net::UnixListener::bind(dir.path().join("s")).unwrap();
-        assert!(matches!(digest(dir.path(), "demo"), Err(SourceError::Unpackable { .. })));
+        assert!(matches!(
+            digest(dir.path(), "demo", Which::Sources(&[])),
+            Err(SourceError::Unpackable { .. })
+        ));
         drop(socket);
     }
 }

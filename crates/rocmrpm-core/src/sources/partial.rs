@@ -93,7 +93,11 @@ mod tests {
             file.seek(SeekFrom::Start(at)).unwrap();
             file.read_exact(&mut bytes).map(|()| bytes).map_err(|_| file.missing())
         };
-        assert_eq!(read(&mut file, 10).unwrap_err(), Some(10..10 + STEP), "the next part is far away");
+        assert_eq!(
+            read(&mut file, 10).unwrap_err(),
+            Some(10..10 + STEP),
+            "the next part is far away"
+        );
         file.insert(length - 8, b"12345678".to_vec());
         assert_eq!(file.missing(), None);
         assert_eq!(read(&mut file, length - 8).unwrap(), *b"1234");

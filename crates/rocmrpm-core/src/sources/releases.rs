@@ -62,14 +62,20 @@ impl Fetcher<'_> {
                 Some(repository) => self.tagged_releases(&repository, &pin.version, name)?,
                 None => return Ok(None),
             },
-            Source::Wheel { .. } | Source::Folder { .. } | Source::Crates { .. } => return Ok(None),
+            Source::Wheel { .. } | Source::Folder { .. } | Source::Crates { .. } => {
+                return Ok(None);
+            }
         };
         Ok(Some(releases))
     }
 
     /// Returns the UTC date on which the first file of a version was uploaded to the index; `None`
     /// if unknown or offline. The result is cached.
-    pub(crate) fn release_day(&self, project: &str, version: &Version) -> Result<Option<Date>, SourceError> {
+    pub(crate) fn release_day(
+        &self,
+        project: &str,
+        version: &Version,
+    ) -> Result<Option<Date>, SourceError> {
         let recipe = format!("release day 1\n{project} {version}\n");
         if let Some(day) = self.remembered(&recipe)?.and_then(|text| text.parse().ok()) {
             return Ok(Some(day));
@@ -82,7 +88,9 @@ impl Fetcher<'_> {
             let wheel = || FileName::parse(&file.name).ok().map(|name| name.version);
             file.sdist_version(project).or_else(wheel).as_ref() == Some(version)
         });
-        let Some(first) = of_version.filter_map(|file| file.upload_time).min() else { return Ok(None) };
+        let Some(first) = of_version.filter_map(|file| file.upload_time).min() else {
+            return Ok(None);
+        };
         let day = first.to_zoned(TimeZone::UTC).date();
         self.remember(&recipe, &day.to_string())?;
         Ok(Some(day))
@@ -96,7 +104,8 @@ impl Fetcher<'_> {
             return Err(SourceError::NoProject { index, project });
         };
         let mut found = Vec::new();
-        for ProjectFile { name, sha256, requires_python, yanked, .. } in index::files(&text, &page)? {
+        for ProjectFile { name, sha256, requires_python, yanked, .. } in index::files(&text, &page)?
+        {
             let Some(version) = index::sdist_version(&name, project) else { continue };
             found.push(Release {
                 version: version.to_owned(),
@@ -110,7 +119,12 @@ impl Fetcher<'_> {
         Ok(Releases { place: "pip index".into(), found: sorted(found) })
     }
 
-    fn tagged_releases(&self, git_url: &str, pinned: &str, name: &str) -> Result<Releases, SourceError> {
+    fn tagged_releases(
+        &self,
+        git_url: &str,
+        pinned: &str,
+        name: &str,
+    ) -> Result<Releases, SourceError> {
         let place = url::shown(git_url);
         self.needs_network(|| format!("the tags of {place}"))?;
         let tags = self.repository(git_url).tags()?;
@@ -195,8 +209,9 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_is_a_final_release_unless_all_count() {
-        let some = releases(&["0.9", "0.10.0", "0.11.0-rc2", "1-rocm", "nightly", "1.0.dev3"], "0.9");
+    fn newest_is_a_final_release_by_default() {
+        let some =
+            releases(&["0.9", "0.10.0", "0.11.0-rc2", "1-rocm", "nightly", "1.0.dev3"], "0.9");
         let newest = |pre| some.newest(pre).map(|release| release.version.as_str());
         assert_eq!((newest(false), newest(true)), (Some("0.10.0"), Some("1.0.dev3")));
         let versions: Vec<_> = some.found.iter().map(|r| r.version.as_str()).collect();
@@ -204,21 +219,25 @@ mod tests {
     }
 
     #[test]
-    fn letters_that_the_pinned_version_has_too_are_no_pre_release() {
-        let newest = |tags: &[&str], pinned| releases(tags, pinned).newest(false).unwrap().version.clone();
+    fn letters_of_the_pinned_version_do_not_mark_pre_releases() {
+        let newest =
+            |tags: &[&str], pinned| releases(tags, pinned).newest(false).unwrap().version.clone();
         assert_eq!(newest(&["0.10b", "0.11.2b"], "0.10b"), "0.11.2b");
         assert_eq!(newest(&["b9999", "b10000", "gguf-v0.4"], "b9000"), "b10000");
         assert_eq!(newest(&["2.0rc2", "2.0rc1", "1.0"], "2.0rc1"), "2.0rc2");
     }
 
     #[test]
-    fn archives_of_forges_lead_to_their_repositories() {
+    fn finds_repositories_of_forge_archives() {
         for (url, repository) in [
             (
                 "https://github.com/ROCm/rocm/archive/refs/tags/rocm-7.tar.gz",
                 Some("https://github.com/ROCm/rocm"),
             ),
-            ("https://github.com/o/r/releases/download/v1/r-1.tar.gz", Some("https://github.com/o/r")),
+            (
+                "https://github.com/o/r/releases/download/v1/r-1.tar.gz",
+                Some("https://github.com/o/r"),
+            ),
             ("https://gitlab.com/g/s/r/-/archive/1/r-1.tar.gz", Some("https://gitlab.com/g/s/r")),
             ("https://codeload.github.com/o/r/tar.gz/refs/tags/v1", Some("https://github.com/o/r")),
             ("https://example.org/archive/x-1.tar.gz", None),

@@ -18,7 +18,7 @@ const MEMBERS: usize = 200_000;
 /// describes the problem.
 pub(super) fn read(file: impl Read, name: &str) -> Result<String, String> {
     if !name.ends_with(".tar.gz") {
-        return Err("only source distributions that are `.tar.gz` are read".into());
+        return Err("only `.tar.gz` source distributions are supported".into());
     }
     let broken = |error: std::io::Error| format!("the archive is damaged: {error}");
     let mut archive = tar::Archive::new(Bounded::new(MultiGzDecoder::new(file), STREAM));
@@ -95,9 +95,10 @@ mod tests {
     }
 
     #[test]
-    fn requirements_come_from_either_file() {
+    fn reads_requirements_from_either_file() {
         let info = "Metadata-Version: 2.1\nName: a\nVersion: 1\n";
-        let requires = "b>=1\n\n[x]\nc\n\n[:python_version < \"3\"]\nd\n\n[x:os_name == \"nt\"]\ne\n";
+        let requires =
+            "b>=1\n\n[x]\nc\n\n[:python_version < \"3\"]\nd\n\n[x:os_name == \"nt\"]\ne\n";
         let text = read(
             &sdist(&[("a-1/PKG-INFO", info), ("a-1/a.egg-info/requires.txt", requires)])[..],
             "a-1.tar.gz",
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sdist_is_refused() {
+    fn rejects_files_that_are_not_sdists() {
         for (bytes, name, wrong) in [
             (sdist(&[("a-1/setup.py", "")]), "a-1.tar.gz", "no PKG-INFO"),
             (b"no archive".to_vec(), "a-1.tar.gz", "damaged"),

@@ -79,7 +79,8 @@ impl Finder<'_> {
             return Ok(());
         }
         let entries = repository.list(&part.commit, "", true)?;
-        let (links, files): (Vec<_>, Vec<_>) = entries.into_iter().partition(|entry| entry.mode == "160000");
+        let (links, files): (Vec<_>, Vec<_>) =
+            entries.into_iter().partition(|entry| entry.mode == "160000");
         let wanted: Vec<_> = links
             .into_iter()
             .filter_map(|link| Some((selected(part.paths.as_deref(), &link.path)?, link)))
@@ -87,17 +88,21 @@ impl Finder<'_> {
         if wanted.is_empty() {
             return Ok(());
         }
-        let modules = read_modules(&repository, &part.commit, &files).map_err(|error| match error {
-            SourceError::Process(ProcessError::Failed { tail, .. }) => SourceError::BadSubmodule {
-                path: wanted[0].1.path.clone(),
-                superproject: url::shown(&part.url),
-                commit: part.commit.clone(),
-                reason: format!("`.gitmodules` cannot be read: {tail}"),
-            },
-            other => other,
-        })?;
+        let modules =
+            read_modules(&repository, &part.commit, &files).map_err(|error| match error {
+                SourceError::Process(ProcessError::Failed { tail, .. }) => {
+                    SourceError::BadSubmodule {
+                        path: wanted[0].1.path.clone(),
+                        superproject: url::shown(&part.url),
+                        commit: part.commit.clone(),
+                        reason: format!("`.gitmodules` cannot be read: {tail}"),
+                    }
+                }
+                other => other,
+            })?;
         for (paths, TreeEntry { id: commit, path, .. }) in wanted {
-            let place = if part.path.is_empty() { path.clone() } else { format!("{}/{path}", part.path) };
+            let place =
+                if part.path.is_empty() { path.clone() } else { format!("{}/{path}", part.path) };
             let refused = |reason: String| SourceError::BadSubmodule {
                 path: place.clone(),
                 superproject: url::shown(&part.url),
@@ -107,13 +112,16 @@ impl Finder<'_> {
             if !is_plain(&path) || !is_commit(&commit) {
                 return Err(refused("its path leads out of the source".into()));
             }
-            let module =
-                modules.get(&path).ok_or_else(|| refused("`.gitmodules` does not name it".into()))?;
+            let module = modules
+                .get(&path)
+                .ok_or_else(|| refused("`.gitmodules` does not name it".into()))?;
             if module.unused {
                 continue;
             }
-            let written =
-                module.url.as_deref().ok_or_else(|| refused("`.gitmodules` has no URL for it".into()))?;
+            let written = module
+                .url
+                .as_deref()
+                .ok_or_else(|| refused("`.gitmodules` has no URL for it".into()))?;
             let base = match is_local(&part.url) && !part.url.contains("://") {
                 true => self.workspace_root.join(&part.url).to_string_lossy().into_owned(),
                 false => part.url.clone(),
@@ -121,7 +129,7 @@ impl Finder<'_> {
             let url = resolve(&base, written)
                 .map_err(|reason| refused(format!("its URL `{}` {reason}", url::shown(written))))?;
             if depth >= MAX_DEPTH {
-                return Err(refused(format!("submodules lie in each other more than {MAX_DEPTH} deep")));
+                return Err(refused(format!("submodules are nested more than {MAX_DEPTH} deep")));
             }
             if parts.len() > MAX_COUNT {
                 return Err(refused(format!("there are more than {MAX_COUNT} submodules")));
@@ -152,7 +160,8 @@ impl Finder<'_> {
 /// Returns the requested paths of the submodule at `link`: the inner `None` means all, the outer
 /// `None` means that none are requested.
 fn selected(paths: Option<&[String]>, link: &str) -> Option<Option<Vec<String>>> {
-    let Some(paths) = paths.filter(|paths| !paths.iter().any(|path| Path::new(link).starts_with(path)))
+    let Some(paths) =
+        paths.filter(|paths| !paths.iter().any(|path| Path::new(link).starts_with(path)))
     else {
         return Some(None);
     };
@@ -197,8 +206,10 @@ fn is_in_submodule(
 /// Describes the first entries of a folder.
 fn shown(folder: &str, entries: &[TreeEntry]) -> String {
     const SHOWN: usize = 30;
-    let folder = if folder.is_empty() { "its top folder".to_owned() } else { format!("`{folder}`") };
-    let names: Vec<_> = entries.iter().take(SHOWN).map(|entry| format!("`{}`", entry.path)).collect();
+    let folder =
+        if folder.is_empty() { "its top folder".to_owned() } else { format!("`{folder}`") };
+    let names: Vec<_> =
+        entries.iter().take(SHOWN).map(|entry| format!("`{}`", entry.path)).collect();
     let more = match entries.len().saturating_sub(SHOWN) {
         0 => String::new(),
         more => format!(" and {more} more"),
@@ -232,7 +243,8 @@ fn read_modules(
 }
 
 fn is_plain(path: &str) -> bool {
-    path.split('/').all(|name| !matches!(name, "" | "." | "..") && !name.eq_ignore_ascii_case(".git"))
+    path.split('/')
+        .all(|name| !matches!(name, "" | "." | "..") && !name.eq_ignore_ascii_case(".git"))
 }
 
 /// Resolves the URL of a submodule in `.gitmodules` against the superproject's URL like
@@ -263,7 +275,11 @@ fn resolve(base: &str, written: &str) -> Result<String, String> {
         // user@host:path, through ssh.
         _ => true,
     };
-    if allowed { Ok(url) } else { Err("names a place on this machine, or a program's option".into()) }
+    if allowed {
+        Ok(url)
+    } else {
+        Err("names a location on this machine or a program's option".into())
+    }
 }
 
 /// Resolves `./x` and `../x` against the superproject's URL like `relative_url` in git's remote.c,
@@ -300,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_resolved_as_git_does() {
+    fn resolves_urls_like_git() {
         for (base, written, url) in [
             ("https://h/a/b", "../c", "https://h/a/c"),
             ("https://h/a/b.git/", "../../x/c.git/", "https://h/x/c.git"),
@@ -320,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_urls_are_refused() {
+    fn rejects_hostile_urls() {
         for (base, written) in [
             ("https://h/a", "-uanything"),
             ("https://h/a", "--upload-pack=x"),
@@ -344,19 +360,24 @@ mod tests {
             ("https://h/a", "ssh://-oProxyCommand=x/y"),
             ("https://h/a", "gopher://h/x"),
         ] {
-            assert!(resolve(base, written).is_err(), "{base} {written}: {:?}", resolve(base, written));
+            assert!(
+                resolve(base, written).is_err(),
+                "{base} {written}: {:?}",
+                resolve(base, written)
+            );
         }
     }
 
     #[test]
-    fn paths_are_handed_down() {
+    fn passes_paths_to_submodules() {
         let paths = |list: &[&str]| list.iter().map(|p| (*p).to_owned()).collect::<Vec<_>>();
         assert_eq!(selected(None, "a"), Some(None));
         assert_eq!(selected(Some(&paths(&["a"])), "a/b"), Some(None));
         assert_eq!(selected(Some(&paths(&["a/b/c", "x"])), "a/b"), Some(Some(paths(&["c"]))));
         assert_eq!(selected(Some(&paths(&["a/bc"])), "a/b"), None);
         assert_eq!(selected(Some(&[]), "a"), None);
-        for (path, plain) in [("a/b", true), ("../a", false), ("a/.GIT/b", false), ("/a", false), ("", false)]
+        for (path, plain) in
+            [("a/b", true), ("../a", false), ("a/.GIT/b", false), ("/a", false), ("", false)]
         {
             assert_eq!(is_plain(path), plain, "{path}");
         }

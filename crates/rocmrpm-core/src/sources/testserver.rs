@@ -38,7 +38,14 @@ pub struct Reply {
 impl Reply {
     /// Returns a file with support for ranges.
     pub fn file(body: impl Into<Vec<u8>>) -> Self {
-        Self { status: 200, headers: Vec::new(), body: body.into(), cut: None, ranges: true, endless: false }
+        Self {
+            status: 200,
+            headers: Vec::new(),
+            body: body.into(),
+            cut: None,
+            ranges: true,
+            endless: false,
+        }
     }
 
     /// Returns a response without content.
@@ -134,11 +141,13 @@ fn serve(
     reader.read_exact(&mut body)?;
     let request = Seen { path, headers, body };
     let mut reply = answer(&request);
-    let asked = request.header("range").and_then(|range| Some(range.strip_prefix("bytes=")?.to_owned()));
+    let requested =
+        request.header("range").and_then(|range| Some(range.strip_prefix("bytes=")?.to_owned()));
     seen.lock().unwrap().push(request);
     let whole = reply.body.len();
-    if let Some((from, end)) =
-        asked.and_then(|range| part(&range, whole)).filter(|_| reply.ranges && reply.status == 200)
+    if let Some((from, end)) = requested
+        .and_then(|range| part(&range, whole))
+        .filter(|_| reply.ranges && reply.status == 200)
     {
         if from >= whole {
             (reply.status, reply.body) = (416, Vec::new());

@@ -46,7 +46,7 @@ pub fn read_inside(dir: &Path, path: &str) -> Result<Option<Vec<u8>>, String> {
     let path = dir.join(path);
     let Ok(real) = path.canonicalize() else {
         return match path.symlink_metadata() {
-            Ok(_) => Err("it is a link that leads nowhere".into()),
+            Ok(_) => Err("it is a dangling link".into()),
             Err(_) => Ok(None),
         };
     };
@@ -55,11 +55,11 @@ pub fn read_inside(dir: &Path, path: &str) -> Result<Option<Vec<u8>>, String> {
     }
     let size = match real.metadata() {
         Ok(data) if data.is_file() => data.len(),
-        Ok(_) => return Err("it is no file".into()),
+        Ok(_) => return Err("it is not a regular file".into()),
         Err(error) => return Err(format!("it cannot be read: {error}")),
     };
     if size > MAX_FILE {
-        return Err(format!("it has {size} bytes; at most {MAX_FILE} are read"));
+        return Err(format!("it has {size} bytes; the limit is {MAX_FILE} bytes"));
     }
     std::fs::read(&real).map(Some).map_err(|error| format!("it cannot be read: {error}"))
 }
@@ -95,13 +95,17 @@ impl Fetcher<'_> {
                 if digest_of(dir)?.to_string() == recorded.trim() {
                     return Ok(());
                 }
-                self.warn(format!("{} changed since it was unpacked; unpacking it again", dir.display()));
+                self.warn(format!(
+                    "{} changed since it was unpacked; unpacking it again",
+                    dir.display()
+                ));
             }
             files::remove_dir_if_there(dir).map_err(action())?;
         }
         let scratch = self.cache().scratch()?;
         unpack(fetched, scratch.path())?;
-        files::write_atomically(&record, format!("{}\n", digest_of(scratch.path())?)).map_err(action())?;
+        files::write_atomically(&record, format!("{}\n", digest_of(scratch.path())?))
+            .map_err(action())?;
         fs_err::rename(scratch.path(), dir).map_err(action())?;
         Ok(())
     }
@@ -111,7 +115,8 @@ impl Fetcher<'_> {
 fn digest_of(dir: &Path) -> Result<Sha256, SourceError> {
     let action = || IoError::doing(format!("verify {}", dir.display()));
     let entries = walkdir::WalkDir::new(dir).min_depth(1).sort_by_file_name().into_iter();
-    let entries: Vec<_> = entries.collect::<Result<_, _>>().map_err(|error| action()(error.into()))?;
+    let entries: Vec<_> =
+        entries.collect::<Result<_, _>>().map_err(|error| action()(error.into()))?;
     let lines = parallel::try_map(&entries, machine::cores(), |entry| {
         let (path, kind) = (entry.path(), entry.file_type());
         let mode = entry.metadata().map_err(|error| action()(error.into()))?.permissions().mode();
@@ -144,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_digest_of_a_folder_changes_with_all_that_it_has() {
+    fn digest_covers_names_types_modes_and_contents() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         let link = |to: &str, name: &str| fs_err::os::unix::fs::symlink(to, at(name)).unwrap();
@@ -177,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_alone_is_the_top_folder() {
+    fn only_folder_is_the_top_folder() {
         let dir = tempfile::tempdir().unwrap();
         let top = || top_folder(dir.path()).unwrap();
         assert_eq!(top(), dir.path());
@@ -190,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn only_files_of_the_source_are_read() {
+    fn reads_only_files_of_the_source() {
         let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let at = |name: &str| dir.path().join(name);
         let link = |to: &Path, name: &str| fs_err::os::unix::fs::symlink(to, at(name)).unwrap();
@@ -209,9 +214,9 @@ mod tests {
         for (name, reason) in [
             ("out", "leads out of the source"),
             ("folder/secret", "leads out of the source"),
-            ("dangling", "leads nowhere"),
-            ("socket", "no file"),
-            (".", "no file"),
+            ("dangling", "dangling link"),
+            ("socket", "not a regular file"),
+            (".", "not a regular file"),
             ("large", "4194305 bytes"),
         ] {
             let error = read(name).unwrap_err();

@@ -38,7 +38,10 @@ pub(super) fn unpack(fetched: &Fetched, to: &Path) -> Result<(), SourceError> {
         // Holes of a sparse file take no space in the archive.
         bytes = bytes.saturating_add(entry.size());
         if members > limits::MEMBERS {
-            return Err(wrong(io::Error::other(format!("it has more than {} members", limits::MEMBERS))));
+            return Err(wrong(io::Error::other(format!(
+                "it has more than {} members",
+                limits::MEMBERS
+            ))));
         }
         if bytes > limit {
             return Err(wrong(limits::too_large(limit)));
@@ -62,11 +65,12 @@ fn place<R: Read>(entry: &mut tar::Entry<'_, R>, to: &Path) -> io::Result<()> {
     let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
     match entry.unpack_in(to) {
         Ok(true) => Ok(()),
-        Ok(false) => Err(io::Error::other(format!("the member `{path}` leads out of it"))),
+        Ok(false) => Err(io::Error::other(format!("the member `{path}` leads out of the folder"))),
         // The outer error only repeats local paths.
         Err(error) => {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
-            let text = format!("the member `{path}`: {}", cause.unwrap_or_else(|| error.to_string()));
+            let text =
+                format!("the member `{path}`: {}", cause.unwrap_or_else(|| error.to_string()));
             Err(io::Error::new(error.kind(), text))
         }
     }
@@ -81,7 +85,9 @@ fn stream(fetched: &Fetched, to: &Path, limit: u64) -> Result<Box<dyn Read>, Sou
     let file = BufReader::new(fs::File::open(&fetched.path).map_err(action())?);
     Ok(match start.as_slice() {
         [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
-        [0xfd, b'7', b'z', b'X', b'Z', 0] => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(file)),
+        [0xfd, b'7', b'z', b'X', b'Z', 0] => {
+            Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(file))
+        }
         [0x28, 0xb5, 0x2f, 0xfd, ..] => {
             Box::new(zstd::stream::read::Decoder::with_buffer(file).map_err(action())?)
         }
@@ -93,13 +99,14 @@ fn stream(fetched: &Fetched, to: &Path, limit: u64) -> Result<Box<dyn Read>, Sou
 /// Runs bzip2 next to the destination folder because there is no built-in decoder.
 fn bunzip2(fetched: &Fetched, to: &Path, limit: u64) -> Result<fs::File, SourceError> {
     let action = || IoError::doing(format!("unpack `{}`", fetched.file_name));
-    let beside = tempfile::tempdir_in(to.parent().unwrap_or(to)).map_err(action())?;
-    let packed = beside.path().join("tar.bz2");
+    let scratch = tempfile::tempdir_in(to.parent().unwrap_or(to)).map_err(action())?;
+    let packed = scratch.path().join("tar.bz2");
     fs::copy(&fetched.path, &packed).map_err(action())?;
-    let bzip2 = Command::new("bzip2").arg("--decompress").arg(&packed).max_file(limit).env("LC_ALL", "C");
+    let bzip2 =
+        Command::new("bzip2").arg("--decompress").arg(&packed).max_file(limit).env("LC_ALL", "C");
     let done = bzip2.run()?;
     if done.success() {
-        return Ok(fs::File::open(beside.path().join("tar")).map_err(action())?);
+        return Ok(fs::File::open(scratch.path().join("tar")).map_err(action())?);
     }
     let large = done.signal == Some(process::TOO_LARGE);
     let reason = match large {

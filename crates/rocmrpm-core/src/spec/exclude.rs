@@ -8,7 +8,8 @@ pub fn requires_pattern(never: &[String], extras: &[String]) -> Option<String> {
     let only = (!extras.is_empty()).then(|| format!("({})\\\\[[^]]+\\\\]", extras.join("|")));
     let all: Vec<String> = with.into_iter().chain(only).collect();
     // A requirement with several bounds begins with a parenthesis.
-    (!all.is_empty()).then(|| format!("\\\\(*python3(\\\\.[0-9]+)?dist\\\\(({})\\\\)", all.join("|")))
+    (!all.is_empty())
+        .then(|| format!("\\\\(*python3(\\\\.[0-9]+)?dist\\\\(({})\\\\)", all.join("|")))
 }
 
 #[cfg(test)]
@@ -16,8 +17,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pattern_names_exactly_what_is_left_out() {
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    fn pattern_matches_exactly_the_dropped_requirements() {
+        let names =
+            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         assert_eq!(requires_pattern(&[], &[]), None);
         assert_eq!(
             requires_pattern(&names(&["a", "b-c"]), &names(&["d"])).unwrap(),

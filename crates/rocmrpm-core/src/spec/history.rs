@@ -8,14 +8,14 @@ mod read;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 pub use commits::{Commits, commits_of};
 
+use super::pinned::{Pinned, below, folders};
 use super::scope::{Family, Scope};
 use crate::names::ComponentName;
 use crate::stack::Stack;
-use crate::workspace::{CLOSURE_FILE, Component, GENERATED, Pin, PinSet, Source, Workspace, compare};
+use crate::workspace::{CLOSURE_FILE, Component, GENERATED, Pin, PinSet, Workspace, compare};
 
 /// Maximum number of changelog entries in a spec; older ones remain in git.
 const MAX_ENTRIES: usize = 30;
@@ -49,17 +49,8 @@ pub struct History {
     pub warning: Option<String>,
 }
 
-/// The pins of a set at some commit.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Pinned {
-    /// The pins that packagers write.
-    pub own: Option<Arc<PinSet>>,
-    /// The pins of closures, by file path.
-    pub closures: BTreeMap<String, Arc<PinSet>>,
-}
-
 /// A commit that affects a component.
-struct Entry<'h> {
+struct ComponentCommit<'h> {
     commit: &'h Commit,
     /// The versions of the component at that commit in any chroot; empty if it had no pin.
     versions: BTreeSet<&'h str>,
@@ -89,7 +80,8 @@ impl History {
         let own = self.own_paths(workspace, component, pin);
         let touched = |path: &String| own.iter().any(|own| below(path, own));
         let Scope { pins, lock, closure, .. } = &self.scope;
-        let pins_touched = [pins, lock, closure].iter().any(|path| self.uncommitted.contains(*path));
+        let pins_touched =
+            [pins, lock, closure].iter().any(|path| self.uncommitted.contains(*path));
         pin.overridden
             || (pins_touched && self.committed_pin(component) != Some(pin))
             || self.uncommitted.iter().any(touched)
@@ -116,7 +108,7 @@ impl History {
             own.push(format!("specs-templates/{GENERATED}/{stem}/{CLOSURE_FILE}"));
         }
         own.extend(self.scope.shared.iter().cloned());
-        own.extend(folder(pin).map(str::to_owned));
+        own.extend(folders(pin));
         own
     }
 
@@ -156,7 +148,9 @@ impl History {
             let release = format!("{minor}{number}{suffix}");
             changelog.push(changelog::entry(seconds, who, &pin.version, &release, &what));
         }
-        for (at, Entry { commit, versions, here }) in entries.iter().enumerate().rev().take(MAX_ENTRIES) {
+        for (at, ComponentCommit { commit, versions, here }) in
+            entries.iter().enumerate().rev().take(MAX_ENTRIES)
+        {
             let newest = || versions.iter().copied().max_by(|a, b| compare(a, b));
             let version = match at + count >= entries.len() {
                 true => pin.version.as_str(),
@@ -164,7 +158,13 @@ impl History {
             };
             let who = format!("{} <{}>", commit.author, commit.email);
             let release = format!("{minor}{}", self::count(&entries[..=at], version));
-            changelog.push(changelog::entry(commit.seconds, &who, version, &release, &commit.subject));
+            changelog.push(changelog::entry(
+                commit.seconds,
+                &who,
+                version,
+                &release,
+                &commit.subject,
+            ));
         }
         Release {
             release: format!("{minor}{number}{suffix}%{{?dist}}"),
@@ -175,7 +175,11 @@ impl History {
     }
 
     /// Returns the commits that affect a component in any chroot, oldest first.
-    fn entries<'h>(&'h self, workspace: &Workspace, component: &Component) -> Vec<Entry<'h>> {
+    fn entries<'h>(
+        &'h self,
+        workspace: &Workspace,
+        component: &Component,
+    ) -> Vec<ComponentCommit<'h>> {
         let family = Family::of(&self.scope, workspace, component);
         let (mut now, mut pins): (Option<&Pinned>, Vec<(&str, &Pin)>) = (None, Vec::new());
         let mut entries = Vec::new();
@@ -193,7 +197,7 @@ impl History {
         let entry = |(commit, pinned): (&'h Commit, Option<&'h Pinned>)| {
             let versions = pinned.into_iter().flat_map(|pinned| pins_of(pinned, &component.name));
             let here = pinned.and_then(|pinned| self.here(pinned, &component.name));
-            Entry {
+            ComponentCommit {
                 commit,
                 versions: versions.map(|pin| pin.version.as_str()).collect(),
                 here: here.map(|pin| pin.version.as_str()),
@@ -205,8 +209,10 @@ impl History {
 
 /// Counts the newest commits since the component last had another version in all chroots, including
 /// those before it had a pin.
-fn count(entries: &[Entry<'_>], version: &str) -> usize {
-    let has = |entry: &&Entry<'_>| entry.versions.is_empty() || entry.versions.contains(version);
+fn count(entries: &[ComponentCommit<'_>], version: &str) -> usize {
+    let has = |entry: &&ComponentCommit<'_>| {
+        entry.versions.is_empty() || entry.versions.contains(version)
+    };
     entries.iter().rev().take_while(has).count()
 }
 
@@ -225,20 +231,6 @@ fn is_member(workspace: &Workspace, component: &Component) -> bool {
 
 fn find<'s>(set: &'s PinSet, name: &ComponentName) -> Option<&'s Pin> {
     set.pins.get(name).map(|at| &at.value)
-}
-
-/// Returns the folder of a pin with a folder source.
-pub(super) fn folder(pin: &Pin) -> Option<&str> {
-    match &pin.source {
-        Source::Folder { path } => path.to_str(),
-        _ => None,
-    }
-}
-
-/// Returns whether a path is this file or folder, or inside it. git reports a submodule by the name
-/// of its folder.
-pub(super) fn below(path: &str, folder: &str) -> bool {
-    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Returns the date to use without history: `SOURCE_DATE_EPOCH`, or the earliest. Source:

@@ -3,6 +3,7 @@
 
 mod exclude;
 mod history;
+mod pinned;
 mod render;
 mod scope;
 pub mod sections;

@@ -16,7 +16,9 @@ use crate::process::ProcessError;
 use crate::sources;
 use crate::stack::Stack;
 use crate::template::{TemplateError, Templates};
-use crate::workspace::{Capability, Component, Pin, Place, Provider, RocmVersion, Source, Workspace};
+use crate::workspace::{
+    Capability, Component, MemberPlace, Pin, Provider, RocmVersion, Source, Workspace,
+};
 
 /// A rendered spec with the data that a build needs.
 #[derive(Debug, Clone)]
@@ -38,7 +40,7 @@ pub enum SpecError {
     #[error(transparent)]
     Template(#[from] TemplateError),
     /// An environment variable in `component.toml` is invalid.
-    #[error("`{component}` has environment variables that cannot be filled in")]
+    #[error("`{component}` has invalid environment variables")]
     Env {
         /// The name of the component.
         component: String,
@@ -46,7 +48,7 @@ pub enum SpecError {
         problems: Vec<Problem>,
     },
     /// An edit in `component.toml` is invalid.
-    #[error("`{component}` has edits that cannot be made")]
+    #[error("`{component}` has invalid edits")]
     Edits {
         /// The name of the component.
         component: String,
@@ -54,7 +56,7 @@ pub enum SpecError {
         problems: Vec<Problem>,
     },
     /// The template ignores something in the pin or `component.toml`.
-    #[error("the template `{template}` leaves out {}", missing.join(", "))]
+    #[error("the template `{template}` does not use {}", missing.join(", "))]
     LeavesOut {
         /// The path of the template in the workspace.
         template: String,
@@ -62,7 +64,7 @@ pub enum SpecError {
         missing: Vec<String>,
     },
     /// The header specified by the provider does not contain ROCm's version.
-    #[error("ROCm's version is not in `{}`", path.display())]
+    #[error("cannot find ROCm's version in `{}`", path.display())]
     NoRocm {
         /// The path of the header.
         path: PathBuf,
@@ -83,8 +85,8 @@ impl Diagnose for SpecError {
                 Diagnosis::from(Kind::Config).with_problems(problems)
             }
             Self::LeavesOut { .. } => Kind::Config.with_help(
-                "a spec has its sources by `<{ source_lines }>`, its patches by a loop over `patches`, and its edits by \
-                 `<@ include \"_shared/edits.tera\" @>` behind %autosetup",
+                "write the sources with `<{ source_lines }>`, the patches with a loop over `patches`, and \
+                 the edits with `<@ include \"_shared/edits.tera\" @>` after %autosetup",
             ),
             Self::NoRocm { .. } => Kind::MissingTool.with_help(
                 "on Fedora: `dnf install rocm-hip-devel`; on Debian: `apt-get install libamdhip64-dev`",
@@ -97,7 +99,7 @@ impl Diagnose for SpecError {
 
 /// The variables of a spec template.
 #[derive(Serialize)]
-struct Values<'a> {
+struct SpecValues<'a> {
     name: &'a str,
     version: String,
     release: &'a str,
@@ -160,7 +162,7 @@ struct SourceValues {
     version: String,
 }
 
-/// An edit of upstream's text with quoted shell words, for `_shared/edits.tera`.
+/// An edit of the upstream text with quoted shell words, for `_shared/edits.tera`.
 #[derive(Serialize)]
 struct EditValues {
     matches: usize,
@@ -202,15 +204,22 @@ pub const TARGET_VARIABLES: &[&str] = &[
 ];
 
 /// Renders the spec of a component, with Release and changelog from the git history.
-pub fn render(stack: &Stack<'_>, component: &Component, history: &History) -> Result<Rendered, SpecError> {
+pub fn render(
+    stack: &Stack<'_>,
+    component: &Component,
+    history: &History,
+) -> Result<Rendered, SpecError> {
     let workspace = stack.workspace;
     let pin = workspace.pin(component);
     let release = history.release(stack, component);
     let targets: Vec<&str> = stack.gpu_targets(component).iter().map(|t| t.as_str()).collect();
-    let all_sources: Vec<(&str, SourceValues)> =
-        pin.all_sources().enumerate().map(|(n, (name, pin))| (name, source_values(n, pin))).collect();
+    let all_sources: Vec<(&str, SourceValues)> = pin
+        .all_sources()
+        .enumerate()
+        .map(|(n, (name, pin))| (name, source_values(n, pin)))
+        .collect();
     let files = template_files(workspace, component)?;
-    let values = Values {
+    let values = SpecValues {
         name: component.name.as_str(),
         version: escape(&pin.version),
         release: &release.release,
@@ -219,8 +228,15 @@ pub fn render(stack: &Stack<'_>, component: &Component, history: &History) -> Re
         source_url: all_sources[0].1.url.clone(),
         source_dir: all_sources[0].1.dir.clone(),
         source_lines: source_lines(&all_sources),
-        sources: all_sources.into_iter().skip(1).map(|(name, values)| (key(name), values)).collect(),
-        patches: component.patches_for(&pin.version).map(|patch| patch.file_name.as_str()).collect(),
+        sources: all_sources
+            .into_iter()
+            .skip(1)
+            .map(|(name, values)| (key(name), values))
+            .collect(),
+        patches: component
+            .patches_for(&pin.version)
+            .map(|patch| patch.file_name.as_str())
+            .collect(),
         edits: edits(workspace, component, pin)?,
         versions: if mention_versions(&files) { versions(workspace) } else { BTreeMap::new() },
         gpu_provides: gpu_provides(&targets),
@@ -258,7 +274,7 @@ fn versions(workspace: &Workspace) -> BTreeMap<String, String> {
 
 /// Returns what a template omits. Otherwise a package could silently be built without a patch, or
 /// with a download from the network.
-fn left_out(values: &Values<'_>, text: &str) -> Vec<String> {
+fn left_out(values: &SpecValues<'_>, text: &str) -> Vec<String> {
     // A spec cannot be built without its main source, whose name may be built from macros.
     let sources = values.sources.values().filter(|source| {
         !text.contains(&format!("Source{}:", source.number)) && !text.contains(&source.file)
@@ -305,14 +321,18 @@ fn key(name: &str) -> String {
 }
 
 /// Returns the component's edits for this version with placeholders replaced.
-fn edits(workspace: &Workspace, component: &Component, pin: &Pin) -> Result<Vec<EditValues>, SpecError> {
+fn edits(
+    workspace: &Workspace,
+    component: &Component,
+    pin: &Pin,
+) -> Result<Vec<EditValues>, SpecError> {
     let (mut edits, mut problems) = (Vec::new(), Vec::new());
     for edit in component.edits_for(&pin.version) {
         let replace = edit_text(workspace, pin, &edit.replace.value).unwrap_or_else(|unknown| {
             let known = EDIT_PLACEHOLDERS.join(" ");
             let message = format!("unknown placeholder `{unknown}`");
             let at = edit.replace.span.clone();
-            problems.push(component.file.problem(at, message, format!("there is {known}")));
+            problems.push(component.file.problem(at, message, format!("expected one of {known}")));
             String::new()
         });
         let folder = match &edit.source {
@@ -321,7 +341,11 @@ fn edits(workspace: &Workspace, component: &Component, pin: &Pin) -> Result<Vec<
                 Some(source) => format!("{}/", sources::source_dir(source)),
                 None => {
                     let message = format!("the pin has no source `{name}`");
-                    problems.push(component.file.problem(edit.span.clone(), message, "this edit is in it"));
+                    problems.push(component.file.problem(
+                        edit.span.clone(),
+                        message,
+                        "this edit names it",
+                    ));
                     continue;
                 }
             },
@@ -357,8 +381,9 @@ pub fn edit_text(workspace: &Workspace, pin: &Pin, text: &str) -> Result<String,
     // A remaining uppercase word between two `@` is a misspelled placeholder.
     let mut parts = filled.split('@').skip(1).collect::<Vec<_>>();
     parts.pop();
-    let capitals =
-        |part: &&&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
+    let capitals = |part: &&&str| {
+        !part.is_empty() && part.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
+    };
     match parts.iter().find(capitals) {
         Some(part) => Err(format!("@{part}@")),
         None => Ok(filled),
@@ -376,7 +401,10 @@ pub fn rocm_version(provider: &Provider) -> Result<String, SpecError> {
     }
 }
 
-fn template_files(workspace: &Workspace, component: &Component) -> std::io::Result<Vec<(String, String)>> {
+fn template_files(
+    workspace: &Workspace,
+    component: &Component,
+) -> std::io::Result<Vec<(String, String)>> {
     let mut paths = vec![component.template.clone()];
     let shared = workspace.root.join("specs-templates/_shared");
     if shared.is_dir() {
@@ -387,7 +415,8 @@ fn template_files(workspace: &Workspace, component: &Component) -> std::io::Resu
             }
         }
     }
-    let read = |path: &PathBuf| Ok((relative(&workspace.root, path), fs_err::read_to_string(path)?));
+    let read =
+        |path: &PathBuf| Ok((relative(&workspace.root, path), fs_err::read_to_string(path)?));
     paths.iter().map(read).collect()
 }
 
@@ -395,7 +424,11 @@ fn relative(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
 }
 
-fn exports(component: &Component, provider: &Provider, targets: &[&str]) -> Result<Vec<Export>, SpecError> {
+fn exports(
+    component: &Component,
+    provider: &Provider,
+    targets: &[&str],
+) -> Result<Vec<Export>, SpecError> {
     let joined = targets.join(";");
     let mut exports: BTreeMap<String, String> =
         TARGET_VARIABLES.iter().map(|name| ((*name).to_owned(), joined.clone())).collect();
@@ -403,7 +436,7 @@ fn exports(component: &Component, provider: &Provider, targets: &[&str]) -> Resu
     for (name, at) in &component.env {
         if !is_variable_name(name) {
             let message = format!("`{name}` cannot be the name of an environment variable");
-            let label = "expected letters, digits and `_`, not beginning with a digit";
+            let label = "expected letters, digits and `_`, starting with a letter or `_`";
             problems.push(component.file.problem(at.span.clone(), message, label));
             continue;
         }
@@ -414,9 +447,15 @@ fn exports(component: &Component, provider: &Provider, targets: &[&str]) -> Resu
             Err(unknown) => {
                 let near = nearest(&unknown, ["prefix", "gpu-targets"]);
                 let message = format!("unknown placeholder `{{{unknown}}}` in `{name}`");
-                let problem =
-                    component.file.problem(at.span.clone(), message, "there is {prefix} and {gpu-targets}");
-                problems.push(Problem { help: near.map(|n| format!("did you mean `{{{n}}}`?")), ..problem });
+                let problem = component.file.problem(
+                    at.span.clone(),
+                    message,
+                    "expected {prefix} or {gpu-targets}",
+                );
+                problems.push(Problem {
+                    help: near.map(|n| format!("did you mean `{{{n}}}`?")),
+                    ..problem
+                });
             }
         }
     }
@@ -474,8 +513,9 @@ fn rocm_values(provider: &Provider) -> BTreeMap<String, RocmValue> {
                 ("devel", devel.as_deref()),
                 ("soname", soname.as_ref().map(|s| s.as_str())),
             ];
-            let fields =
-                fields.into_iter().filter_map(|(key, value)| value.map(|value| (key, escape(value))));
+            let fields = fields
+                .into_iter()
+                .filter_map(|(key, value)| value.map(|value| (key, escape(value))));
             (key(name), RocmValue::Capability(fields.collect()))
         })
         .collect();
@@ -501,7 +541,11 @@ fn chroot_values(workspace: &Workspace) -> Result<ChrootValues, SpecError> {
     let name = chroot.name.clone();
     if chroot.is_host() {
         let release = machine::os_release().version_id;
-        return Ok(ChrootValues { name, release: escape(&release), python: machine::python_version()? });
+        return Ok(ChrootValues {
+            name,
+            release: escape(&release),
+            python: machine::python_version()?,
+        });
     }
     Ok(ChrootValues { name, release: escape(&chroot.release), python: escape(&chroot.python) })
 }
@@ -510,7 +554,7 @@ fn closure_values(workspace: &Workspace, component: &Component) -> ClosureValues
     let (Some(rules), Some(written)) = (&component.closure, &workspace.closure) else {
         return ClosureValues::default();
     };
-    let dropped = rules.members.iter().filter(|member| member.place == Some(Place::Dropped));
+    let dropped = rules.members.iter().filter(|member| member.place == Some(MemberPlace::Dropped));
     let dropped = dropped.map(|member| DroppedValues {
         name: member.name.value.clone(),
         without: escape(member.without.as_deref().unwrap_or_default()),
@@ -525,7 +569,8 @@ fn closure_values(workspace: &Workspace, component: &Component) -> ClosureValues
         prefix,
         private: written.private.clone(),
         dropped: dropped.collect(),
-        requires_exclude: requires_pattern(&written.not_required, &written.no_extras).unwrap_or_default(),
+        requires_exclude: requires_pattern(&written.not_required, &written.no_extras)
+            .unwrap_or_default(),
         requires: written.requires.clone(),
         obsoletes: written.obsoletes.clone(),
     }
@@ -553,7 +598,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn placeholders_are_filled_in_and_shell_variables_stay() {
+    fn fills_in_placeholders_and_keeps_shell_variables() {
         let values = [("prefix", "/usr")];
         assert_eq!(fill_in("{prefix}/lib:${HOME}/x", &values).unwrap(), "/usr/lib:${HOME}/x");
         assert_eq!(fill_in("{prefx}", &values).unwrap_err(), "prefx");

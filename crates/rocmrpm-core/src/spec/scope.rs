@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::history::{Pinned, below, folder};
+use super::pinned::{Pinned, below, folders};
 use crate::names::ComponentName;
 use crate::workspace::{Component, GENERATED, GENERATED_PINS, HOST, MANIFEST, Pin, Workspace};
 
@@ -47,11 +47,14 @@ impl Scope {
             shared.push("mock-configs/mock.cfg.tera".to_owned());
             scope.of_host.insert(format!("mock-configs/{HOST}.toml"));
             scope.host_stem = Some(workspace.closure_stem_for(HOST));
-            let provider = workspace.other_chroots.get(HOST).map(|host| host.rocm_provider.value.as_str());
+            let provider =
+                workspace.other_chroots.get(HOST).map(|host| host.rocm_provider.value.as_str());
             let releases = || workspace.all_chroots().filter(|chroot| !chroot.is_host());
             scope.of_host.extend(
                 provider
-                    .filter(|provider| releases().all(|chroot| chroot.rocm_provider.value != *provider))
+                    .filter(|provider| {
+                        releases().all(|chroot| chroot.rocm_provider.value != *provider)
+                    })
                     .map(|provider| format!("mock-configs/rocm/{provider}.toml")),
             );
         }
@@ -64,15 +67,17 @@ impl Scope {
         let globs = ["mock-configs/*.toml", "mock-configs/rocm/*.toml"];
         let generated = format!(":(glob)pins/*{GENERATED_PINS}.toml");
         let globs = globs.iter().map(|glob| format!(":(glob){glob}")).chain([generated]);
-        let plain = [&self.pins, &self.lock, MANIFEST, "specs-templates", "mock-configs/mock.cfg.tera"]
-            .map(str::to_owned);
+        let plain =
+            [&self.pins, &self.lock, MANIFEST, "specs-templates", "mock-configs/mock.cfg.tera"]
+                .map(str::to_owned);
         plain.into_iter().chain(globs).collect()
     }
 
     /// Returns whether a path contains the pins of a closure in the set, for any chroot.
     pub fn is_closure_pins(&self, path: &str) -> bool {
         let name = path.strip_prefix("pins/").and_then(|path| path.strip_suffix(".toml"));
-        name.and_then(|name| name.strip_suffix(GENERATED_PINS)).is_some_and(|stem| self.is_stem(stem))
+        name.and_then(|name| name.strip_suffix(GENERATED_PINS))
+            .is_some_and(|stem| self.is_stem(stem))
     }
 
     /// Returns whether this is the name prefix of a closure in the set.
@@ -84,7 +89,8 @@ impl Scope {
 
     /// Returns the part of a path below the folder of a closure in the set.
     fn in_closure<'p>(&self, path: &'p str) -> Option<&'p str> {
-        let path = path.strip_prefix("specs-templates/")?.strip_prefix(GENERATED)?.strip_prefix('/')?;
+        let path =
+            path.strip_prefix("specs-templates/")?.strip_prefix(GENERATED)?.strip_prefix('/')?;
         path.split_once('/').filter(|(stem, _)| self.is_stem(stem)).map(|(_, rest)| rest)
     }
 
@@ -117,8 +123,13 @@ pub(super) struct Family<'a> {
 
 impl<'a> Family<'a> {
     pub fn of(scope: &'a Scope, workspace: &'a Workspace, component: &'a Component) -> Self {
-        let mut family =
-            Self { scope, names: BTreeSet::new(), folders: vec![], generated: None, closure: false };
+        let mut family = Self {
+            scope,
+            names: BTreeSet::new(),
+            folders: vec![],
+            generated: None,
+            closure: false,
+        };
         if component.generated.is_some() {
             family.generated = Some(&component.name);
             return family;
@@ -130,7 +141,7 @@ impl<'a> Family<'a> {
             }
             let dir = component.dir.strip_prefix(&workspace.root).unwrap_or(&component.dir);
             family.folders.push(dir.to_string_lossy().into_owned());
-            family.folders.extend(folder(workspace.pin(component)).map(str::to_owned));
+            family.folders.extend(folders(workspace.pin(component)));
             family.closure |= component.closure.is_some();
             let required = component.requires.iter();
             let find = |name: &str| workspace.components.get(name);
@@ -152,7 +163,8 @@ impl<'a> Family<'a> {
     /// Returns their pins, each with the path of its file.
     pub fn pins<'p>(&self, pinned: &'p Pinned) -> Vec<(&'p str, &'p Pin)> {
         let own = pinned.own.iter().flat_map(|set| set.pins.values());
-        let own = own.map(|at| ("", &at.value)).filter(|(_, pin)| self.names.contains(&pin.component));
+        let own =
+            own.map(|at| ("", &at.value)).filter(|(_, pin)| self.names.contains(&pin.component));
         let closures = pinned.closures.iter().flat_map(|(path, set)| {
             let pins = set.pins.values().map(|at| &at.value);
             let mine = |pin: &&Pin| self.closure || self.generated == Some(&pin.component);

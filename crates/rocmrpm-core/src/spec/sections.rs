@@ -102,7 +102,8 @@ fn script_header(line: &str) -> Option<&str> {
 impl Sections {
     /// Parses an unexpanded spec.
     pub fn parse(text: &str) -> Self {
-        let lines = text.lines().zip(1..).map(|(text, number)| Line { number, text: text.to_owned() });
+        let lines =
+            text.lines().zip(1..).map(|(text, number)| Line { number, text: text.to_owned() });
         Self::of(lines)
     }
 
@@ -125,7 +126,9 @@ impl Sections {
         for line in expanded.lines() {
             match line.strip_prefix(MARK) {
                 // Insert the first header of this section in the spec.
-                Some(section) if new.last().and_then(|line| script_header(line)) != Some(section) => {
+                Some(section)
+                    if new.last().and_then(|line| script_header(line)) != Some(section) =>
+                {
                     new.extend(old.iter().find(|line| script_header(line) == Some(section)));
                 }
                 Some(_) => {}
@@ -183,7 +186,8 @@ impl Sections {
                 Part::Tags(self.packages.len() - 1)
             }
             "files" => {
-                if let Some(package) = self.packages.iter_mut().find(|package| package.name == name) {
+                if let Some(package) = self.packages.iter_mut().find(|package| package.name == name)
+                {
                     package.files = true;
                 }
                 Part::Files
@@ -281,12 +285,19 @@ export A=1
 ";
 
     #[test]
-    fn packages_scripts_and_files_are_found_with_their_lines() {
+    fn finds_packages_scripts_and_files() {
         let sections = Sections::parse(SPEC);
-        let names: Vec<_> = sections.packages.iter().map(|p| (p.name.as_str(), p.line, p.files)).collect();
-        assert_eq!(names, [("python-a", 2, false), ("python3-a", 11, true), ("python-a-devel", 15, false)]);
-        let tags: Vec<_> =
-            sections.packages[0].tags.iter().map(|t| (t.name.as_str(), t.value.as_str(), t.line)).collect();
+        let names: Vec<_> =
+            sections.packages.iter().map(|p| (p.name.as_str(), p.line, p.files)).collect();
+        assert_eq!(
+            names,
+            [("python-a", 2, false), ("python3-a", 11, true), ("python-a-devel", 15, false)]
+        );
+        let tags: Vec<_> = sections.packages[0]
+            .tags
+            .iter()
+            .map(|t| (t.name.as_str(), t.value.as_str(), t.line))
+            .collect();
         assert_eq!(
             tags,
             [
@@ -304,20 +315,22 @@ export A=1
     }
 
     #[test]
-    fn expanded_lines_keep_the_numbers_of_their_sources() {
+    fn expanded_lines_keep_their_original_numbers() {
         let text = "Name: a\n%global x 3\n%if 0\nVersion: 1\n%else\nVersion: 2\n%endif\n%build\nexport A=%{x}\nmake\n";
         assert!(Sections::marked(text).contains("\n%build\n#rocmrpm:section:build\nexport"));
         // The output of rpm 4.18, which lacks `%build`.
         let expanded = "Name: a\n\nVersion: 2\n#rocmrpm:section:build\nexport A=3\nmake\n";
         let sections = Sections::expanded(text, expanded);
         assert_eq!(sections.packages[0].tags[1].line, 6);
-        let lines: Vec<_> = sections.scripts[0].lines.iter().map(|l| (l.number, l.text.as_str())).collect();
+        let lines: Vec<_> =
+            sections.scripts[0].lines.iter().map(|l| (l.number, l.text.as_str())).collect();
         assert_eq!(lines, [(9, "export A=3"), (10, "make")]);
     }
 
     #[test]
-    fn hostile_texts_are_read_without_harm() {
-        for text in ["", "%files", "%package\n%package -n\n%files -f", "%package \u{0}x\n:\n: :\n"] {
+    fn parses_hostile_texts() {
+        for text in ["", "%files", "%package\n%package -n\n%files -f", "%package \u{0}x\n:\n: :\n"]
+        {
             assert!(!Sections::parse(text).packages.is_empty());
             assert!(!Sections::expanded("", text).packages.is_empty());
             assert!(!Sections::expanded(text, "").packages.is_empty());

@@ -43,8 +43,9 @@ impl Diagnose for StackError {
 impl<'w> Stack<'w> {
     /// Returns the named components in build order; all if `names` is empty.
     pub fn named(&self, names: &[String]) -> Result<Vec<&'w Component>, Error> {
-        let is_named =
-            |component: &&Component| names.is_empty() || names.iter().any(|n| n == component.name.as_str());
+        let is_named = |component: &&Component| {
+            names.is_empty() || names.iter().any(|n| n == component.name.as_str())
+        };
         Ok(self.named_with_requirements(names)?.into_iter().filter(is_named).collect())
     }
 
@@ -55,10 +56,14 @@ impl<'w> Stack<'w> {
     ///
     /// Fails if a component is unknown or is omitted in this chroot.
     pub fn named_with_requirements(&self, names: &[String]) -> Result<Vec<&'w Component>, Error> {
-        let wanted =
-            names.iter().map(|name| self.workspace.component(name)).collect::<Result<Vec<_>, _>>()?;
-        if let Some((name, reason)) = wanted.iter().find_map(|c| self.left_out.get_key_value(&c.name)) {
-            return Err(Error::new(Kind::Config, format!("`{name}` cannot be built: {reason}")));
+        let wanted = names
+            .iter()
+            .map(|name| self.workspace.component(name))
+            .collect::<Result<Vec<_>, _>>()?;
+        if let Some((name, reason)) =
+            wanted.iter().find_map(|c| self.left_out.get_key_value(&c.name))
+        {
+            return Err(Error::new(Kind::Config, format!("cannot build `{name}`: {reason}")));
         }
         Ok(self.select(&wanted))
     }
@@ -73,7 +78,8 @@ impl<'w> Stack<'w> {
             let wanted = &workspace.manifest.gpu_targets;
             let mine: Vec<GpuTarget> = match &component.gpu_targets {
                 Some(supported) => {
-                    let same = |w: &&GpuTarget| supported.iter().any(|s| s.processor() == w.processor());
+                    let same =
+                        |w: &&GpuTarget| supported.iter().any(|s| s.processor() == w.processor());
                     wanted.iter().filter(same).cloned().collect()
                 }
                 None => wanted.clone(),
@@ -81,18 +87,21 @@ impl<'w> Stack<'w> {
             let pin = workspace.pin(component);
             let python = &workspace.chroot.python;
             if brought(workspace, &component.name) {
-                let reason = format!("the ROCm provider `{}` brings it", workspace.provider.name);
+                let reason =
+                    format!("the ROCm provider `{}` already includes it", workspace.provider.name);
                 left_out.insert(component.name.clone(), reason);
             } else if !python.is_empty() && !pin.python.holds(python) {
                 let reason = format!(
-                    "upstream allows Python {}, and the chroot `{}` has {python}",
+                    "upstream allows Python {}, but the chroot `{}` has {python}",
                     pin.python, workspace.chroot.name
                 );
                 left_out.insert(component.name.clone(), reason);
                 elsewhere.insert(component.name.as_str());
             } else if mine.is_empty() {
-                let reason =
-                    format!("upstream supports none of the workspace's GPU targets ({})", list(wanted));
+                let reason = format!(
+                    "upstream supports none of the workspace's GPU targets ({})",
+                    list(wanted)
+                );
                 if !component.optional {
                     return Err(unsupported(component, &reason));
                 }
@@ -107,7 +116,8 @@ impl<'w> Stack<'w> {
             visit(workspace, component, &mut path, &mut done, &mut order)?;
         }
         for component in &order {
-            let is_lost = |name: &str| left_out.keys().any(|l| l.as_str() == name && !brought(workspace, l));
+            let is_lost =
+                |name: &str| left_out.keys().any(|l| l.as_str() == name && !brought(workspace, l));
             let lost = component.requires.iter().find(|required| is_lost(&required.value));
             if let Some(lost) = lost.filter(|_| !left_out.contains_key(&component.name)) {
                 let reason = format!("it requires `{}`, which is left out", lost.value);
@@ -149,7 +159,9 @@ impl<'w> Stack<'w> {
         let mut open: Vec<&str> = wanted.iter().map(|component| component.name.as_str()).collect();
         while let Some(name) = open.pop() {
             let component = self.workspace.components.get(name);
-            let Some(component) = component.filter(|_| !self.left_out.contains_key(name)) else { continue };
+            let Some(component) = component.filter(|_| !self.left_out.contains_key(name)) else {
+                continue;
+            };
             if found.insert(component.name.as_str(), component).is_none() {
                 open.extend(component.requires.iter().map(|required| required.value.as_str()));
             }
@@ -190,11 +202,17 @@ fn visit<'w>(
     requires.sort_by(|a, b| a.value.cmp(&b.value));
     for required in requires {
         if let Some(start) = path.iter().position(|c| c.name.as_str() == required.value) {
-            let circle: Vec<&str> =
-                path[start..].iter().map(|c| c.name.as_str()).chain([required.value.as_str()]).collect();
-            let message = format!("components require each other in a circle: {}", circle.join(" -> "));
-            let problem =
-                component.file.problem(required.span.clone(), message.clone(), "this closes the circle");
+            let circle: Vec<&str> = path[start..]
+                .iter()
+                .map(|c| c.name.as_str())
+                .chain([required.value.as_str()])
+                .collect();
+            let message = format!("dependency cycle: {}", circle.join(" -> "));
+            let problem = component.file.problem(
+                required.span.clone(),
+                message.clone(),
+                "this closes the cycle",
+            );
             return Err(StackError::Impossible { message, problems: vec![problem] });
         }
         // Reading the workspace already rejected unknown dependencies.
@@ -214,10 +232,13 @@ fn brought(workspace: &Workspace, name: &ComponentName) -> bool {
 }
 
 fn unsupported(component: &Component, reason: &str) -> StackError {
-    let message = format!("`{}` cannot be built: {reason}", component.name);
-    let help = "set `optional = true` to build the stack without it".to_owned();
-    let problem =
-        Problem { span: None, help: Some(help), ..component.file.problem(0..0, message.clone(), "") };
+    let message = format!("cannot build `{}`: {reason}", component.name);
+    let help = "set `optional = true` to build the stack without this component".to_owned();
+    let problem = Problem {
+        span: None,
+        help: Some(help),
+        ..component.file.problem(0..0, message.clone(), "")
+    };
     StackError::Impossible { message, problems: vec![problem] }
 }
 
@@ -237,7 +258,9 @@ mod tests {
     /// Adds components, each with its component.toml and additional lines for its pin.
     fn workspace(dir: &Path, components: &[(&str, &str, &str)]) -> Workspace {
         sample(dir, "fedora-43");
-        let write = |path: String, text: &str| crate::files::write_atomically(&dir.join(path), text).unwrap();
+        let write = |path: String, text: &str| {
+            crate::files::write_atomically(&dir.join(path), text).unwrap()
+        };
         let mut pins = String::new();
         for (name, toml, pin) in components {
             write(format!("specs-templates/{name}/component.toml"), toml);
@@ -254,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn components_come_after_what_they_require() {
+    fn orders_components_after_their_dependencies() {
         let dir = tempfile::tempdir().unwrap();
         let workspace = workspace(
             dir.path(),
@@ -270,12 +293,13 @@ mod tests {
         let of = |name: &str| stack.select(&[workspace.component(name).unwrap()]);
         assert_eq!((names(&of("d")), names(&of("c"))), ("b d".into(), "c".into()));
         assert_eq!(names(&stack.select(&[])), "c b d a");
-        let waves: Vec<String> = stack.waves(stack.order()).iter().map(|wave| names(wave)).collect();
+        let waves: Vec<String> =
+            stack.waves(stack.order()).iter().map(|wave| names(wave)).collect();
         assert_eq!(waves, ["c b", "d", "a"]);
     }
 
     #[test]
-    fn a_circle_is_shown_where_it_closes() {
+    fn shows_where_a_cycle_closes() {
         let dir = tempfile::tempdir().unwrap();
         let workspace = workspace(
             dir.path(),
@@ -286,16 +310,17 @@ mod tests {
             ],
         );
         let error = Stack::new(&workspace).unwrap_err();
-        assert_eq!(error.to_string(), "components require each other in a circle: b -> c -> b");
+        assert_eq!(error.to_string(), "dependency cycle: b -> c -> b");
         assert!(error.problems()[0].span.is_some());
     }
 
     #[test]
-    fn components_that_cannot_be_built_here_are_left_out_with_what_requires_them() {
+    fn leaves_out_unbuildable_components_and_their_dependents() {
         let other = "gpu-targets = [\"gfx90a\"]\noptional = true\n";
         let requires = |name: &str, rest: &str| format!("requires = [\"{name}\"]\n{rest}");
         let dir = tempfile::tempdir().unwrap();
-        let (needs_gpu, needs_python) = (requires("gpu", "optional = true\n"), requires("python", ""));
+        let (needs_gpu, needs_python) =
+            (requires("gpu", "optional = true\n"), requires("python", ""));
         let mut workspace = workspace(
             dir.path(),
             &[
@@ -317,26 +342,26 @@ mod tests {
         assert_eq!(
             reasons,
             [
-                "the ROCm provider `fedora` brings it",
+                "the ROCm provider `fedora` already includes it",
                 "upstream supports none of the workspace's GPU targets (gfx1151)",
                 "it requires `gpu`, which is left out",
                 "it requires `python`, which is left out",
-                "upstream allows Python <3.14, and the chroot `fedora-43` has 3.14",
+                "upstream allows Python <3.14, but the chroot `fedora-43` has 3.14",
             ]
         );
     }
 
     #[test]
-    fn a_component_without_a_gpu_target_is_an_error_unless_it_is_optional() {
+    fn rejects_a_component_without_a_gpu_target_unless_optional() {
         let other = "gpu-targets = [\"gfx90a\"]\n";
         for (components, expected) in [
-            (&[("gpu", other, "")][..], "`gpu` cannot be built: upstream supports none"),
+            (&[("gpu", other, "")][..], "cannot build `gpu`: upstream supports none"),
             (
                 &[
                     ("gpu", "gpu-targets = [\"gfx90a\"]\noptional = true\n", ""),
                     ("x", "requires = [\"gpu\"]\n", ""),
                 ],
-                "`x` cannot be built: it requires `gpu`, which is left out",
+                "cannot build `x`: it requires `gpu`, which is left out",
             ),
         ] {
             let dir = tempfile::tempdir().unwrap();

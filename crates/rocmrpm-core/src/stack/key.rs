@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::digest::Sha256;
 
-/// The inputs of a build by name, each as text or digest. Their order does not
-/// matter; their names are what a plan shows.
+/// The inputs of a build by name, each as text or digest. Their order does not matter. A plan shows
+/// the names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn every_input_counts_and_none_runs_into_the_next() {
+    fn key_covers_every_input_unambiguously() {
         let a = inputs(&[("spec", "x"), ("source", "y")]);
         assert_eq!(a.key(), inputs(&[("source", "y"), ("spec", "x")]).key());
         assert_ne!(a.key(), inputs(&[("spec", "x"), ("source", "z")]).key());
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_named() {
+    fn names_changed_inputs() {
         let old = inputs(&[("spec", "x"), ("patch a", "1")]);
         let new = inputs(&[("spec", "y"), ("patch b", "1")]);
         assert_eq!(new.changed_since(&old), ["patch a", "patch b", "spec"]);
@@ -84,19 +84,22 @@ mod tests {
     }
 
     #[test]
-    fn inputs_are_found_by_name() {
+    fn finds_inputs_by_name() {
         let inputs = inputs(&[("spec", "x"), ("source", "y")]);
         assert_eq!((inputs.get("spec"), inputs.get("patch")), (Some("x"), None));
     }
 
     /// A PyTorch build takes days and must be repeated if its key changes.
     #[test]
-    fn the_bytes_of_a_key_and_of_its_inputs_are_pinned() {
+    fn key_and_serialized_inputs_are_stable() {
         let inputs = inputs(&[("spec", "x"), ("GPU targets", "gfx1151")]);
         assert_eq!(
             inputs.key().to_string(),
             "64afdf9469a5c9d112eb3a05f0a0f85025601a5994ea6bc556ba1344d4ecbb0e"
         );
-        assert_eq!(serde_json::to_string(&inputs).unwrap(), r#"{"GPU targets":"gfx1151","spec":"x"}"#);
+        assert_eq!(
+            serde_json::to_string(&inputs).unwrap(),
+            r#"{"GPU targets":"gfx1151","spec":"x"}"#
+        );
     }
 }

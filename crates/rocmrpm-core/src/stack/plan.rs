@@ -77,7 +77,13 @@ pub struct Plan {
 impl Plan {
     /// Adds the next component in build order. `now` contains its own inputs; this function adds
     /// the keys of its dependencies.
-    pub fn push(&mut self, component: &ComponentName, requires: &[&str], now: Inputs, earlier: &Earlier) {
+    pub fn push(
+        &mut self,
+        component: &ComponentName,
+        requires: &[&str],
+        now: Inputs,
+        earlier: &Earlier,
+    ) {
         let Inputs { mut build, inspection } = now;
         for required in requires {
             if let Some(step) = self.step(required) {
@@ -89,21 +95,24 @@ impl Plan {
             None => vec!["it was never built".to_owned()],
             Some(old) => {
                 let changed = build.changed_since(&old.inputs);
-                let mut reasons: Vec<String> = changed.iter().map(|name| format!("{name} changed")).collect();
+                let mut reasons: Vec<String> =
+                    changed.iter().map(|name| format!("{name} changed")).collect();
                 reasons.extend(old.damaged.clone());
                 reasons
             }
         };
-        let mut rebuilt = requires.iter().filter(|r| self.step(r).is_some_and(Step::is_stale)).peekable();
+        let mut rebuilt =
+            requires.iter().filter(|r| self.step(r).is_some_and(Step::is_stale)).peekable();
         let on_old_ground = rebuilt.peek().is_none();
         for required in rebuilt {
             let reason = format!("required component {required} changed");
             if !reasons.contains(&reason) && accepted.is_some() {
-                reasons.push(format!("required component {required} is built anew"));
+                reasons.push(format!("required component {required} is rebuilt"));
             }
         }
         let rejected = earlier.rejected.as_ref();
-        let rejected = rejected.filter(|old| old.inputs == build && old.damaged.is_none() && on_old_ground);
+        let rejected =
+            rejected.filter(|old| old.inputs == build && old.damaged.is_none() && on_old_ground);
         let verdict = match (accepted, rejected) {
             (Some(old), _) if reasons.is_empty() => match old.reasons_to_inspect(&inspection) {
                 reasons if reasons.is_empty() => Verdict::Fresh,
@@ -121,7 +130,13 @@ impl Plan {
         };
         let key = build.key();
         self.index.insert(component.clone(), self.steps.len());
-        self.steps.push(Step { component: component.clone(), key, inputs: build, inspection, verdict });
+        self.steps.push(Step {
+            component: component.clone(),
+            key,
+            inputs: build,
+            inspection,
+            verdict,
+        });
     }
 
     /// Returns the step of a component.
@@ -145,7 +160,9 @@ impl Recorded {
     fn reasons_to_inspect(&self, now: &KeyInputs) -> Vec<String> {
         match &self.inspection {
             None => vec!["it was not inspected".to_owned()],
-            Some(old) => now.changed_since(old).iter().map(|name| format!("{name} changed")).collect(),
+            Some(old) => {
+                now.changed_since(old).iter().map(|name| format!("{name} changed")).collect()
+            }
         }
     }
 }
@@ -169,7 +186,11 @@ mod tests {
     }
 
     fn recorded(step: &Step) -> Recorded {
-        Recorded { inputs: step.inputs.clone(), inspection: Some(step.inspection.clone()), damaged: None }
+        Recorded {
+            inputs: step.inputs.clone(),
+            inspection: Some(step.inspection.clone()),
+            damaged: None,
+        }
     }
 
     fn accepted(recorded: Recorded) -> Earlier {
@@ -196,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_reaches_everything_above_it() {
+    fn a_change_reaches_all_dependents() {
         let first = steps([inputs("1"), inputs("1")], Default::default());
         assert_eq!([&first[0].verdict, &first[1].verdict], [&stale("it was never built"); 2]);
         let old = [accepted(recorded(&first[0])), accepted(recorded(&first[1]))];
@@ -208,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_would_be_built_is_counted_as_stale() {
+    fn counts_only_builds_as_stale() {
         let count = |earlier: [Earlier; 2]| plan_of([inputs("1"), inputs("1")], earlier).stale();
         let first = steps([inputs("1"), inputs("1")], Default::default());
         let old = || first.iter().map(|step| accepted(recorded(step))).collect::<Vec<_>>();
@@ -220,33 +241,37 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_a_reason() {
+    fn rebuilds_damaged_results() {
         let first = steps([inputs("1"), inputs("1")], Default::default());
         let old = Recorded { damaged: Some("x.rpm is gone".into()), ..recorded(&first[0]) };
-        let verdicts = plan([inputs("1"), inputs("1")], [accepted(old), accepted(recorded(&first[1]))]);
-        assert_eq!(verdicts, [stale("x.rpm is gone"), stale("required component a is built anew")]);
+        let verdicts =
+            plan([inputs("1"), inputs("1")], [accepted(old), accepted(recorded(&first[1]))]);
+        assert_eq!(verdicts, [stale("x.rpm is gone"), stale("required component a is rebuilt")]);
     }
 
     #[test]
-    fn another_judgement_needs_no_build() {
+    fn changed_judgements_need_no_build() {
         let first = steps([inputs("1"), inputs("1")], Default::default());
         let old = [accepted(recorded(&first[0])), accepted(recorded(&first[1]))];
         let waived = Inputs { inspection: one("waivers", "one"), ..inputs("1") };
-        let anew = Verdict::Inspect(vec!["waivers changed".into()]);
-        assert_eq!(plan([waived.clone(), inputs("1")], old.clone()), [anew.clone(), Verdict::Fresh]);
+        let inspect = Verdict::Inspect(vec!["waivers changed".into()]);
+        assert_eq!(
+            plan([waived.clone(), inputs("1")], old.clone()),
+            [inspect.clone(), Verdict::Fresh]
+        );
 
         // The same for a rejected build while an older one is accepted.
         let rejected = Some(recorded(&steps([inputs("2"), inputs("1")], Default::default())[0]));
         let both = [Earlier { rejected, ..old[0].clone() }, old[1].clone()];
         let waived = Inputs { inspection: one("waivers", "one"), ..inputs("2") };
         let verdicts = plan([waived, inputs("1")], both.clone());
-        assert_eq!(verdicts, [anew, stale("required component a changed")]);
+        assert_eq!(verdicts, [inspect, stale("required component a changed")]);
         let verdicts = plan([inputs("2"), inputs("1")], both);
         assert_eq!(verdicts[0], stale("it did not pass inspection"));
     }
 
     #[test]
-    fn a_build_that_was_not_inspected_is_not_lost() {
+    fn keeps_a_build_that_was_not_inspected() {
         let first = steps([inputs("1"), inputs("1")], Default::default());
         let killed = Recorded { inspection: None, ..recorded(&first[0]) };
         let earlier = [Earlier { accepted: None, rejected: Some(killed) }, Earlier::default()];
@@ -255,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_rejected_on_other_ground_is_built_anew() {
+    fn rebuilds_what_was_rejected_with_other_inputs() {
         let first = steps([inputs("1"), inputs("1")], Default::default());
         let rejected = Recorded { inspection: None, ..recorded(&first[1]) };
         let earlier = [Earlier::default(), Earlier { accepted: None, rejected: Some(rejected) }];

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::place::Place;
+use super::place::VerifyTarget;
 use super::{Check, Outcome, Verified};
 use crate::error::{Error, Kind};
 use crate::process::quote;
@@ -35,10 +35,14 @@ struct Item {
 }
 
 /// Runs all checks in the list.
-pub(super) fn go_through(stack: &Stack<'_>, place: &Place, verified: &mut Verified) -> Result<(), Error> {
+pub(super) fn run_all(
+    stack: &Stack<'_>,
+    place: &VerifyTarget,
+    verified: &mut Verified,
+) -> Result<(), Error> {
     let list: List = toml::from_str(CHECKLIST)
         .map_err(|error| Error::new(Kind::Internal, format!("checklist.toml: {error}")))?;
-    let values = Values::of(stack);
+    let values = Placeholders::of(stack);
     for item in list.check {
         let (outcome, detail) = check(stack, place, &item, &values)?;
         verified.checks.push(Check { id: item.id, what: values.text(&item.what), outcome, detail });
@@ -47,13 +51,13 @@ pub(super) fn go_through(stack: &Stack<'_>, place: &Place, verified: &mut Verifi
 }
 
 /// The values of placeholders for this workspace.
-struct Values<'s> {
+struct Placeholders<'s> {
     prefix: &'s str,
     device_libs: &'s str,
     gpu: &'s str,
 }
 
-impl<'s> Values<'s> {
+impl<'s> Placeholders<'s> {
     fn of(stack: &Stack<'s>) -> Self {
         let provider = &stack.workspace.provider;
         let gpu = stack.workspace.manifest.gpu_targets.first().map_or("", |target| target.as_str());
@@ -71,9 +75,9 @@ impl<'s> Values<'s> {
 
 fn check(
     stack: &Stack<'_>,
-    place: &Place,
+    place: &VerifyTarget,
     item: &Item,
-    values: &Values<'_>,
+    values: &Placeholders<'_>,
 ) -> Result<(Outcome, String), Error> {
     let not_run = |reason: &str| Ok((Outcome::NotRun, reason.to_owned()));
     if let Some(component) = &item.component
@@ -84,13 +88,15 @@ fn check(
     if let Some(reason) = &item.by_hand {
         return not_run(reason);
     }
-    if item.needs.iter().any(|need| need == "gpu") && !Place::has_gpu() {
-        return not_run("this machine has no GPU that ROCm can use (/dev/kfd is not there)");
+    if item.needs.iter().any(|need| need == "gpu") && !VerifyTarget::has_gpu() {
+        return not_run("this machine has no GPU that ROCm can use (/dev/kfd not found)");
     }
     if let Some(condition) = &item.r#if {
         match place.run(&values.script(condition))? {
             Err(reason) => return not_run(&reason),
-            Ok(ran) if !ran.success => return not_run(item.otherwise.as_deref().unwrap_or_default()),
+            Ok(ran) if !ran.success => {
+                return not_run(item.otherwise.as_deref().unwrap_or_default());
+            }
             Ok(_) => {}
         }
     }
@@ -98,11 +104,14 @@ fn check(
         Ok(ran) => ran,
         Err(reason) => return not_run(&reason),
     };
-    let missing =
-        item.says.as_deref().map(|part| values.text(part)).filter(|part| !ran.output.contains(part));
+    let missing = item
+        .says
+        .as_deref()
+        .map(|part| values.text(part))
+        .filter(|part| !ran.output.contains(part));
     Ok(match (ran.success, missing) {
         (true, None) => (Outcome::Pass, String::new()),
-        (true, Some(part)) => (Outcome::Fail, format!("it does not say `{part}`")),
+        (true, Some(part)) => (Outcome::Fail, format!("its output lacks `{part}`")),
         (false, _) => (Outcome::Fail, ran.last_line()),
     })
 }
@@ -112,8 +121,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_get_values_as_text() {
-        let values = Values { prefix: "/usr'; touch /pwned; echo '", device_libs: "/opt/$(id) b", gpu: "" };
+    fn quotes_values_in_scripts() {
+        let values = Placeholders {
+            prefix: "/usr'; touch /pwned; echo '",
+            device_libs: "/opt/$(id) b",
+            gpu: "",
+        };
         let script = values.script("printf '%s\n' \"$prefix\" \"$device_libs\"");
         let printed = crate::process::Command::new("sh").args(["-c", &script]).text().unwrap();
         assert_eq!(printed, "/usr'; touch /pwned; echo '\n/opt/$(id) b");
@@ -125,11 +138,11 @@ mod tests {
     }
 
     #[test]
-    fn every_item_can_be_run_or_says_why_not() {
+    fn every_item_has_a_script_or_a_reason() {
         let list: List = toml::from_str(CHECKLIST).unwrap();
         let mut ids = std::collections::BTreeSet::new();
         for item in &list.check {
-            assert!(ids.insert(&item.id), "{} is there twice", item.id);
+            assert!(ids.insert(&item.id), "{} occurs twice", item.id);
             assert_ne!(item.run.is_empty(), item.by_hand.is_none(), "{}", item.id);
             assert_eq!(item.r#if.is_some(), item.otherwise.is_some(), "{}", item.id);
             assert!(item.needs.iter().all(|need| need == "gpu"), "{}", item.id);

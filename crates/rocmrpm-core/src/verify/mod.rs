@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use packages::Packages;
-use place::Place;
+use place::VerifyTarget;
 use serde::Serialize;
 
 use crate::container::{self, Engine};
@@ -21,18 +21,18 @@ use crate::outputs::stale_wheels;
 use crate::process::check_stop;
 use crate::stack::Stack;
 use crate::text::visible;
-use crate::workspace::{Component, Flavour};
+use crate::workspace::{Component, Flavor};
 
 /// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It is as it should be.
+    /// The check passed.
     Pass,
-    /// It is not.
+    /// The check failed.
     Fail,
-    /// It could not be run; `detail` has the reason.
+    /// The check could not run; `detail` has the reason.
     NotRun,
 }
 
@@ -42,21 +42,21 @@ pub enum Outcome {
 pub struct Check {
     /// A short name.
     pub id: String,
-    /// What should be true.
+    /// The expected state.
     pub what: String,
     /// The outcome.
     pub outcome: Outcome,
-    /// Why it failed or was not run; empty where it passed.
+    /// Why it failed or was not run; empty if it passed.
     pub detail: String,
 }
 
-/// What came of it all.
+/// The results of a verification.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verified {
     /// The folder or the image.
     pub place: String,
-    /// Everything that was looked at.
+    /// All checks.
     pub checks: Vec<Check>,
 }
 
@@ -79,17 +79,17 @@ pub enum Subject<'a> {
 /// Verifies a stack's packages at a location.
 pub fn verify(stack: &Stack<'_>, subject: Subject<'_>) -> Result<Verified, Error> {
     let mut checks = Vec::new();
-    let (place, flavour) = match subject {
-        Subject::Root(dir) => (Place::root(dir)?, Flavour::Fedora),
+    let (place, flavor) = match subject {
+        Subject::Root(dir) => (VerifyTarget::root(dir)?, Flavor::Fedora),
         Subject::Image(image) => {
             let engine = Engine::to_look_inside()?;
-            let (check, flavour) = labels(stack, &engine.labels(image)?, image)?;
+            let (check, flavor) = labels(stack, &engine.labels(image)?, image)?;
             checks.push(check);
-            (Place::image(engine, image)?, flavour.unwrap_or(Flavour::Fedora))
+            (VerifyTarget::image(engine, image)?, flavor.unwrap_or(Flavor::Fedora))
         }
     };
     let mut verified = Verified { place: place.name().to_owned(), checks };
-    let packages = Packages::of(stack, flavour)?;
+    let packages = Packages::of(stack, flavor)?;
     if packages.are_rpms() {
         packages.solve(&place, &mut verified)?;
         check_stop()?;
@@ -99,7 +99,7 @@ pub fn verify(stack: &Stack<'_>, subject: Subject<'_>) -> Result<Verified, Error
     imports(&packages, &place, &mut verified)?;
     check_stop()?;
     verified.checks.push(wheels(stack)?);
-    checklist::go_through(stack, &place, &mut verified)?;
+    checklist::run_all(stack, &place, &mut verified)?;
     Ok(verified)
 }
 
@@ -109,14 +109,14 @@ fn labels(
     stack: &Stack<'_>,
     found: &BTreeMap<String, String>,
     image: &str,
-) -> Result<(Check, Option<Flavour>), Error> {
+) -> Result<(Check, Option<Flavor>), Error> {
     let compared = container::check(stack, found, image);
-    let flavour = compared.as_ref().ok().map(|(flavour, _)| *flavour);
+    let flavor = compared.as_ref().ok().map(|(flavor, _)| *flavor);
     let (outcome, detail) = match compared {
         Ok((_, differences)) if differences.is_empty() => (Outcome::Pass, String::new()),
         Ok((_, differences)) => {
             let labels: Vec<String> = differences.iter().map(|d| visible(&d.label)).collect();
-            let help = "`rocmrpm container check` shows what they are and should be";
+            let help = "run `rocmrpm container check` to compare them";
             (Outcome::Fail, format!("{} differ; {help}", labels.join(", ")))
         }
         // The image is not ours, or the workspace has no image of this flavor.
@@ -125,32 +125,39 @@ fn labels(
         }
         Err(error) => return Err(error),
     };
-    let what = format!("the image's labels are what the pin set `{}` says", stack.workspace.pins.name);
-    Ok((Check { id: "labels".into(), what, outcome, detail }, flavour))
+    let what = format!("the image's labels match the pin set `{}`", stack.workspace.pins.name);
+    Ok((Check { id: "labels".into(), what, outcome, detail }, flavor))
 }
 
 /// Checks that the wheels were built from the current RPMs.
 fn wheels(stack: &Stack<'_>) -> Result<Check, Error> {
     let dir = stack.workspace.build_dir().join("wheels");
     let made = |component: &&Component| {
-        let names = names_in(&dir.join(component.name.as_str())).map_err(IoError::doing("list wheels"));
+        let names =
+            names_in(&dir.join(component.name.as_str())).map_err(IoError::doing("list wheels"));
         Ok::<_, Error>(names?.iter().any(|name| name.ends_with(".whl")))
     };
     let made: Vec<bool> = stack.order().iter().map(made).collect::<Result<_, _>>()?;
     let stale = stale_wheels(stack)?;
     let (outcome, detail) = match stale.keys().next() {
         _ if !made.contains(&true) => {
-            (Outcome::NotRun, "no wheel is made; `rocmrpm wheel` makes them".to_owned())
+            (Outcome::NotRun, "no wheels found; run `rocmrpm wheel` to create them".to_owned())
         }
         None => (Outcome::Pass, String::new()),
-        Some(name) => (Outcome::Fail, format!("`rocmrpm wheel` would make those of {name} anew")),
+        Some(name) => {
+            (Outcome::Fail, format!("the wheels of {name} are out of date; run `rocmrpm wheel`"))
+        }
     };
-    let what = format!("the wheels in {} are of the packages as they are", dir.display());
+    let what = format!("the wheels in {} match the current packages", dir.display());
     Ok(Check { id: "wheels".into(), what, outcome, detail })
 }
 
 /// Imports every module of the packages that users install.
-fn imports(packages: &Packages<'_>, place: &Place, verified: &mut Verified) -> Result<(), Error> {
+fn imports(
+    packages: &Packages<'_>,
+    place: &VerifyTarget,
+    verified: &mut Verified,
+) -> Result<(), Error> {
     for package in &packages.names {
         let missing = packages.missing(place, package)?;
         for module in packages.modules(package)? {
@@ -165,19 +172,21 @@ fn imports(packages: &Packages<'_>, place: &Place, verified: &mut Verified) -> R
     Ok(())
 }
 
-fn imported(place: &Place, module: &str) -> Result<(Outcome, String), Error> {
+fn imported(place: &VerifyTarget, module: &str) -> Result<(Outcome, String), Error> {
     let ran = match place.run(&format!("cd / && python3 -c 'import {module}'"))? {
         Ok(ran) => ran,
         Err(reason) => return Ok((Outcome::NotRun, reason)),
     };
-    let said = ran.last_line();
+    let message = ran.last_line();
     // A missing or invalid module also fails with a GPU.
     let broken = ["ImportError", "ModuleNotFoundError", "SyntaxError"];
-    let of_gpu = !broken.iter().any(|error| said.starts_with(error))
-        && ["GPU", "HIP", "driver", "device"].iter().any(|word| said.contains(word));
+    let of_gpu = !broken.iter().any(|error| message.starts_with(error))
+        && ["GPU", "HIP", "driver", "device"].iter().any(|word| message.contains(word));
     Ok(match ran.success {
         true => (Outcome::Pass, String::new()),
-        false if of_gpu && !Place::has_gpu() => (Outcome::NotRun, format!("this machine has no GPU: {said}")),
-        false => (Outcome::Fail, said),
+        false if of_gpu && !VerifyTarget::has_gpu() => {
+            (Outcome::NotRun, format!("this machine has no GPU: {message}"))
+        }
+        false => (Outcome::Fail, message),
     })
 }

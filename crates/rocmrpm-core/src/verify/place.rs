@@ -50,7 +50,7 @@ const PASSED: &[&str] = &[
 ];
 
 /// A location to verify.
-pub(super) struct Place {
+pub(super) struct VerifyTarget {
     name: String,
     kind: What,
     /// A copy of [`KNOWN`], laid out like a root.
@@ -90,12 +90,12 @@ impl Ran {
     }
 }
 
-impl Place {
+impl VerifyTarget {
     /// Opens the root folder of a system; an empty folder is a system without packages.
     pub fn root(dir: &Path) -> Result<Self, Error> {
         let dir = fs_err::canonicalize(dir).map_err(IoError::doing("find the root"))?;
         if !dir.is_dir() {
-            return Err(Error::new(Kind::Usage, format!("`{}` is no folder", dir.display())));
+            return Err(Error::new(Kind::Usage, format!("`{}` is not a folder", dir.display())));
         }
         let place = Self::new(dir.display().to_string(), What::Root(dir.clone()))?;
         let there: Vec<&&str> = KNOWN.iter().filter(|path| dir.join(path).exists()).collect();
@@ -125,10 +125,13 @@ impl Place {
         let finished = place.command(&script).run()?;
         if !finished.success() {
             let words = last_lines(&finished.stderr, 3).join("; ");
-            let message =
-                format!("nothing can be run in the image `{}`: {}", visible(image), visible(&words));
+            let message = format!(
+                "cannot run commands in the image `{}`: {}",
+                visible(image),
+                visible(&words)
+            );
             return Err(Error::new(Kind::Environment, message)
-                .with_help("BUILDAH_ISOLATION=chroot works in places where nothing else does"));
+                .with_help("set BUILDAH_ISOLATION=chroot, which needs fewer privileges"));
         }
         place.keep(finished.stdout)?;
         Ok(place)
@@ -140,7 +143,8 @@ impl Place {
     }
 
     fn keep(&self, archive: Vec<u8>) -> Result<(), Error> {
-        let tar = Command::new("tar").arg("-C").arg(self.known()).args(["--no-same-owner", "-xf", "-"]);
+        let tar =
+            Command::new("tar").arg("-C").arg(self.known()).args(["--no-same-owner", "-xf", "-"]);
         tar.stdin(archive).output()?;
         Ok(())
     }
@@ -164,10 +168,12 @@ impl Place {
     pub fn run(&self, script: &str) -> Result<Result<Ran, String>, Error> {
         if let What::Root(dir) = &self.kind {
             if !dir.join("bin/sh").exists() {
-                return Ok(Err("there is no shell to run it with".into()));
+                return Ok(Err("/bin/sh not found".into()));
             }
             if !self.can_enter()? {
-                return Ok(Err("this user cannot enter the folder as root; run it with sudo".into()));
+                return Ok(
+                    Err("cannot enter the folder as root; run the command with sudo".into()),
+                );
             }
         }
         Ok(Ok(Ran::of(&self.command(script).run()?)))
@@ -188,9 +194,13 @@ impl Place {
             }
             What::Root(dir) => {
                 let unshare = Command::new("timeout").args([SECONDS, "unshare", "--mount"]);
-                let user: &[&str] =
-                    if rustix::process::geteuid().is_root() { &[] } else { &["--user", "--map-root-user"] };
-                let command = unshare.args(user).args(["sh", "-c", ENTER, "sh"]).arg(dir).arg(script);
+                let user: &[&str] = if rustix::process::geteuid().is_root() {
+                    &[]
+                } else {
+                    &["--user", "--map-root-user"]
+                };
+                let command =
+                    unshare.args(user).args(["sh", "-c", ENTER, "sh"]).arg(dir).arg(script);
                 command.isolated(self.home.path()).env("PATH", ROOT_PATH)
             }
             What::Container(Container { engine: Engine::Buildah, id }) => {
@@ -198,8 +208,15 @@ impl Place {
                 return run.args(["--", id, "sh", "-c", script]);
             }
             What::Container(Container { engine: Engine::Podman, id }) => {
-                let run = Command::new("timeout").args([SECONDS, "podman", "run", "--rm", "--pull=never"]);
-                let run = run.args(devices()).args(locale).args(["--network=none", "--entrypoint", "sh"]);
+                let run = Command::new("timeout").args([
+                    SECONDS,
+                    "podman",
+                    "run",
+                    "--rm",
+                    "--pull=never",
+                ]);
+                let run =
+                    run.args(devices()).args(locale).args(["--network=none", "--entrypoint", "sh"]);
                 return run.args(["--", id, "-c", script]);
             }
         };
@@ -218,7 +235,7 @@ fn private_folder() -> std::io::Result<tempfile::TempDir> {
 
 /// Returns the options that pass the machine's GPU to a container.
 fn devices() -> &'static [&'static str] {
-    if Place::has_gpu() { &["--device=/dev/kfd", "--device=/dev/dri"] } else { &[] }
+    if VerifyTarget::has_gpu() { &["--device=/dev/kfd", "--device=/dev/dri"] } else { &[] }
 }
 
 impl Drop for Container {
@@ -235,8 +252,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scripts_on_this_machine_have_an_empty_private_home() {
-        let place = Place::root(Path::new("/")).unwrap();
+    fn runs_scripts_with_an_empty_private_home() {
+        let place = VerifyTarget::root(Path::new("/")).unwrap();
         let script = "pwd; stat -c %a:%u \"$HOME\"; ls -A \"$HOME\"";
         let ran = place.run(script).unwrap().unwrap();
         assert_eq!(ran.output, format!("/\n700:{}\n", rustix::process::geteuid().as_raw()));

@@ -1,5 +1,5 @@
-//! What the files of a workspace say about each other: names that must be known, and what excludes
-//! itself.
+//! Checks the files of a workspace against each other: whether every name that a file uses is
+//! defined.
 
 use std::collections::BTreeMap;
 
@@ -48,9 +48,9 @@ fn check_manifest(contents: &Contents, problems: &mut Vec<Problem>) {
         }
     }
     let mut default = |at: &At<String>, kind, known: Vec<&String>| {
-        // Where the manifest does not say it, other mistakes come first.
-        let told = !at.span.is_empty() || problems.is_empty();
-        if told && !known.contains(&&at.value) {
+        // A missing `[stack]` leaves both defaults empty; report that mistake only.
+        let report = !at.span.is_empty() || problems.is_empty();
+        if report && !known.contains(&&at.value) {
             problems.push(unknown(manifest_file, &at.span, kind, &at.value, known));
         }
     };
@@ -58,9 +58,9 @@ fn check_manifest(contents: &Contents, problems: &mut Vec<Problem>) {
     default(&manifest.default_pins, "pin set", sets.keys().collect());
 }
 
-/// Returns the problems as an error, if there are any: file by file, and in each from top to bottom.
+/// Returns the problems as an error if there are any, ordered by file and position.
 pub(super) fn refuse(mut problems: Vec<Problem>) -> Result<(), WorkspaceError> {
-    // What was read of a broken file says nothing about other files.
+    // A file with a syntax error is incomplete, so its other problems would mislead.
     let invalid: Vec<String> =
         problems.iter().filter(|p| p.message == INVALID).map(|p| p.file.clone()).collect();
     problems.retain(|p| p.message == INVALID || !invalid.contains(&p.file));
@@ -76,20 +76,20 @@ pub(super) fn refuse(mut problems: Vec<Problem>) -> Result<(), WorkspaceError> {
     Err(WorkspaceError::Invalid(Problems(problems)))
 }
 
-/// Refuses a second component with a closure, and generated ones among those that are written.
+/// Rejects a second component with a closure, and `generated` in a hand-written component.
 fn check_closures(components: &BTreeMap<ComponentName, Component>, problems: &mut Vec<Problem>) {
     let mut first: Option<&Component> = None;
     for component in components.values() {
         if let Some(At { span, .. }) = &component.generated {
-            let message = "a component that is written by hand is not `generated`";
+            let message = "only `rocmrpm closure --write` sets `generated`";
             problems.push(component.file.problem(span.clone(), message, "remove it"));
         }
         if component.closure.is_none() {
             continue;
         }
         if let Some(first) = first {
-            let message = format!("`{}` has a table `[closure]` already", first.name);
-            let help = "one component of a workspace has a Python closure".to_owned();
+            let message = format!("`{}` already has a `[closure]` table", first.name);
+            let help = "keep one `[closure]` table in the workspace".to_owned();
             let problem = component.file.problem(0..0, message, "");
             problems.push(Problem { span: None, help: Some(help), ..problem });
         } else {
@@ -106,7 +106,13 @@ fn check_requires(
     for component in components.values() {
         for At { value, span } in &component.requires {
             if !broken.contains(value) && !components.keys().any(|name| name.as_str() == value) {
-                problems.push(unknown(&component.file, span, "component", value, components.keys()));
+                problems.push(unknown(
+                    &component.file,
+                    span,
+                    "component",
+                    value,
+                    components.keys(),
+                ));
             }
         }
     }
@@ -121,17 +127,26 @@ pub(super) fn check_pins(
     for (name, pin) in &set.pins {
         let Some(component) = components.get(name) else {
             if !broken.iter().any(|folder| folder == name.as_str()) {
-                problems.push(unknown(&set.file, &pin.span, "component", name.as_str(), components.keys()));
+                problems.push(unknown(
+                    &set.file,
+                    &pin.span,
+                    "component",
+                    name.as_str(),
+                    components.keys(),
+                ));
             }
             continue;
         };
         for required in &component.requires {
             let known = components.keys().any(|c| c.as_str() == required.value);
             if known && !set.pins.keys().any(|pinned| pinned.as_str() == required.value) {
-                let message = format!("`{name}` requires `{}`, which this set does not pin", required.value);
+                let message =
+                    format!("`{name}` requires `{}`, which this set does not pin", required.value);
                 let problem = set.file.problem(pin.span.clone(), message, "");
-                problems
-                    .push(Problem { help: Some(format!("add a table `[{}]`", required.value)), ..problem });
+                problems.push(Problem {
+                    help: Some(format!("add a `[{}]` table", required.value)),
+                    ..problem
+                });
             }
         }
     }
@@ -148,6 +163,10 @@ fn unknown<S: AsRef<str>>(
     let near = nearest(name, known.iter().map(AsRef::as_ref));
     Problem {
         help: near.map(|n| format!("did you mean `{n}`?")),
-        ..file.problem(span.clone(), format!("unknown {kind} `{name}`"), "there is nothing of this name")
+        ..file.problem(
+            span.clone(),
+            format!("unknown {kind} `{name}`"),
+            "not defined in this workspace",
+        )
     }
 }

@@ -1,10 +1,10 @@
-//! Chroots and ROCm providers: `mock-configs/*.toml` and `mock-configs/rocm/*.toml`
-//! as values. Making a mock config of them is `build`'s business.
+//! Chroots and ROCm providers, read from `mock-configs/*.toml` and `mock-configs/rocm/*.toml`.
+//! `build` makes mock configs of them.
 
 use std::collections::BTreeMap;
 
 use super::document::{At, File, Table};
-use super::flavour;
+use super::flavor;
 use super::manifest::{plain, text};
 use crate::canonical::Canonical;
 use crate::error::{Error, Kind, Problem};
@@ -12,7 +12,7 @@ use crate::inspect::SearchPathTag;
 use crate::names::Soname;
 use crate::text::visible;
 
-/// The name of the chroot that is this machine.
+/// The name of the chroot that stands for this machine.
 pub const HOST: &str = "host";
 
 /// What components are built against.
@@ -20,34 +20,33 @@ pub const HOST: &str = "host";
 pub struct Chroot {
     /// The definition's file name without `.toml`; [`HOST`] is this machine.
     pub name: String,
-    /// The release, such as `43`; empty for the host.
+    /// The release, such as `43`; empty for `host`.
     pub release: String,
-    /// The architecture, such as `x86_64`; empty for the host.
+    /// The architecture, such as `x86_64`; empty for `host`.
     pub arch: String,
-    /// Python's version, such as `3.14`; empty for the host.
+    /// The version of Python, such as `3.14`; empty for `host`.
     pub python: String,
-    /// The dist tag, such as `.fc43`; empty for the host, whose rpm knows it.
+    /// The dist tag, such as `.fc43`; empty for `host`, where rpm defines it.
     pub dist: String,
-    /// Whose ROCm is used: a name in `mock-configs/rocm/`.
+    /// The ROCm provider: a name in `mock-configs/rocm/`.
     pub rocm_provider: At<String>,
-    /// The config of mock-core-configs that ours includes; empty for the host.
+    /// The config of mock-core-configs to include; empty for `host`.
     pub base_config: String,
-    /// The image that the container file starts from; empty if there is none.
+    /// The image that the container file starts from; empty if not set.
     pub container_image: String,
-    /// The last day on which the release is supported, if it is known.
+    /// The last day on which the release is supported, if known.
     pub end_of_life: Option<jiff::civil::Date>,
     /// RPM macros for the build root.
     pub macros: BTreeMap<String, String>,
-    /// Package repositories beside the release's own.
+    /// Package repositories in addition to those of the release.
     pub repositories: Vec<Repository>,
-    /// Packages that every build root has beside the base, as dnf takes them.
+    /// Additional packages in every build root, in dnf's syntax.
     pub additional_packages: Vec<At<String>>,
-    /// The package tables that say what the release has; files of
-    /// `mock-configs/packages/`.
+    /// The package tables that list what the release has: files of `mock-configs/packages/`.
     pub packages: Vec<At<String>>,
-    /// Libraries that it has beside the usual ones: SONAME and package.
+    /// Libraries that it has in addition to the usual ones: SONAME and package.
     pub libraries: BTreeMap<String, String>,
-    /// The newest symbol version of each kind that its libraries have, such as
+    /// The newest symbol version of each kind that its libraries define, such as
     /// `GLIBC` and `2.42`.
     pub symbol_versions: BTreeMap<String, String>,
     /// The file it was read from.
@@ -59,9 +58,9 @@ pub struct Chroot {
 pub struct Repository {
     /// The id in dnf's configuration.
     pub id: String,
-    /// The base URL; `$basearch` and `$releasever` are dnf's.
+    /// The base URL; dnf replaces `$basearch` and `$releasever`.
     pub url: String,
-    /// The URL of the key, or its file; empty if packages are not signed.
+    /// The URL or file of the key; empty if packages are not signed.
     pub gpg_key: String,
     /// dnf's priority; lower wins, 99 is its default.
     pub priority: i64,
@@ -75,12 +74,13 @@ impl Chroot {
             let mut field = |key: &str, what: &str| {
                 text(if host { root.string(key) } else { root.required_string(key, what) })
             };
-            let release = field("release", "the release's number");
+            let release = field("release", "the number of the release, such as `43`");
             let arch = field("arch", "the architecture, such as `x86_64`");
-            let python = field("python", "Python's version in this release");
+            let python = field("python", "the version of Python in this release, such as `3.14`");
             let dist = field("dist", "the dist tag, such as `.fc43`");
             let base_config = field("base-config", "a config file of mock-core-configs");
-            let rocm_provider = root.required_string("rocm-provider", "a name in mock-configs/rocm/");
+            let rocm_provider =
+                root.required_string("rocm-provider", "a name in mock-configs/rocm/");
             Self {
                 name: name.to_owned(),
                 release,
@@ -91,7 +91,7 @@ impl Chroot {
                 rocm_provider: rocm_provider.unwrap_or(At { value: String::new(), span: 0..0 }),
                 container_image: {
                     let image = root.string("container-image");
-                    image.and_then(|at| flavour::image(root, at)).unwrap_or_default()
+                    image.and_then(|at| flavor::image(root, at)).unwrap_or_default()
                 },
                 end_of_life: root.day("end-of-life"),
                 macros: macros(root, host),
@@ -118,34 +118,34 @@ impl Chroot {
         })
     }
 
-    /// Refuses keys of repositories that are files of this machine: what users install cannot
-    /// have them, nor those of this workspace. The keys in /etc/pki/rpm-gpg are those that Fedora
-    /// itself has there.
+    /// Rejects repository keys that are files of this machine or of this workspace: users who
+    /// install the packages do not have them. Fedora itself installs the keys in
+    /// /etc/pki/rpm-gpg.
     pub fn check_keys(&self) -> Result<(), Error> {
         for repository in &self.repositories {
             let key = &repository.gpg_key;
             let path = key.strip_prefix("file://").unwrap_or(key);
             if !path.is_empty() && !path.contains("://") && !path.starts_with("/etc/pki/rpm-gpg/") {
                 let message = format!(
-                    "the key of the repository `{}` is {}, a file of this machine: users do not have it",
+                    "the key of the repository `{}` is {}, a file of this machine that users do not have",
                     repository.id,
                     visible(path)
                 );
-                let help = format!("name a URL that they can reach as its `gpg-key` in {}", self.file.name);
+                let help = format!("set its `gpg-key` to a public URL in {}", self.file.name);
                 return Err(Error::new(Kind::Config, message).with_help(help));
             }
         }
         Ok(())
     }
 
-    /// Returns whether this is the machine itself.
+    /// Returns whether this chroot is the machine itself.
     pub fn is_host(&self) -> bool {
         self.name == HOST
     }
 }
 
-/// Reads rpm macros. rpm takes names of three characters or more (rpm-macros(7)); what
-/// it does not take it would split or cut without a word.
+/// Reads RPM macros. Macro names have three characters or more (rpm-macros(7)); rpm would
+/// silently split or cut others.
 fn macros(root: &mut Table<'_>, host: bool) -> BTreeMap<String, String> {
     let mut macros = BTreeMap::new();
     for (name, At { value, span }) in root.string_map("macros") {
@@ -157,7 +157,7 @@ fn macros(root: &mut Table<'_>, host: bool) -> BTreeMap<String, String> {
             root.problem(
                 span,
                 format!("the macro `{name}` has a control character"),
-                "expected one line",
+                "expected one line without control characters",
                 None,
             );
         }
@@ -166,8 +166,8 @@ fn macros(root: &mut Table<'_>, host: bool) -> BTreeMap<String, String> {
     macros
 }
 
-/// Refuses a key whose path leads back up: it is no file of the workspace, and what begins like
-/// Fedora's folder of keys need not be in it.
+/// Rejects a key whose path contains `..`: it could lead out of the workspace, or out of
+/// Fedora's folder of keys.
 fn check_key(table: &mut Table<'_>, At { value, span }: &At<String>) {
     if value.split('/').any(|part| part == "..") {
         let message = format!("the path of the key `{}` has `..`", visible(value));
@@ -175,15 +175,15 @@ fn check_key(table: &mut Table<'_>, At { value, span }: &At<String>) {
     }
 }
 
-/// What begins an expression in Jinja's language, which mock evaluates in all values of
-/// its config, again and again: there is no way to write these literally. Source: mock,
+/// The start of a Jinja expression. mock evaluates all values of its config repeatedly, so these
+/// cannot be escaped. Source: mock,
 /// `templated_dictionary`; Jinja, "Template Designer Documentation".
 const JINJA: &[&str] = &["{{", "{%", "{#"];
 
 fn check_for_mock(root: &mut Table<'_>, value: &str, span: &std::ops::Range<usize>) {
     if let Some(found) = JINJA.iter().find(|begin| value.contains(**begin)) {
-        let message = format!("mock cannot be given a value with `{found}`: it evaluates it");
-        root.problem(span.clone(), message, "expected another way to say it", None);
+        let message = format!("the value contains `{found}`, which mock would evaluate");
+        root.problem(span.clone(), message, "expected a value without Jinja syntax", None);
     }
 }
 
@@ -194,14 +194,19 @@ fn for_mock(value: Option<At<String>>, table: &mut Table<'_>) -> String {
     text(value)
 }
 
-/// Reads packages of every build root: names, files, capabilities or `@group`, a word each.
+/// Reads the packages of every build root: names, files, capabilities or `@group`, one word each.
 fn additional_packages(root: &mut Table<'_>) -> Vec<At<String>> {
     let packages = root.strings("additional-packages");
     for At { value, span } in &packages {
         let odd = |c: char| c.is_whitespace() || c.is_control() || "{}*?[]".contains(c);
         if value.is_empty() || value.starts_with('-') || value.contains(odd) {
             let message = format!("`{}` cannot be a package of the build root", visible(value));
-            root.problem(span.clone(), message, "expected such as `gcc-c++` or `pkgconfig(libdrm)`", None);
+            root.problem(
+                span.clone(),
+                message,
+                "expected a package such as `gcc-c++` or `pkgconfig(libdrm)`",
+                None,
+            );
         }
     }
     packages
@@ -209,7 +214,8 @@ fn additional_packages(root: &mut Table<'_>) -> Vec<At<String>> {
 
 fn check_macro(root: &mut Table<'_>, name: &str, span: &std::ops::Range<usize>) {
     let inner = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    if name.len() < 3 || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(inner) {
+    if name.len() < 3 || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(inner)
+    {
         let message = format!("`{}` cannot be a macro's name", visible(name));
         root.problem(span.clone(), message, "expected three or more letters, digits and `_`", None);
     }
@@ -227,32 +233,32 @@ fn symbol_versions(root: &mut Table<'_>) -> BTreeMap<String, String> {
     versions
 }
 
-/// Whose ROCm RPMs a chroot uses.
+/// A provider of ROCm RPMs.
 #[derive(Debug, Clone)]
 pub struct Provider {
     /// The definition's file name without `.toml`.
     pub name: String,
     /// The install prefix, such as `/usr`.
     pub prefix: String,
-    /// The folder of its libraries, such as `/usr/lib64`.
+    /// The folder of libraries, such as `/usr/lib64`.
     pub libdir: String,
-    /// The folder of its LLVM's programs, such as `/usr/lib64/rocm/llvm/bin`.
+    /// The folder of LLVM's programs, such as `/usr/lib64/rocm/llvm/bin`.
     pub llvm_bin: String,
-    /// The folder of the device libraries' bitcode.
+    /// The folder of the device libraries, which are bitcode.
     pub device_libs: String,
-    /// The package tables that say what it has; files of `mock-configs/packages/`.
+    /// The package tables that list what it has: files of `mock-configs/packages/`.
     pub packages: Vec<At<String>>,
-    /// Components that it has itself, and that are therefore not built.
+    /// Components that its packages already are, and that are therefore not built.
     pub brings: Vec<At<String>>,
-    /// ROCm's version, or where the machine has it written down.
+    /// The version of ROCm, or the file that states it.
     pub version: RocmVersion,
-    /// RPM macros that hold the GPU target list in this provider's world.
+    /// RPM macros with the list of GPU targets.
     pub gpu_macros: Vec<String>,
-    /// What the provider calls each capability.
+    /// The packages for each capability.
     pub capabilities: BTreeMap<String, Capability>,
-    /// Its packages for Ubuntu, for the container file's fallback.
+    /// Its packages for Ubuntu, for the container file of the flavor `ubuntu`.
     pub ubuntu: Option<AptSource>,
-    /// Which tag its own files state search paths with; `None`: either.
+    /// The tag with which its own files state search paths; `None` for either.
     pub search_path_tag: Option<SearchPathTag>,
     /// The file it was read from.
     pub file: File,
@@ -265,21 +271,21 @@ pub struct AptSource {
     pub url: String,
     /// The suite and the components, such as `stable main`.
     pub suite: String,
-    /// Where its key is, in ASCII armor.
+    /// The URL or file of the key, in ASCII armor.
     pub gpg_key: String,
-    /// The packages that bring what the stack needs at run time.
+    /// The packages that the stack needs at run time.
     pub packages: Vec<String>,
 }
 
 impl AptSource {
     fn read(table: &mut Table<'_>) -> Self {
-        let url = line(table, "url", "the repository's URL");
+        let url = line(table, "url", "the URL of the repository");
         let suite = line(table, "suite", "the suite and the components, such as `stable main`");
-        let gpg_key = line(table, "gpg-key", "where the repository's key is");
+        let gpg_key = line(table, "gpg-key", "the URL or file of the repository's key");
         let at = At { value: gpg_key.clone(), span: table.span() };
         check_key(table, &at);
         if gpg_key.contains(char::is_whitespace) {
-            // `ADD` would take each word as a source.
+            // `ADD` would take each word as a separate source.
             table.problem(at.span, "`gpg-key` has a space", "expected one URL or file", None);
         }
         let packages = table.strings("packages");
@@ -288,21 +294,26 @@ impl AptSource {
     }
 }
 
-/// Reads a required value that ends up in a line of a file.
+/// Reads a required value that becomes part of a line of a file.
 fn line(table: &mut Table<'_>, key: &str, what: &str) -> String {
     let Some(At { value, span }) = table.required_string(key, what) else { return String::new() };
     if value.contains(['\'', '"', '\\']) {
-        table.problem(span, format!("`{key}` has a quote or a backslash"), format!("expected {what}"), None);
+        table.problem(
+            span,
+            format!("`{key}` has a quote or a backslash"),
+            format!("expected {what}"),
+            None,
+        );
     }
     value
 }
 
-/// How ROCm's version is known.
+/// Where the version of ROCm comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RocmVersion {
-    /// It is written in the definition.
+    /// The definition states it.
     Known(String),
-    /// A header of the machine has it, as `HIP_VERSION_MAJOR` and `HIP_VERSION_MINOR`.
+    /// A header of the machine defines it as `HIP_VERSION_MAJOR` and `HIP_VERSION_MINOR`.
     Header(String),
 }
 
@@ -319,7 +330,7 @@ impl Canonical for RocmVersion {
     }
 }
 
-/// One capability, such as `hip`, as a provider's packages have it.
+/// The provider's packages for one capability, such as `hip`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Capability {
     /// The package to run with.
@@ -349,9 +360,15 @@ impl Provider {
             let header = root.string("version-header");
             let version = match (version, header) {
                 (Some(At { value, span }), None) => {
-                    let number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+                    let number =
+                        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
                     if !value.split('.').all(number) {
-                        root.problem(span, "this is not a version of ROCm", "expected such as `7.2`", None);
+                        root.problem(
+                            span,
+                            "this is not a version of ROCm",
+                            "expected a version such as `7.2`",
+                            None,
+                        );
                     }
                     RocmVersion::Known(value)
                 }
@@ -359,7 +376,12 @@ impl Provider {
                 (both, _) => {
                     let span = both.map_or(0..0, |at| at.span);
                     let message = "expected exactly one of `version` and `version-header`";
-                    root.problem(span, message, "ROCm's version decides how wheels are labelled", None);
+                    root.problem(
+                        span,
+                        message,
+                        "ROCm's version decides how wheels are labelled",
+                        None,
+                    );
                     RocmVersion::Known(String::new())
                 }
             };
@@ -396,14 +418,14 @@ impl Provider {
     }
 }
 
-/// Reads a folder of the target system. It ends up in specs, container files and scripts, so it is
-/// an absolute path of plain characters.
+/// Reads a folder of the target system. It becomes part of specs, container files and scripts, so
+/// it must be an absolute path of plain characters.
 fn folder(root: &mut Table<'_>, At { value, span }: At<String>) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._+-@~".contains(c);
     let dots = value.split('/').any(|part| matches!(part, "." | ".."));
     if !value.starts_with('/') || dots || !value.chars().all(plain) {
         let message = format!("`{}` is not an absolute path of plain characters", visible(&value));
-        root.problem(span, message, "expected such as `/opt/rocm/lib`", None);
+        root.problem(span, message, "expected a folder such as `/opt/rocm/lib`", None);
     }
     value
 }
@@ -414,7 +436,7 @@ fn search_path_tag(root: &mut Table<'_>) -> Option<SearchPathTag> {
         "rpath" => Some(SearchPathTag::Rpath),
         "runpath" => Some(SearchPathTag::Runpath),
         _ => {
-            let message = format!("`{value}` is no tag for search paths");
+            let message = format!("`{value}` is not a tag for search paths");
             root.problem(span, message, "expected `rpath` or `runpath`", None);
             None
         }
@@ -426,16 +448,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_mock_would_evaluate_is_refused() {
+    fn rejects_values_that_mock_would_evaluate() {
         let read = |text: &str| {
             let base = "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\n\
                         base-config = \"f.cfg\"\nrocm-provider = \"p\"\n";
             let mut problems = Vec::new();
             let file = File { name: "x.toml".into(), text: format!("{base}{text}") };
             let chroot = Chroot::read("x", file, &mut problems);
-            (chroot.additional_packages.len(), problems.into_iter().map(|p| p.message).collect::<Vec<_>>())
+            (
+                chroot.additional_packages.len(),
+                problems.into_iter().map(|p| p.message).collect::<Vec<_>>(),
+            )
         };
-        assert_eq!(read("additional-packages = [\"gcc-c++\", \"pkgconfig(x)\", \"@c\"]\n"), (3, Vec::new()));
+        assert_eq!(
+            read("additional-packages = [\"gcc-c++\", \"pkgconfig(x)\", \"@c\"]\n"),
+            (3, Vec::new())
+        );
         assert_eq!(read("[macros]\nlong = \"%{?x:%{y}} {a}\"\n").1, [""; 0]);
         for bad in [
             "[macros]\nevil = \"{{ cycler.__init__ }}\"\n",
@@ -463,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_of_a_provider_are_absolute_and_plain() {
+    fn rejects_provider_folders_that_are_relative_or_need_quoting() {
         let read = |text: &str| {
             let mut problems = Vec::new();
             Provider::read("p", File { name: "x.toml".into(), text: text.into() }, &mut problems);
@@ -471,9 +499,17 @@ mod tests {
         };
         let good = "prefix = \"/opt/rocm/core-7.14\"\nlibdir = \"/usr/lib64\"\nversion = \"7.2\"\n";
         assert_eq!(read(good), [""; 0]);
-        for bad in
-            ["/usr'; touch /pwned; echo '", "/a b", "/a$(id)", "/a\\n", "usr", "", "/a/../b", "/a{b}", "/a%b"]
-        {
+        for bad in [
+            "/usr'; touch /pwned; echo '",
+            "/a b",
+            "/a$(id)",
+            "/a\\n",
+            "usr",
+            "",
+            "/a/../b",
+            "/a{b}",
+            "/a%b",
+        ] {
             let of_prefix = read(&format!("prefix = \"{bad}\"\nversion = \"7.2\"\n"));
             assert_eq!(of_prefix.len(), 1, "{bad}: {of_prefix:?}");
             for key in ["libdir", "llvm-bin", "device-libs"] {
@@ -484,16 +520,24 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_images_stay_what_they_are_in_container_files() {
-        let repository =
-            |key: &str| format!("[[repositories]]\nid = \"r\"\nurl = \"https://x/\"\ngpg-key = \"{key}\"\n");
+    fn rejects_keys_and_images_that_would_break_a_container_file() {
+        let repository = |key: &str| {
+            format!("[[repositories]]\nid = \"r\"\nurl = \"https://x/\"\ngpg-key = \"{key}\"\n")
+        };
         let image = |name: &str| format!("container-image = \"{name}\"\n");
-        for good in ["keys/a.asc", "https://x/key", "/etc/pki/rpm-gpg/RPM-GPG-KEY-x", "file:///a..b"] {
+        for good in
+            ["keys/a.asc", "https://x/key", "/etc/pki/rpm-gpg/RPM-GPG-KEY-x", "file:///a..b"]
+        {
             assert_eq!(problems(&repository(good), ""), [""; 0]);
         }
         assert_eq!(problems(&image("registry.fedoraproject.org/fedora:43"), ""), [""; 0]);
-        for bad in ["../../../etc/evil", "keys/../../x", "/etc/pki/rpm-gpg/../evil", "file:///etc/../x"] {
-            assert_eq!(problems(&repository(bad), ""), [format!("the path of the key `{bad}` has `..`")]);
+        for bad in
+            ["../../../etc/evil", "keys/../../x", "/etc/pki/rpm-gpg/../evil", "file:///etc/../x"]
+        {
+            assert_eq!(
+                problems(&repository(bad), ""),
+                [format!("the path of the key `{bad}` has `..`")]
+            );
         }
         let evil = "fedora:43 AS x --EVIL $(id)";
         assert_eq!(problems(&image(evil), ""), [format!("`{evil}` is not the name of an image")]);
@@ -507,7 +551,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_users_do_not_have_are_refused() {
+    fn rejects_repository_keys_that_users_do_not_have() {
         let check = |key: &str| {
             let text = format!(
                 "rocm-provider = \"p\"\n[[repositories]]\nid = \"r\"\nurl = \"https://x/\"\ngpg-key = \"{key}\"\n"
@@ -515,7 +559,8 @@ mod tests {
             let chroot = Chroot::read(HOST, File { name: "x.toml".into(), text }, &mut Vec::new());
             chroot.check_keys().is_ok()
         };
-        for good in ["", "https://x/key", "file:///etc/pki/rpm-gpg/RPM-GPG-KEY-fedora-43-$basearch"] {
+        for good in ["", "https://x/key", "file:///etc/pki/rpm-gpg/RPM-GPG-KEY-fedora-43-$basearch"]
+        {
             assert!(check(good), "{good}");
         }
         for bad in ["keys/x.asc", "/srv/key", "file:///srv/key", "file://etc/key"] {
@@ -524,10 +569,10 @@ mod tests {
     }
 
     #[test]
-    fn symbol_versions_are_numbers_and_tags_are_known() {
+    fn rejects_bad_symbol_versions_and_search_path_tags() {
         let good = "[symbol-versions]\nGLIBC = \"2.42\"\n[libraries]\n\"liba.so\" = \"a\"\n";
         assert_eq!(problems(good, "search-path-tag = \"runpath\"\n"), [""; 0]);
         let bad = problems("[symbol-versions]\nGLIBC = \"two\"\n", "search-path-tag = \"path\"\n");
-        assert_eq!(bad, ["`two` is not a symbol version", "`path` is no tag for search paths"]);
+        assert_eq!(bad, ["`two` is not a symbol version", "`path` is not a tag for search paths"]);
     }
 }

@@ -1,5 +1,5 @@
-//! `[closure]` of component.toml: from which requirements a component's Python closure is
-//! computed, and what a packager decides of its members. What the closure is is not known here.
+//! The table `[closure]` of component.toml: the requirements that a component's Python closure is
+//! computed from, and a packager's decisions about its members. Does not compute the closure.
 
 use jiff::civil::Date;
 
@@ -9,24 +9,24 @@ use crate::names::nearest;
 use crate::names::normalized;
 use crate::range::VersionRange;
 
-/// Where a member of a closure comes from when the component is installed as an RPM.
+/// What provides a member of a closure when the component is installed as an RPM.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
-    /// The release has a version that satisfies.
+pub enum MemberPlace {
+    /// A package of the release, whose version satisfies the requirements.
     System,
-    /// An RPM of its own, since the release has none.
+    /// A separate RPM, because the release does not have the member.
     Rpm,
-    /// The private prefix, since the release has another version.
+    /// The private prefix, because the release has another version.
     Private,
-    /// Nowhere: the component works without it.
+    /// Nothing: the component works without it.
     Dropped,
 }
 
-impl Place {
+impl MemberPlace {
     /// All places, in the order in which they are shown.
     pub const ALL: [Self; 4] = [Self::System, Self::Rpm, Self::Private, Self::Dropped];
 
-    /// Returns its name.
+    /// Returns the name of the place.
     pub fn name(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -42,12 +42,12 @@ impl Place {
 pub enum BuiltFrom {
     /// Its source distribution.
     Sdist,
-    /// The wheel that upstream built.
+    /// The wheel from the index.
     Wheel,
 }
 
 impl BuiltFrom {
-    /// Returns its name.
+    /// Returns the name of the source.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sdist => "sdist",
@@ -59,88 +59,88 @@ impl BuiltFrom {
 /// The table `[closure]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClosureRules {
-    /// The requirement files below the source's top folder, for as long as there is no built
-    /// wheel; where empty, the metadata of the source distribution.
+    /// Requirement files below the source's top folder, used until a wheel is built. If empty,
+    /// the metadata of the source distribution are used.
     pub requirements: Vec<At<String>>,
-    /// The component's own extras that belong to its closure.
+    /// Extras of the component that belong to its closure.
     pub extras: Vec<At<String>>,
-    /// What the package of the private members is called; `<component>-runtime` where absent.
+    /// The name of the package with the private members. [default: `<component>-runtime`]
     pub runtime: Option<At<String>>,
-    /// The last day, in UTC, whose files are taken from the index; by default the day on which
-    /// the index received the component's pinned version.
+    /// The last day, in UTC, whose files are taken from the index. [default: the day on which
+    /// the index received the pinned version of the component]
     pub not_after: Option<Date>,
-    /// What is decided of single members.
+    /// Decisions about single members.
     pub members: Vec<MemberRule>,
-    /// The vulnerabilities and yanked files that are accepted.
+    /// Accepted vulnerabilities and yanked files.
     pub accepts: Vec<AcceptRule>,
     /// Imports that may fail.
     pub imports: Vec<ImportRule>,
 }
 
-/// `[[closure.import]]`: something that the component imports and its closure need not define.
+/// `[[closure.import]]`: an import of the component that may fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportRule {
-    /// A dotted name: a module or a name in it, with all below it.
+    /// A module or a name in it, with dots; everything below it is covered too.
     pub name: At<String>,
-    /// The component's versions that it is for.
+    /// The versions of the component that this is for.
     pub versions: VersionRange,
     /// Why it may fail.
     pub reason: String,
 }
 
-/// `[[closure.accept]]`: a finding of `closure audit` that is accepted until a day.
+/// `[[closure.accept]]`: a finding of `closure audit` that is accepted for a limited time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcceptRule {
     /// The ID of an advisory or one of its aliases; [`YANKED`] for yanked files.
     pub id: At<String>,
-    /// The member for which alone it holds, normalized; all if missing.
+    /// The normalized name of the member. [default: all members]
     pub package: Option<String>,
-    /// Why.
+    /// Why it is accepted.
     pub reason: String,
-    /// The last day on which it holds.
+    /// The last day on which it is accepted.
     pub until: Date,
 }
 
-/// Stands for the yanked files of a member in place of an advisory's ID.
+/// The ID that accepts the yanked files of a member.
 pub const YANKED: &str = "yanked";
 
-/// `[[closure.member]]`: what a packager decides of one member.
+/// `[[closure.member]]`: a packager's decision about one member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberRule {
     /// The distribution's normalized name.
     pub name: At<String>,
-    /// Its place; computed where absent.
-    pub place: Option<Place>,
-    /// What it is built from; chosen where absent.
+    /// What provides it. [default: computed]
+    pub place: Option<MemberPlace>,
+    /// What it is built from. [default: chosen]
     pub from: Option<BuiltFrom>,
-    /// The last day, in UTC, whose files are taken, instead of that of the whole closure.
+    /// The last day, in UTC, whose files are taken for this member.
     pub not_after: Option<Date>,
-    /// The packages that building it from source needs beside what its metadata ask for.
+    /// Packages that a build from source needs in addition to those that the metadata name.
     pub build_requires: Vec<String>,
-    /// Its licence as an SPDX expression, where its metadata have none.
+    /// The license as an SPDX expression, if the metadata do not have it.
     pub license: Option<String>,
-    /// What is bundled in its wheel, as `NAME` or `NAME = VERSION`: a complete list in place of
+    /// What its wheel bundles, as `NAME` or `NAME = VERSION`: a complete list that replaces
     /// SBOMs and reviewed tables.
     pub bundled: Option<Vec<String>>,
-    /// What stops working without it; there if and only if it is dropped.
+    /// What stops working without it; required for a dropped member, and only allowed there.
     pub without: Option<String>,
-    /// Why.
+    /// Why it is decided so.
     pub reason: String,
 }
 
-/// What `rocmrpm closure --write` wrote of a closure for the spec of its component:
+/// The closure as `rocmrpm closure --write` writes it for the spec of the component:
 /// `specs-templates/generated/<stem>/closure.toml`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WrittenClosure {
     /// The private members.
     pub private: Vec<String>,
-    /// The distributions that its package does not require, though its metadata do.
+    /// Distributions that the metadata require and the package does not.
     pub not_required: Vec<String>,
-    /// The distributions of which it requires no extras, though its metadata do.
+    /// Distributions whose extras the metadata require and the package does not.
     pub no_extras: Vec<String>,
-    /// What it requires beside what its metadata say, as rpm writes it.
+    /// Requirements in addition to those of the metadata, in rpm's syntax.
     pub requires: Vec<String>,
-    /// The RPMs of members in earlier releases that leave on an upgrade, as rpm writes it.
+    /// RPMs of members in earlier releases that an upgrade removes, in rpm's syntax.
     pub obsoletes: Vec<String>,
 }
 
@@ -174,18 +174,20 @@ impl ClosureRules {
             table.tables("member", MemberRule::read).into_iter().flatten().collect();
         for (at, member) in members.iter().enumerate() {
             if members[..at].iter().any(|earlier| earlier.name.value == member.name.value) {
-                let message = format!("`{}` is decided twice", member.name.value);
-                table.problem(member.name.span.clone(), message, "keep one of the two", None);
+                let message =
+                    format!("`{}` has two `[[closure.member]]` tables", member.name.value);
+                table.problem(member.name.span.clone(), message, "remove one of the two", None);
             }
         }
         let accepts: Vec<AcceptRule> =
             table.tables("accept", AcceptRule::read).into_iter().flatten().collect();
         for (at, accept) in accepts.iter().enumerate() {
-            let same =
-                |other: &AcceptRule| other.id.value == accept.id.value && other.package == accept.package;
+            let same = |other: &AcceptRule| {
+                other.id.value == accept.id.value && other.package == accept.package
+            };
             if accepts[..at].iter().any(same) {
-                let message = format!("`{}` is accepted twice", accept.id.value);
-                table.problem(accept.id.span.clone(), message, "keep one of the two", None);
+                let message = format!("`{}` has two `[[closure.accept]]` tables", accept.id.value);
+                table.problem(accept.id.span.clone(), message, "remove one of the two", None);
             }
         }
         let imports: Vec<ImportRule> =
@@ -193,7 +195,7 @@ impl ClosureRules {
         Self { requirements, extras, runtime, not_after, members, accepts, imports }
     }
 
-    /// Returns what is decided of a member.
+    /// Returns the decision about a member.
     pub fn member(&self, name: &str) -> Option<&MemberRule> {
         self.members.iter().find(|member| member.name.value == name)
     }
@@ -201,16 +203,21 @@ impl ClosureRules {
 
 impl AcceptRule {
     fn read(table: &mut Table<'_>) -> Option<Self> {
-        let id = table.required_string("id", "the ID of an advisory, such as `GHSA-...` or `CVE-...`");
+        let id =
+            table.required_string("id", "the ID of an advisory, such as `GHSA-...` or `CVE-...`");
         let package = table.string("package");
-        if let Some(At { value, span }) = package.as_ref().filter(|at| normalized(&at.value) != at.value) {
+        if let Some(At { value, span }) =
+            package.as_ref().filter(|at| normalized(&at.value) != at.value)
+        {
             let help = format!("did you mean `{}`?", normalized(value));
             let label = "expected a normalized name: lower case, with `-`";
             table.problem(span.clone(), "this is not a normalized name", label, Some(help));
         }
-        if let Some(At { span, .. }) = id.as_ref().filter(|at| at.value == YANKED && package.is_none()) {
-            let label = "expected `package` beside it";
-            table.problem(span.clone(), "yanked files are accepted for one package", label, None);
+        if let Some(At { span, .. }) =
+            id.as_ref().filter(|at| at.value == YANKED && package.is_none())
+        {
+            let label = "expected `package` in the same table";
+            table.problem(span.clone(), "`yanked` needs a `package`", label, None);
         }
         let reason = table.required_string("reason", "why it is accepted");
         if let Some(At { span, .. }) = reason.as_ref().filter(|at| at.value.trim().is_empty()) {
@@ -220,9 +227,14 @@ impl AcceptRule {
         let day = until.value.parse().ok();
         if day.is_none() {
             let message = format!("`{}` is not a day", until.value);
-            table.problem(until.span, message, "expected such as `2027-01-31`", None);
+            table.problem(until.span, message, "expected a day such as `2027-01-31`", None);
         }
-        Some(Self { id: id?, package: package.map(|at| at.value), reason: reason?.value, until: day? })
+        Some(Self {
+            id: id?,
+            package: package.map(|at| at.value),
+            reason: reason?.value,
+            until: day?,
+        })
     }
 }
 
@@ -235,11 +247,13 @@ impl ImportRule {
         };
         if let Some(At { value, span }) = name.as_ref().filter(|name| !is_dotted(&name.value)) {
             let message = format!("`{value}` is not the name of a module");
-            table.problem(span.clone(), message, "expected such as \"numpy.linalg\"", None);
+            table.problem(span.clone(), message, "expected a name such as \"numpy.linalg\"", None);
         }
         let versions = versions(table);
         let reason = table.required_string("reason", "why the import may fail");
-        if let Some(At { span, .. }) = reason.as_ref().filter(|reason| reason.value.trim().is_empty()) {
+        if let Some(At { span, .. }) =
+            reason.as_ref().filter(|reason| reason.value.trim().is_empty())
+        {
             table.problem(span.clone(), "`reason` must not be empty", "expected a few words", None);
         }
         Some(Self { name: name?, versions, reason: reason?.value })
@@ -257,18 +271,28 @@ impl MemberRule {
             let label = "expected a normalized name: lower case, with `-`";
             table.problem(span.clone(), "this is not a normalized name", label, Some(help));
         }
-        let place = choice(table, "place", &Place::ALL.map(|place| (place.name(), place)));
-        let from =
-            choice(table, "from", &[BuiltFrom::Sdist, BuiltFrom::Wheel].map(|from| (from.name(), from)));
+        let place = choice(table, "place", &MemberPlace::ALL.map(|place| (place.name(), place)));
+        let from = choice(
+            table,
+            "from",
+            &[BuiltFrom::Sdist, BuiltFrom::Wheel].map(|from| (from.name(), from)),
+        );
         let not_after = table.day("not-after");
         let build_requires = table.strings("build-requires");
         for At { value, span } in &build_requires {
             if from != Some(BuiltFrom::Sdist) {
-                let label = "expected `from = \"sdist\"` beside it";
-                table.problem(span.clone(), "`build-requires` is for source distributions", label, None);
-            } else if value.is_empty() || value.contains(|c: char| c.is_control() || "%{@#".contains(c)) {
+                let label = "expected `from = \"sdist\"` in the same table";
+                table.problem(
+                    span.clone(),
+                    "`build-requires` is for source distributions",
+                    label,
+                    None,
+                );
+            } else if value.is_empty()
+                || value.contains(|c: char| c.is_control() || "%{@#".contains(c))
+            {
                 let label = "expected a requirement as in a spec, such as \"openssl-devel\"";
-                table.problem(span.clone(), format!("`{value}` is no requirement"), label, None);
+                table.problem(span.clone(), format!("`{value}` is not a requirement"), label, None);
             }
         }
         let build_requires = build_requires.into_iter().map(|at| at.value).collect();
@@ -276,7 +300,7 @@ impl MemberRule {
         let bundled = Self::bundled(table, from, license.is_some(), &span);
         let license = license.map(|at| at.value);
         let without = table.string("without");
-        let reason = table.required_string("reason", "why it is decided so");
+        let reason = table.required_string("reason", "the reason for this decision");
         for (key, text) in [("without", &without), ("reason", &reason)] {
             if let Some(At { value, span }) = text
                 && value.trim().is_empty()
@@ -287,18 +311,28 @@ impl MemberRule {
         }
         let without = without.map(|at| at.value);
         match (place, &without) {
-            (Some(Place::Dropped), None) => {
-                let label = "expected `without`: what stops working, for those who install the package";
+            (Some(MemberPlace::Dropped), None) => {
+                let label = "expected `without`: what stops working without it";
                 table.problem(span, "a dropped member needs `without`", label, None);
             }
-            (Some(Place::Dropped), Some(_)) | (_, None) => {}
+            (Some(MemberPlace::Dropped), Some(_)) | (_, None) => {}
             (_, Some(_)) => {
-                let label = "only a dropped member leaves something out";
+                let label = "expected `place = \"dropped\"` in the same table";
                 table.problem(span, "`without` is for dropped members", label, None);
             }
         }
         let (name, reason) = (name?, reason?.value);
-        Some(Self { name, place, from, not_after, build_requires, license, bundled, without, reason })
+        Some(Self {
+            name,
+            place,
+            from,
+            not_after,
+            build_requires,
+            license,
+            bundled,
+            without,
+            reason,
+        })
     }
 
     fn bundled(
@@ -309,22 +343,22 @@ impl MemberRule {
     ) -> Option<Vec<String>> {
         let bundled = table.has("bundled").then(|| table.strings("bundled"))?;
         if from == Some(BuiltFrom::Sdist) {
-            let label = "remove it, or `from = \"sdist\"`";
+            let label = "remove it, or remove `from = \"sdist\"`";
             table.problem(span.clone(), "`bundled` is for wheels", label, None);
         }
         if !licensed {
-            let label = "add `license`: the SPDX expression of all that is in the wheel";
+            let label = "expected `license`: the SPDX expression of everything in the wheel";
             table.problem(span.clone(), "`bundled` needs `license`", label, None);
         }
         for At { value, span } in bundled.iter().filter(|at| !is_bundled(&at.value)) {
             let label = "expected `NAME` or `NAME = VERSION`, such as \"openssl = 3.6.5\"";
-            table.problem(span.clone(), format!("`{value}` is not something bundled"), label, None);
+            table.problem(span.clone(), format!("`{value}` is not a bundled package"), label, None);
         }
         Some(bundled.into_iter().map(|at| at.value).collect())
     }
 }
 
-/// Returns whether a text is `NAME` or `NAME = VERSION`, and can be in a spec.
+/// Returns whether a text is `NAME` or `NAME = VERSION` and can be written to a spec.
 fn is_bundled(text: &str) -> bool {
     let (name, version) = text.split_once('=').unwrap_or((text, "1"));
     let plain = |text: &str, more: &[u8]| {
@@ -334,13 +368,14 @@ fn is_bundled(text: &str) -> bool {
     plain(name, b"._+-/@()") && plain(version, b"._+~^")
 }
 
-/// Reads a key that has one of some values.
+/// Reads a key with a fixed set of values.
 fn choice<T: Copy>(table: &mut Table<'_>, key: &str, values: &[(&str, T)]) -> Option<T> {
     let At { value, span } = table.string(key)?;
     let found = values.iter().find(|(name, _)| *name == value);
     if found.is_none() {
         let names: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
-        let help = nearest(&value, names.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+        let help =
+            nearest(&value, names.iter().copied()).map(|near| format!("did you mean `{near}`?"));
         let label = format!("expected one of {}", names.join(", "));
         table.problem(span, format!("unknown {key} `{value}`"), label, help);
     }
@@ -360,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_can_be_decided_is_read() {
+    fn reads_all_decisions() {
         let (rules, problems) = read(
             "[closure]\nrequirements = [\"a/b.txt\"]\nextras = [\"audio\"]\nruntime = \"x-runtime\"\n\
              [[closure.member]]\nname = \"ray\"\nplace = \"dropped\"\nwithout = \"w\"\nreason = \"r\"\n\
@@ -368,10 +403,11 @@ mod tests {
         );
         assert_eq!(problems, [""; 0]);
         let rules = rules.unwrap();
-        let values = |list: &[At<String>]| list.iter().map(|at| at.value.clone()).collect::<Vec<_>>();
+        let values =
+            |list: &[At<String>]| list.iter().map(|at| at.value.clone()).collect::<Vec<_>>();
         assert_eq!([values(&rules.requirements), values(&rules.extras)], [["a/b.txt"], ["audio"]]);
         let ray = rules.member("ray").unwrap();
-        assert_eq!((ray.place, ray.without.as_deref()), (Some(Place::Dropped), Some("w")));
+        assert_eq!((ray.place, ray.without.as_deref()), (Some(MemberPlace::Dropped), Some("w")));
         let six = rules.member("six").unwrap();
         assert_eq!(
             (six.place, six.from, six.license.as_deref()),
@@ -383,9 +419,9 @@ mod tests {
     }
 
     #[test]
-    fn places_and_sources_are_read_by_their_names() {
-        for place in Place::ALL {
-            let without = if place == Place::Dropped { "without = \"w\"\n" } else { "" };
+    fn reads_places_and_sources_by_name() {
+        for place in MemberPlace::ALL {
+            let without = if place == MemberPlace::Dropped { "without = \"w\"\n" } else { "" };
             let text = format!(
                 "[[closure.member]]\nname = \"a\"\nplace = \"{}\"\nreason = \"r\"\n{without}",
                 place.name()
@@ -395,23 +431,30 @@ mod tests {
             assert_eq!(rules.unwrap().members[0].place, Some(place));
         }
         for from in [BuiltFrom::Sdist, BuiltFrom::Wheel] {
-            let text =
-                format!("[[closure.member]]\nname = \"a\"\nfrom = \"{}\"\nreason = \"r\"\n", from.name());
+            let text = format!(
+                "[[closure.member]]\nname = \"a\"\nfrom = \"{}\"\nreason = \"r\"\n",
+                from.name()
+            );
             assert_eq!(read(&text).0.unwrap().members[0].from, Some(from));
         }
-        let (_, problems) = read("[[closure.member]]\nname = \"a\"\nplace = \"\"\nreason = \" \"\n");
+        let (_, problems) =
+            read("[[closure.member]]\nname = \"a\"\nplace = \"\"\nreason = \" \"\n");
         assert_eq!(problems, ["unknown place ``", "`reason` must not be empty"]);
-        let member =
-            |lines: &str| read(&format!("[[closure.member]]\nname = \"a\"\nreason = \"r\"\n{lines}\n"));
-        let (rules, problems) = member("from = \"sdist\"\nbuild-requires = [\"cmake\", \"zlib-devel < 3\"]");
+        let member = |lines: &str| {
+            read(&format!("[[closure.member]]\nname = \"a\"\nreason = \"r\"\n{lines}\n"))
+        };
+        let (rules, problems) =
+            member("from = \"sdist\"\nbuild-requires = [\"cmake\", \"zlib-devel < 3\"]");
         assert_eq!(problems, [""; 0]);
         assert_eq!(rules.unwrap().members[0].build_requires, ["cmake", "zlib-devel < 3"]);
         let (_, problems) = member("from = \"sdist\"\nbuild-requires = [\"%(reboot)\", \"\"]");
-        assert_eq!(problems, ["`%(reboot)` is no requirement", "`` is no requirement"]);
-        let (rules, problems) = member("license = \"MIT\"\nbundled = [\"openssl = 3.6.5\", \"crate(ring)\"]");
+        assert_eq!(problems, ["`%(reboot)` is not a requirement", "`` is not a requirement"]);
+        let (rules, problems) =
+            member("license = \"MIT\"\nbundled = [\"openssl = 3.6.5\", \"crate(ring)\"]");
         assert_eq!(problems, [""; 0]);
         assert_eq!(rules.unwrap().members[0].bundled.as_ref().unwrap().len(), 2);
-        let (_, problems) = member("license = \"MIT\"\nbundled = [\"a) = 1\\nRequires: b\", \"%x\"]");
+        let (_, problems) =
+            member("license = \"MIT\"\nbundled = [\"a) = 1\\nRequires: b\", \"%x\"]");
         assert_eq!(problems.len(), 2, "{problems:?}");
         let (_, problems) = member("from = \"sdist\"\nbundled = []");
         assert_eq!(problems, ["`bundled` is for wheels", "`bundled` needs `license`"]);
@@ -420,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_is_accepted_and_until_when() {
+    fn reads_accepted_findings() {
         let (rules, problems) = read(
             "[[closure.accept]]\nid = \"CVE-2026-1\"\nreason = \"r\"\nuntil = \"2027-01-31\"\n\
              [[closure.accept]]\nid = \"yanked\"\npackage = \"a\"\nreason = \"r\"\nuntil = \"2027-01-31\"\n",
@@ -441,12 +484,12 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "yanked files are accepted for one package",
+                "`yanked` needs a `package`",
                 "`reason` must not be empty",
                 "`soon` is not a day",
                 "this is not a normalized name",
                 "`until` is missing in `[closure.accept]`",
-                "`X-2` is accepted twice",
+                "`X-2` has two `[[closure.accept]]` tables",
             ]
         );
     }

@@ -1,5 +1,5 @@
-//! Components: `specs-templates/<name>/`, its `component.toml`, template and
-//! patches, as values. What they mean for a build is not known here.
+//! Components: `specs-templates/<name>/` with its `component.toml`, template and patches.
+//! Does not interpret the values.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,36 +22,38 @@ use crate::text::visible;
 /// How one upstream project becomes RPMs.
 #[derive(Debug, Clone)]
 pub struct Component {
-    /// Its name.
+    /// The name.
     pub name: ComponentName,
-    /// Its folder.
+    /// The folder.
     pub dir: PathBuf,
     /// The components that must be built before it, as written.
     pub requires: Vec<At<String>>,
     /// Whether the stack is complete without it.
     pub optional: bool,
-    /// The peak of one compile job, in bytes.
+    /// The peak memory of one compile job, in bytes.
     pub memory_per_job: u64,
-    /// How long one build of it may take, if that is limited.
+    /// The time limit of one build, if any.
     pub timeout: Option<Duration>,
-    /// What its build root takes on disk in the end, in bytes, where that is known.
+    /// The final size of the build root in bytes, if known.
     pub build_space: Option<u64>,
     /// The GPU targets that upstream supports; `None` for all.
     pub gpu_targets: Option<Vec<GpuTarget>>,
-    /// Environment variables of `%build`, placeholders not yet filled in.
+    /// Environment variables of `%build`, before placeholders are replaced.
     pub env: BTreeMap<String, At<String>>,
-    /// Whether its packages must carry device code (`true`), must carry none
-    /// (`false`), or may do either.
+    /// Whether the packages must have device code (`true`), must not have any (`false`), or may
+    /// have it.
     pub device_code: Option<bool>,
-    /// The findings of its inspection that are accepted, with reasons.
+    /// Accepted findings of the inspection, with reasons.
     pub waivers: Vec<Waiver>,
-    /// The findings of lint that are accepted, with reasons.
+    /// Accepted findings of lint, with reasons.
     pub lint_waivers: Vec<Waiver>,
-    /// The packages of this component that belong into the container image.
+    /// The packages of this component that belong in the container image.
     pub container_packages: Vec<At<String>>,
-    /// The packages that belong into the image for Vulkan.
+    /// The packages that belong in the image for Vulkan.
     pub vulkan_packages: Vec<At<String>>,
-    /// Files of the packages that its wheel does not carry, `*` standing for any characters.
+    /// Whether images do not contain the component at all: `packages = []`.
+    pub outside_images: bool,
+    /// Files of the packages that the wheel does not contain; `*` matches any characters.
     pub wheel_leaves_out: Vec<At<String>>,
     /// How its Python closure is computed, if it has one.
     pub closure: Option<ClosureRules>,
@@ -59,39 +61,47 @@ pub struct Component {
     pub template: PathBuf,
     /// The patches, sorted by file name.
     pub patches: Vec<Patch>,
-    /// The edits of upstream's text, in the order in which they are written.
+    /// The edits of the upstream text, in file order.
     pub edits: Vec<Edit>,
     /// What satisfies upstream's download points.
     pub offline: Vec<Offline>,
-    /// The component of whose Python closure it was generated.
+    /// The component whose Python closure this one was generated for.
     pub generated: Option<At<String>>,
     /// `component.toml`, for messages about it.
     pub file: File,
 }
 
-/// What a compile job is assumed to take where `memory-per-job` is absent: 2 GB,
-/// Fedora's own figure for C++ in its PyTorch package.
+/// The memory that one compile job is assumed to need without `memory-per-job`: 2 GB, which Fedora's
+/// PyTorch package assumes for C++.
 const DEFAULT_MEMORY_PER_JOB: u64 = 2_000_000_000;
 
 /// Reads the table `[container]`: packages for the stack's own image, and for that of Vulkan.
-fn container_packages(table: &mut Table<'_>) -> (Vec<At<String>>, Vec<At<String>>) {
+/// Also returns whether an empty list keeps the component out of images.
+fn container_packages(table: &mut Table<'_>) -> (Vec<At<String>>, Vec<At<String>>, bool) {
+    let listed = table.has("packages");
     let mut packages = |key| {
         let packages = table.strings(key);
         packages.iter().for_each(|name| table.must_be_plain(name, "a package's name"));
         packages
     };
-    (packages("packages"), packages("vulkan-packages"))
+    let (own, vulkan) = (packages("packages"), packages("vulkan-packages"));
+    let outside = listed && own.is_empty() && vulkan.is_empty();
+    (own, vulkan, outside)
 }
 
 impl Component {
-    /// Reads a component's folder. `None` if the folder cannot be one; problems say
-    /// why. `shown` is the folder as messages call it.
-    pub fn read(dir: &Path, shown: &str, problems: &mut Vec<Problem>) -> std::io::Result<Option<Self>> {
+    /// Reads a component's folder. Returns `None` and adds problems if the folder is not a
+    /// component. `shown` is the folder's name in messages.
+    pub fn read(
+        dir: &Path,
+        shown: &str,
+        problems: &mut Vec<Problem>,
+    ) -> std::io::Result<Option<Self>> {
         let folder = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if !dir.join("component.toml").is_file() {
             let folder = File { name: shown.to_owned(), text: String::new() };
             let problem = folder.problem(0..0, "the folder has no `component.toml`", "");
-            let help = "a component has one, if an empty one; folders beginning with `_` are no components";
+            let help = "create it (it may be empty), or start the folder's name with `_`";
             problems.push(Problem { span: None, help: Some(help.to_owned()), ..problem });
             return Ok(None);
         }
@@ -115,20 +125,20 @@ impl Component {
         let name = ComponentName::parse(&folder);
         if name.is_none() {
             problems.push(whole(
-                format!("the folder `{folder}` cannot be a component's"),
-                "use lower-case letters, digits and `-`",
+                format!("`{folder}` is not a valid component name"),
+                "rename the folder: use lower-case letters, digits and `-`",
             ));
         }
         if templates.len() != 1 {
             problems.push(whole(
-                format!("the component has {} spec templates, not one", templates.len()),
+                format!("expected one spec template, found {}", templates.len()),
                 "keep exactly one `*.spec.tera` in its folder",
             ));
         }
         for patch in patches.iter().filter(|patch| !is_plain(patch)) {
             problems.push(whole(
-                format!("`{}` cannot be a patch's name", visible(patch)),
-                "rename it, with letters, digits and . _ + - alone",
+                format!("`{}` is not a valid name of a patch", visible(patch)),
+                "rename it: use only letters, digits and . _ + -",
             ));
         }
         let read = |name| Patch::read(&dir.join(name), &format!("{shown}/{name}"), problems);
@@ -140,8 +150,8 @@ impl Component {
         Ok(Some(component))
     }
 
-    /// Reads `component.toml`. The name and the template are those of the folder, for the caller to
-    /// fill in.
+    /// Reads `component.toml`. The caller fills in the name and the template, which follow from the
+    /// folder.
     pub(super) fn from_file(
         file: &File,
         dir: &Path,
@@ -158,10 +168,11 @@ impl Component {
                     .collect(),
             });
             let Inspect { device_code, waivers } = inspect.unwrap_or_default();
-            let (container_packages, vulkan_packages) =
+            let (container_packages, vulkan_packages, outside_images) =
                 root.table("container", container_packages).unwrap_or_default();
             Self {
-                name: ComponentName::parse("x").unwrap_or_else(|| unreachable!("`x` is a component name")),
+                name: ComponentName::parse("x")
+                    .unwrap_or_else(|| unreachable!("`x` is a component name")),
                 dir: dir.to_owned(),
                 requires: root.strings("requires"),
                 optional: root.boolean("optional").unwrap_or(false),
@@ -175,7 +186,9 @@ impl Component {
                     }
                     timeout
                 }),
-                gpu_targets: root.has("gpu-targets").then(|| gpu_targets(root, "gpu-targets", false)),
+                gpu_targets: root
+                    .has("gpu-targets")
+                    .then(|| gpu_targets(root, "gpu-targets", false)),
                 env: root.string_map("env"),
                 device_code,
                 waivers,
@@ -189,7 +202,10 @@ impl Component {
                     .collect(),
                 container_packages,
                 vulkan_packages,
-                wheel_leaves_out: root.table("wheel", |wheel| wheel.strings("leave-out")).unwrap_or_default(),
+                outside_images,
+                wheel_leaves_out: root
+                    .table("wheel", |wheel| wheel.strings("leave-out"))
+                    .unwrap_or_default(),
                 closure: root.table("closure", ClosureRules::read),
                 template: PathBuf::new(),
                 patches,
@@ -201,23 +217,23 @@ impl Component {
         })
     }
 
-    /// Returns the patches that are for this version.
+    /// Returns the patches for this version.
     pub fn patches_for<'c>(&'c self, version: &'c str) -> impl Iterator<Item = &'c Patch> {
         self.patches.iter().filter(move |patch| patch.versions.holds(version))
     }
 
-    /// Returns the edits that are for this version.
+    /// Returns the edits for this version.
     pub fn edits_for<'c>(&'c self, version: &'c str) -> impl Iterator<Item = &'c Edit> {
         self.edits.iter().filter(move |edit| edit.versions.holds(version))
     }
 
-    /// Returns what the package of the private members of its Python closure is called.
+    /// Returns the name of the package with the private members of the Python closure.
     pub fn runtime_name(&self) -> String {
         let written = self.closure.as_ref().and_then(|rules| rules.runtime.as_ref());
         written.map_or_else(|| format!("{}-runtime", self.name), |at| at.value.clone())
     }
 
-    /// Returns the folder of `%{_libdir}` that the private members lie in.
+    /// Returns the folder in `%{_libdir}` with the private members.
     pub fn prefix_name(&self) -> String {
         let name = self.runtime_name();
         name.strip_suffix("-runtime").filter(|stem| !stem.is_empty()).unwrap_or(&name).to_owned()
@@ -237,7 +253,8 @@ struct Inspect {
     waivers: Vec<Waiver>,
 }
 
-/// Reads one `[[inspect.waive]]` or `[[lint.waive]]`, a waiver of one of `rules`. `None` if something that it needs is missing or wrong.
+/// Reads one `[[inspect.waive]]` or `[[lint.waive]]`, a waiver of one of `rules`. `None` if a key is
+/// missing or wrong.
 fn waiver(table: &mut Table<'_>, file: &File, rules: &[Rule]) -> Option<Waiver> {
     let id = filled(table, "rule", Some("a rule's ID, such as `library-missing`"));
     let id = id.and_then(|id| {
@@ -259,8 +276,8 @@ fn waiver(table: &mut Table<'_>, file: &File, rules: &[Rule]) -> Option<Waiver> 
     Some(Waiver { rule: id?, file: file_pattern, found, reason, place: file.name.clone() })
 }
 
-/// Returns a string that must not be empty; `what` says what it is for where it must
-/// be there.
+/// Returns a string that must not be empty. `what` describes a required key; `None` makes the
+/// key optional.
 fn filled(table: &mut Table<'_>, key: &str, what: Option<&str>) -> Option<At<String>> {
     let string = match what {
         Some(what) => table.required_string(key, what),
@@ -277,12 +294,17 @@ fn filled(table: &mut Table<'_>, key: &str, what: Option<&str>) -> Option<At<Str
     Some(string)
 }
 
-/// Reads an amount of memory that may be absent.
+/// Reads an optional amount of memory.
 fn memory(root: &mut Table<'_>, key: &str) -> Option<u64> {
     let At { value, span } = root.string(key)?;
     let bytes = crate::limits::parse_size(&value);
     if bytes.is_none() {
-        root.problem(span, "this is not an amount of memory", "expected an amount such as `4 GB`", None);
+        root.problem(
+            span,
+            "this is not an amount of memory",
+            "expected an amount such as `4 GB`",
+            None,
+        );
     }
     bytes
 }

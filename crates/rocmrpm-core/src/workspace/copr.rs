@@ -1,5 +1,4 @@
-//! `copr/project.toml`: the project on COPR that the workspace is built in. What it is
-//! there at the moment is not known here.
+//! `copr/project.toml`: the project on COPR that builds the workspace. Does not query its state.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,23 +11,23 @@ use crate::error::Problem;
 use crate::names::nearest;
 use crate::text::visible;
 
-/// The longest time that COPR gives a build. Source: COPR, frontend/coprs_frontend/coprs/config.py,
+/// The longest time that COPR lets a build run. Source: COPR, frontend/coprs_frontend/coprs/config.py,
 /// `MAX_BUILD_TIMEOUT`.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(108_000);
 
-/// What mock's bootstrap chroot may be. Source: COPR, coprs/forms.py, `create_mock_bootstrap_field`.
+/// The values for mock's bootstrap chroot. Source: COPR, coprs/forms.py, `create_mock_bootstrap_field`.
 const BOOTSTRAPS: &[&str] = &["default", "on", "off", "image"];
 
-/// How commands may be run in the build root. Source: COPR, coprs/forms.py, `create_isolation_field`.
+/// The values for mock's isolation. Source: COPR, coprs/forms.py, `create_isolation_field`.
 const ISOLATIONS: &[&str] = &["default", "simple", "nspawn"];
 
-/// When users get what was built.
+/// When users get new builds.
 const PUBLISHED: &[&str] = &[AFTER_INSPECTION, "at-once"];
 
-/// Users get what was built once it passed inspection.
+/// Users get new builds after they pass inspection.
 pub const AFTER_INSPECTION: &str = "after-inspection";
 
-/// What COPR takes as the URL of a repository. Source: COPR, coprs/forms.py,
+/// The URL schemes that COPR accepts for repositories. Source: COPR, coprs/forms.py,
 /// `UrlRepoListValidator`.
 const REPOSITORY_SCHEMES: &[&str] = &["https://", "http://", "copr://"];
 
@@ -45,25 +44,25 @@ pub struct CoprProject {
     pub description: At<String>,
     /// Markdown, rendered with the current pins.
     pub instructions: At<String>,
-    /// Where the project is told of, if it says so.
+    /// The home page, if stated.
     pub homepage: Option<String>,
-    /// How its owner is reached, if it says so.
+    /// The contact, if stated.
     pub contact: Option<String>,
-    /// How long a build may take whose component does not say it.
+    /// The time limit of builds whose component has none.
     pub timeout: Option<Duration>,
-    /// Whether builds may use the network.
+    /// Whether builds can use the network.
     pub network: bool,
-    /// When users get what was built: `after-inspection` or `at-once`.
+    /// When users get new builds: `after-inspection` or `at-once`.
     pub publish: String,
-    /// Whether COPR's front page leaves the project out.
+    /// Whether the project is hidden on COPR's front page.
     pub unlisted: bool,
-    /// Whether COPR deletes builds that newer ones replaced.
+    /// Whether COPR deletes replaced builds.
     pub auto_prune: bool,
-    /// Whether COPR makes chroots of new Fedora releases by itself.
+    /// Whether COPR adds chroots of new Fedora releases.
     pub follow_fedora_branching: bool,
-    /// How mock's bootstrap chroot is made.
+    /// mock's bootstrap.
     pub bootstrap: String,
-    /// How commands are run in the build root.
+    /// mock's isolation.
     pub isolation: String,
     /// dnf's priority of the project's repository for those who enable it.
     pub priority: Option<i64>,
@@ -71,52 +70,56 @@ pub struct CoprProject {
     pub file: File,
 }
 
-/// One of COPR's chroots and what the project sets for it.
+/// One of COPR's chroots and its settings in the project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CoprChroot {
     /// COPR's name, such as `fedora-43-x86_64`.
     pub name: At<String>,
     /// The name of its definition in `mock-configs/`.
     pub definition: String,
-    /// The project that it is built in instead of the others' one.
+    /// Another project for this chroot.
     pub project: Option<String>,
-    /// Repositories beside the release's own, instead of those of the definition.
+    /// Repositories that replace those of the definition.
     pub repositories: Option<Vec<String>>,
-    /// Packages in every build root, beside the macros package.
+    /// Additional packages in every build root.
     pub packages: Vec<String>,
 }
 
-/// Fedora's COPR, as ids of its repositories name it.
+/// Fedora's COPR, as it appears in repository IDs.
 const HUB: &str = "copr.fedorainfracloud.org";
 
-/// Where results on Fedora's COPR lie: the base URL in the .repo files that `dnf copr enable` gets.
+/// The results of Fedora's COPR: the base URL in the .repo files that `dnf copr enable` writes.
 const RESULTS: &str = "https://download.copr.fedorainfracloud.org/results";
 
 impl CoprProject {
-    /// Returns the folder of the project's results on Fedora's COPR, with its key `pubkey.gpg`.
+    /// Returns the folder of the project's results on Fedora's COPR, which contains `pubkey.gpg`.
     pub fn results_url(&self) -> String {
         format!("{RESULTS}/{}/{}", self.owner, self.project)
     }
 
-    /// Returns the id that the project's repository has for dnf. Source: copr's
+    /// Returns the project's repository ID in dnf. Source: copr's
     /// frontend/coprs_frontend/coprs/repos.py, `generate_repo_id_and_name`.
     pub fn repository_id(&self) -> String {
         format!("copr:{HUB}:{}:{}", self.owner.replace('@', "group_"), self.project)
     }
 
-    /// Returns the repository's base URL for dnf, with its variables. Source: dnf5's
+    /// Returns the base URL of the repository for dnf, with dnf's variables. Source: dnf5's
     /// dnf5-plugins/copr_plugin/copr_repo.cpp, `get_repo_triplet`.
     pub fn repository_url(&self) -> String {
         format!("{}/fedora-$releasever-$basearch/", self.results_url())
     }
 
-    /// Returns where the key is that COPR signs the project's packages with.
+    /// Returns the URL of the key with which COPR signs the project's packages.
     pub fn key_url(&self) -> String {
         format!("{}/pubkey.gpg", self.results_url())
     }
 
-    /// Reads `copr/project.toml`; each of its chroots must be one of `chroots`.
-    pub fn read(file: File, chroots: &BTreeMap<String, Chroot>, problems: &mut Vec<Problem>) -> Self {
+    /// Reads `copr/project.toml`. Each of its chroots must be one of `chroots`.
+    pub fn read(
+        file: File,
+        chroots: &BTreeMap<String, Chroot>,
+        problems: &mut Vec<Problem>,
+    ) -> Self {
         file.clone().parse(problems, |root| {
             let owner = root.required_string("owner", "the COPR user or @group");
             let owner = name(root, "owner", owner, "the COPR user or @group");
@@ -124,14 +127,20 @@ impl CoprProject {
             let project = name(root, "project", project, "the COPR project");
             let listed = root.strings("chroots");
             if listed.is_empty() {
-                let (span, help) = (root.span(), "add `chroots = [\"fedora-44-x86_64\"]`".to_owned());
-                root.problem(span, "`chroots` is missing or empty", "expected COPR's chroots", Some(help));
+                let (span, help) =
+                    (root.span(), "add `chroots = [\"fedora-44-x86_64\"]`".to_owned());
+                root.problem(
+                    span,
+                    "`chroots` is missing or empty",
+                    "expected COPR's chroots",
+                    Some(help),
+                );
             }
             let mut settings = chroot_settings(root, &listed);
             let mut resolved = Vec::new();
             for at in listed {
-                let (said, settings) = settings.remove(&at.value).unwrap_or_default();
-                if let Some(definition) = definition(root, &at, said, chroots) {
+                let (named, settings) = settings.remove(&at.value).unwrap_or_default();
+                if let Some(definition) = definition(root, &at, named, chroots) {
                     resolved.push(CoprChroot { name: at, definition, ..settings });
                 }
             }
@@ -165,8 +174,8 @@ impl CoprProject {
         format!("{}/{}", self.owner, self.project)
     }
 
-    /// Returns the projects that the chroots are built in: this one, and those that chroots have for
-    /// themselves.
+    /// Returns the projects in which the chroots are built: this one, and those that single chroots
+    /// name.
     pub fn split(&self) -> Vec<Self> {
         let mut projects: Vec<Self> = Vec::new();
         for chroot in &self.chroots {
@@ -182,14 +191,14 @@ impl CoprProject {
         projects
     }
 
-    /// Returns the project that a definition of `mock-configs/` is built in; this one if it is not
-    /// one of the chroots.
+    /// Returns the project in which a definition of `mock-configs/` is built; this one if the
+    /// definition is not one of the chroots.
     pub fn of_definition(&self, definition: &str) -> Self {
         let has = |project: &Self| project.chroot_of(definition).is_some();
         self.split().into_iter().find(has).unwrap_or_else(|| self.clone())
     }
 
-    /// Returns the chroot that a definition of `mock-configs/` stands for.
+    /// Returns the chroot for a definition of `mock-configs/`.
     pub fn chroot_of(&self, definition: &str) -> Option<&CoprChroot> {
         self.chroots.iter().find(|chroot| chroot.definition == definition)
     }
@@ -198,12 +207,18 @@ impl CoprProject {
 impl Default for CoprChroot {
     fn default() -> Self {
         let name = At { value: String::new(), span: 0..0 };
-        Self { name, definition: String::new(), project: None, repositories: None, packages: Vec::new() }
+        Self {
+            name,
+            definition: String::new(),
+            project: None,
+            repositories: None,
+            packages: Vec::new(),
+        }
     }
 }
 
 /// Reads a name that becomes part of URLs and arguments. Source: COPR, coprs/forms.py,
-/// `CoprForm`: `^[\w.-]+$`; an owner may be a group.
+/// `CoprForm`: `^[\w.-]+$`; an owner can be a group.
 fn name(table: &mut Table<'_>, key: &str, at: Option<At<String>>, what: &str) -> String {
     if let Some(At { value, span }) = &at {
         let rest = if key == "owner" { value.strip_prefix('@').unwrap_or(value) } else { value };
@@ -216,7 +231,7 @@ fn name(table: &mut Table<'_>, key: &str, at: Option<At<String>>, what: &str) ->
     text(at)
 }
 
-/// Reads `[chroot.<name>]`: what it says of the definition, and the rest.
+/// Reads `[chroot.<name>]`: the definition that it names, and its other settings.
 fn chroot_settings(
     root: &mut Table<'_>,
     listed: &[At<String>],
@@ -226,9 +241,14 @@ fn chroot_settings(
             let near = nearest(&key.value, listed.iter().map(|at| at.value.as_str()));
             let help = near.map(|near| format!("did you mean `{near}`?"));
             let message = format!("`{}` is not one of `chroots`", visible(&key.value));
-            table.problem(key.span.clone(), message, "settings of no chroot", help);
+            table.problem(
+                key.span.clone(),
+                message,
+                "add it to `chroots`, or remove this table",
+                help,
+            );
         }
-        let said = table.string("definition");
+        let named = table.string("definition");
         let project = table.string("project");
         let project = project.map(|at| name(table, "project", Some(at), "the COPR project"));
         let repositories = table.has("repositories").then(|| urls(table, "repositories"));
@@ -236,21 +256,24 @@ fn chroot_settings(
         for At { value, span } in &packages {
             if value.is_empty() || value.contains(|c: char| c.is_whitespace() || c.is_control()) {
                 let message = format!("`{}` cannot be a package's name", visible(value));
-                table.problem(span.clone(), message, "expected one word", None);
+                table.problem(span.clone(), message, "expected one word without spaces", None);
             }
         }
         let packages = packages.into_iter().map(|at| at.value).collect();
-        (key.value, (said, CoprChroot { project, repositories, packages, ..CoprChroot::default() }))
+        (
+            key.value,
+            (named, CoprChroot { project, repositories, packages, ..CoprChroot::default() }),
+        )
     };
     root.table("chroot", |table| table.each_table(read)).unwrap_or_default().into_iter().collect()
 }
 
-/// Finds the definition of a chroot: the one that is named, else the only one that includes mock's
-/// config of this name, or is of its release and architecture.
+/// Finds the definition of a chroot: the named one, else the only one that includes the mock config
+/// of this name or has its release and architecture.
 fn definition(
     root: &mut Table<'_>,
     at: &At<String>,
-    said: Option<At<String>>,
+    named: Option<At<String>>,
     chroots: &BTreeMap<String, Chroot>,
 ) -> Option<String> {
     let matching: Vec<&String> = chroots
@@ -258,15 +281,15 @@ fn definition(
         .filter(|chroot| !chroot.is_host() && stands_for(chroot, &at.value))
         .map(|chroot| &chroot.name)
         .collect();
-    match (said, matching.as_slice()) {
-        (Some(said), _) if chroots.get(&said.value).is_some_and(|chroot| !chroot.is_host()) => {
-            Some(said.value)
+    match (named, matching.as_slice()) {
+        (Some(named), _) if chroots.get(&named.value).is_some_and(|chroot| !chroot.is_host()) => {
+            Some(named.value)
         }
-        (Some(said), _) => {
-            let near = nearest(&said.value, chroots.keys().map(String::as_str));
+        (Some(named), _) => {
+            let near = nearest(&named.value, chroots.keys().map(String::as_str));
             let help = near.map(|near| format!("did you mean `{near}`?"));
-            let message = format!("unknown chroot `{}`", visible(&said.value));
-            root.problem(said.span, message, "mock-configs/ has no definition of this name", help);
+            let message = format!("unknown chroot `{}`", visible(&named.value));
+            root.problem(named.span, message, "mock-configs/ has no definition of this name", help);
             None
         }
         (None, [one]) => Some((*one).clone()),
@@ -278,23 +301,34 @@ fn definition(
                 .collect();
             let help = match nearest(&at.value, known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("add a definition with `base-config = \"{}.cfg\"`", visible(&at.value)),
+                None => {
+                    format!("add a definition with `base-config = \"{}.cfg\"`", visible(&at.value))
+                }
             };
-            let message = format!("the chroot `{}` is none of mock-configs/", visible(&at.value));
-            root.problem(at.span.clone(), message, "no definition is of this release", Some(help));
+            let message =
+                format!("mock-configs/ has no definition for the chroot `{}`", visible(&at.value));
+            root.problem(at.span.clone(), message, "no definition has this release", Some(help));
             None
         }
         (None, several) => {
             let list: Vec<&str> = several.iter().map(|name| name.as_str()).collect();
-            let message = format!("`{}` may be {}", visible(&at.value), list.join(" or "));
-            let help = format!("say which: `definition = \"{}\"` in `[chroot.{}]`", list[0], at.value);
-            root.problem(at.span.clone(), message, "several definitions are of this release", Some(help));
+            let message = format!("`{}` is ambiguous: {}", visible(&at.value), list.join(" or "));
+            let help = format!(
+                "choose one: set `definition = \"{}\"` in `[chroot.{}]`",
+                list[0], at.value
+            );
+            root.problem(
+                at.span.clone(),
+                message,
+                "several definitions have this release",
+                Some(help),
+            );
             None
         }
     }
 }
 
-/// Returns whether a definition is of COPR's chroot of this name. COPR's chroots are called as
+/// Returns whether a definition is for COPR's chroot of this name. COPR names its chroots after
 /// the configs of mock-core-configs.
 fn stands_for(chroot: &Chroot, name: &str) -> bool {
     match chroot.base_config.strip_suffix(".cfg") {
@@ -307,14 +341,14 @@ fn urls(table: &mut Table<'_>, key: &str) -> Vec<String> {
     let listed = table.strings(key);
     for At { value, span } in &listed {
         if let Some(what) = refused_url(value) {
-            let message = format!("`{}` is not a repository that COPR takes", visible(value));
+            let message = format!("COPR does not accept the repository `{}`", visible(value));
             table.problem(span.clone(), message, what, None);
         }
     }
     listed.into_iter().map(|at| at.value).collect()
 }
 
-/// Tells why COPR would not take a repository's URL, if it would not.
+/// Returns the reason why COPR would reject a repository's URL, if it would.
 pub fn refused_url(url: &str) -> Option<&'static str> {
     if !REPOSITORY_SCHEMES.iter().any(|scheme| url.starts_with(scheme)) {
         return Some("expected https://, http:// or copr://");
@@ -326,16 +360,18 @@ fn timeout(root: &mut Table<'_>) -> Option<Duration> {
     let At { value, span } = root.string("timeout")?;
     let timeout = duration::parse(&value);
     match timeout {
-        None => root.problem(span, "this is not a duration", "expected such as `18 h`", None),
+        None => {
+            root.problem(span, "this is not a duration", "expected a duration such as `18 h`", None)
+        }
         Some(timeout) if timeout > MAX_TIMEOUT => {
-            root.problem(span, "COPR gives a build 30 hours at most", "longer than that", None);
+            root.problem(span, "COPR stops builds after 30 hours", "expected at most `30 h`", None);
         }
         Some(_) => {}
     }
     timeout
 }
 
-/// Reads one of the known words; the first where nothing is said.
+/// Reads one of the known words. [default: the first]
 fn one_of(root: &mut Table<'_>, key: &str, known: &[&str]) -> String {
     let Some(At { value, span }) = root.string(key) else { return known[0].to_owned() };
     if !known.contains(&value.as_str()) {
@@ -370,8 +406,9 @@ mod tests {
     }
 
     #[test]
-    fn a_small_project_has_safe_defaults_and_finds_its_chroot() {
-        let (project, problems) = read("owner = \"@g\"\nproject = \"p\"\nchroots = [\"fedora-43-x86_64\"]\n");
+    fn minimal_project_has_safe_defaults_and_a_chroot() {
+        let (project, problems) =
+            read("owner = \"@g\"\nproject = \"p\"\nchroots = [\"fedora-43-x86_64\"]\n");
         assert_eq!(problems, []);
         assert_eq!(project.full_name(), "@g/p");
         assert_eq!(project.repository_id(), "copr:copr.fedorainfracloud.org:group_g:p");
@@ -381,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_every_mistake_with_help() {
+    fn reports_every_mistake() {
         let (_, problems) = read(
             "owner = \"a b\"\nproject = \"p\"\nchroots = [\"fedora-44-x86_64\"]\ntimeout = \"31 h\"\n\
              bootstrap = \"onn\"\n[chroot.fedora-43]\nrepositories = [\"file:///x\"]\n",
@@ -392,9 +429,9 @@ mod tests {
             [
                 "`a b` cannot be the COPR user or @group",
                 "`fedora-43` is not one of `chroots`",
-                "`file:///x` is not a repository that COPR takes",
-                "the chroot `fedora-44-x86_64` is none of mock-configs/",
-                "COPR gives a build 30 hours at most",
+                "COPR does not accept the repository `file:///x`",
+                "mock-configs/ has no definition for the chroot `fedora-44-x86_64`",
+                "COPR stops builds after 30 hours",
                 "`onn` is not a value of `bootstrap`",
             ]
         );

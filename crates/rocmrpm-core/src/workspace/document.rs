@@ -1,5 +1,5 @@
-//! TOML files read key by key, so that every mistake is noted with its place and
-//! reading goes on. What the keys mean is not known here.
+//! Reads TOML files key by key and continues after a mistake, so that every mistake is reported with
+//! its position. Does not know what the keys mean.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,38 +8,38 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::{Kind, note_any, note_key};
+use super::noted_keys::{Kind, note_any, note_key};
 use crate::error::Problem;
 use crate::names::{is_plain, nearest};
 use crate::text::{line_of, visible};
 
-/// What is said of text that does not parse.
+/// The message for text that does not parse.
 pub(super) const INVALID: &str = "this is not valid TOML";
 
-/// A value with the place it was read from.
+/// A value and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct At<T> {
     /// The value.
     pub value: T,
-    /// Where it stands, in bytes.
+    /// The position in bytes.
     pub span: Range<usize>,
 }
 
-/// Stands for bytes that are not UTF-8: DEL, which TOML forbids everywhere.
+/// Replaces bytes that are not UTF-8: DEL, which TOML forbids everywhere.
 const NOT_UTF8: &str = "\u{7f}";
 
-/// A text file and what is wrong with it. Problems collect here while it is read.
+/// A text file. Readers report problems at positions in it.
 #[derive(Debug, Clone)]
 pub struct File {
-    /// The path as the user would name it: relative to the workspace's root.
+    /// The name in messages: the path relative to the workspace's root.
     pub name: String,
     /// The whole text.
     pub text: String,
 }
 
 impl File {
-    /// Reads a file of the workspace; `name` is how messages call it. What is not
-    /// UTF-8 becomes a character that TOML forbids, so that it is told with its place.
+    /// Reads a file of the workspace; `name` is its name in messages. Bytes that are not UTF-8
+    /// become a character that TOML forbids, which is then reported with its position.
     pub fn read(path: &Path, name: impl Into<String>) -> std::io::Result<Self> {
         let text = match String::from_utf8(fs_err::read(path)?) {
             Ok(text) => text,
@@ -48,7 +48,7 @@ impl File {
         Ok(Self { name: name.into(), text })
     }
 
-    /// Returns a problem at a place in this file.
+    /// Returns a problem at a position in this file.
     pub fn problem(
         &self,
         span: Range<usize>,
@@ -65,27 +65,34 @@ impl File {
         }
     }
 
-    /// Parses the file and hands its root table to `read`. Syntax errors join the
-    /// problems; what could be parsed around them is read all the same.
-    pub fn parse<T>(&self, problems: &mut Vec<Problem>, read: impl FnOnce(&mut Table<'_>) -> T) -> T {
+    /// Parses the file and hands its root table to `read`. Syntax errors are added to the
+    /// problems; `read` still gets what could be parsed.
+    pub fn parse<T>(
+        &self,
+        problems: &mut Vec<Problem>,
+        read: impl FnOnce(&mut Table<'_>) -> T,
+    ) -> T {
         let (root, errors) = DeTable::parse_recoverable(&self.text);
-        let mut errors: Vec<_> =
-            errors.iter().map(|error| (error.span().unwrap_or(0..0), error.message().trim())).collect();
+        let mut errors: Vec<_> = errors
+            .iter()
+            .map(|error| (error.span().unwrap_or(0..0), error.message().trim()))
+            .collect();
         errors.sort_by_key(|(span, _)| span.start);
         let mut found: Vec<Problem> = Vec::new();
-        // One slip, such as a lost quote, makes errors on the lines below it.
+        // One mistake, such as a missing quote, also causes errors on the lines below it.
         let mut last = None;
         for (span, message) in errors {
             let line = self.text.get(..span.start).unwrap_or(&self.text).matches('\n').count();
             if last.is_none_or(|last| line > last + 1) {
-                let broken = self.text.get(span.start..).is_some_and(|rest| rest.starts_with(NOT_UTF8));
+                let broken =
+                    self.text.get(span.start..).is_some_and(|rest| rest.starts_with(NOT_UTF8));
                 let message = if broken { "this is not UTF-8" } else { message };
                 found.push(self.problem(span, INVALID, message));
             }
             last = Some(line);
         }
-        // A value that did not parse is missing to what follows: such follow-up
-        // problems would only hide the syntax error.
+        // A value that did not parse looks like a missing one: reporting that too would hide the
+        // syntax error.
         let broken = !found.is_empty();
         let mut sink = Vec::new();
         let mut table = Table::new(self, root.get_ref(), 0..0, "", &mut sink);
@@ -99,7 +106,7 @@ impl File {
     }
 }
 
-/// One table of a file. Each key that is asked for counts as known; [`Table::finish`]
+/// One table of a file. Every key that a reader asks for is a known key; [`Table::finish`]
 /// reports the others.
 pub struct Table<'d> {
     file: &'d File,
@@ -121,17 +128,17 @@ impl<'d> Table<'d> {
         Self { file, entries, span, name: name.to_owned(), known: Vec::new(), problems }
     }
 
-    /// Returns where the table's header stands.
+    /// Returns the position of the table's header.
     pub fn span(&self) -> Range<usize> {
         self.span.clone()
     }
 
-    /// Returns the file and line of a place, such as `upstreams.toml:12`.
+    /// Returns the file and line of a position, such as `upstreams.toml:12`.
     pub fn place(&self, span: &Range<usize>) -> String {
         format!("{}:{}", self.file.name, line_of(&self.file.text, span.start))
     }
 
-    /// Notes a problem at a place in this file, with help if any is known.
+    /// Adds a problem at a position in this file.
     pub fn problem(
         &mut self,
         span: Range<usize>,
@@ -143,7 +150,7 @@ impl<'d> Table<'d> {
         self.problems.push(Problem { help, ..problem });
     }
 
-    /// Notes a problem if a name cannot stand in files and command lines as it is.
+    /// Adds a problem if a name would need quoting in files and command lines.
     pub fn must_be_plain(&mut self, name: &At<String>, what: &str) {
         if !is_plain(&name.value) {
             let message = format!("`{}` cannot be {what}", visible(&name.value));
@@ -169,12 +176,18 @@ impl<'d> Table<'d> {
     }
 
     fn missing(&mut self, key: &str, what: &str) {
-        let place = if self.name.is_empty() { String::new() } else { format!(" in `[{}]`", self.name) };
+        let place =
+            if self.name.is_empty() { String::new() } else { format!(" in `[{}]`", self.name) };
         let span = self.span();
-        self.problem(span, format!("`{key}` is missing{place}"), format!("expected `{key}`: {what}"), None);
+        self.problem(
+            span,
+            format!("`{key}` is missing{place}"),
+            format!("expected `{key}`: {what}"),
+            None,
+        );
     }
 
-    /// Returns a string of one line that may be absent.
+    /// Returns an optional string of one line.
     pub fn string(&mut self, key: &str) -> Option<At<String>> {
         let string = self.lines(key)?;
         if string.value.chars().any(char::is_control) {
@@ -186,17 +199,17 @@ impl<'d> Table<'d> {
         Some(string)
     }
 
-    /// Returns a day such as `2026-12-02` that may be absent.
+    /// Returns an optional day such as `2026-12-02`.
     pub fn day(&mut self, key: &str) -> Option<jiff::civil::Date> {
         let At { value, span } = self.string(key)?;
         let day = value.parse().ok();
         if day.is_none() {
-            self.problem(span, "this is not a day", "expected such as `2026-12-02`", None);
+            self.problem(span, "this is not a day", "expected a day such as `2026-12-02`", None);
         }
         day
     }
 
-    /// Returns a string of any number of lines that may be absent.
+    /// Returns an optional string of any number of lines.
     pub fn lines(&mut self, key: &str) -> Option<At<String>> {
         let value = self.get(key, Kind::String)?;
         match value.get_ref().as_str() {
@@ -208,7 +221,7 @@ impl<'d> Table<'d> {
         }
     }
 
-    /// Returns a string that must be there; `what` says what it is for.
+    /// Returns a required string; `what` describes it in messages.
     pub fn required_string(&mut self, key: &str, what: &str) -> Option<At<String>> {
         note_key(&self.name, key, Some(Kind::String), true);
         if !self.has(key) {
@@ -219,13 +232,13 @@ impl<'d> Table<'d> {
         self.string(key)
     }
 
-    /// Returns whether the table has this key, without making it a known one.
+    /// Returns whether the table has this key, without making it a known key.
     pub fn has(&self, key: &str) -> bool {
         note_key(&self.name, key, None, false);
         self.entries.iter().any(|(name, _)| name.get_ref() == key)
     }
 
-    /// Returns a boolean that may be absent.
+    /// Returns an optional boolean.
     pub fn boolean(&mut self, key: &str) -> Option<bool> {
         let value = self.get(key, Kind::Boolean)?;
         let found = value.get_ref().as_bool();
@@ -235,7 +248,7 @@ impl<'d> Table<'d> {
         found
     }
 
-    /// Returns an integer that may be absent.
+    /// Returns an optional integer.
     pub fn integer(&mut self, key: &str) -> Option<i64> {
         let value = self.get(key, Kind::Integer)?;
         let found = value.get_ref().as_integer();
@@ -246,7 +259,7 @@ impl<'d> Table<'d> {
         found
     }
 
-    /// Returns a list of strings; empty if absent.
+    /// Returns a list of strings; empty if missing.
     pub fn strings(&mut self, key: &str) -> Vec<At<String>> {
         let Some(value) = self.get(key, Kind::Strings) else { return Vec::new() };
         let Some(items) = value.get_ref().as_array() else {
@@ -263,7 +276,7 @@ impl<'d> Table<'d> {
         strings
     }
 
-    /// Returns a table of strings, such as environment variables; empty if absent.
+    /// Returns a table of strings, such as environment variables; empty if missing.
     pub fn string_map(&mut self, key: &str) -> BTreeMap<String, At<String>> {
         let Some(value) = self.get(key, Kind::StringMap) else { return BTreeMap::new() };
         let Some(entries) = value.get_ref().as_table() else {
@@ -274,7 +287,10 @@ impl<'d> Table<'d> {
         for (name, value) in entries {
             match value.get_ref().as_str() {
                 Some(text) => {
-                    map.insert(name.get_ref().to_string(), At { value: text.to_owned(), span: value.span() });
+                    map.insert(
+                        name.get_ref().to_string(),
+                        At { value: text.to_owned(), span: value.span() },
+                    );
                 }
                 None => self.wrong_type(&format!("{key}.{}", name.get_ref()), value, "a string"),
             }
@@ -282,7 +298,7 @@ impl<'d> Table<'d> {
         map
     }
 
-    /// Hands the table below `key` to `read`, if it is there.
+    /// Hands the table below `key` to `read` if it exists.
     pub fn table<T>(&mut self, key: &str, read: impl FnOnce(&mut Table<'_>) -> T) -> Option<T> {
         let value = self.get(key, Kind::Table)?;
         match value.get_ref().as_table() {
@@ -311,9 +327,12 @@ impl<'d> Table<'d> {
         out
     }
 
-    /// Hands every entry, whatever its key, to `read` with its key and the key's
-    /// place; all must be tables.
-    pub fn each_table<T>(&mut self, mut read: impl FnMut(At<String>, &mut Table<'_>) -> T) -> Vec<T> {
+    /// Hands every entry to `read` with its key and the key's position, whatever the key is. All
+    /// entries must be tables.
+    pub fn each_table<T>(
+        &mut self,
+        mut read: impl FnMut(At<String>, &mut Table<'_>) -> T,
+    ) -> Vec<T> {
         note_any(&self.name);
         let mut out = Vec::new();
         let entries = self.entries;
@@ -338,7 +357,8 @@ impl<'d> Table<'d> {
         span: Range<usize>,
         read: impl FnOnce(&mut Table<'_>) -> T,
     ) -> T {
-        let name = if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) };
+        let name =
+            if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) };
         let mut table = Table::new(self.file, entries, span, &name, self.problems);
         let value = read(&mut table);
         table.finish();
@@ -352,7 +372,12 @@ impl<'d> Table<'d> {
             if !self.known.iter().any(|known| known == key) {
                 let near = nearest(key, self.known.iter().map(String::as_str));
                 let help = near.map(|n| format!("did you mean `{n}`?"));
-                self.problem(name.span(), format!("unknown key `{key}`"), "not a key of this table", help);
+                self.problem(
+                    name.span(),
+                    format!("unknown key `{key}`"),
+                    "this table has no such key",
+                    help,
+                );
             }
         }
     }
@@ -381,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_is_noted_at_once() {
+    fn reports_all_mistakes_at_once() {
         let found = problems("[stack]\ngpu-target = []\noptional = 1\n[other]\n");
         let messages: Vec<_> = found.iter().map(|(m, _)| m.as_str()).collect();
         assert_eq!(
@@ -397,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn syntax_errors_stand_alone() {
+    fn reports_only_syntax_errors_if_there_are_any() {
         let found = problems("[stack\nname = \n");
         assert!(!found.is_empty());
         assert!(found.iter().all(|(m, _)| m == "this is not valid TOML"), "{found:?}");

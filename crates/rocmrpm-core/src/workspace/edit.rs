@@ -1,34 +1,34 @@
-//! Edits of upstream's text: what component.toml declares in `[[edit]]`, and what an
-//! edit does to a text. Which file it is in is the caller's business.
+//! Edits of the upstream text: the declarations in `[[edit]]` of component.toml, and how one changes
+//! a text. Does not find the files.
 
 use super::document::{At, Table};
 use crate::range::VersionRange;
 
-/// One edit: a text within a line that becomes another.
+/// One edit, which replaces a text within a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
     /// The file, below the source's top folder.
     pub file: String,
-    /// The further source that the file is in; the main one where absent.
+    /// The further source that has the file. [default: the main source]
     pub source: Option<String>,
-    /// The text that is replaced.
+    /// The text to replace.
     pub find: String,
-    /// What replaces it, placeholders such as `@PREFIX@` not yet filled in.
+    /// The new text, before placeholders such as `@PREFIX@` are replaced.
     pub replace: At<String>,
     /// How often the text must occur.
     pub matches: usize,
-    /// The component's versions that it is for.
+    /// The versions of the component that it is for.
     pub versions: VersionRange,
     /// Why.
     pub reason: String,
-    /// When it can go; empty if it is not said.
+    /// When it can be removed; empty if not stated.
     pub drop_when: String,
-    /// Where it stands in component.toml.
+    /// Its position in component.toml.
     pub span: std::ops::Range<usize>,
 }
 
 impl Edit {
-    /// Reads one `[[edit]]`; `None` if something that it needs is missing or wrong.
+    /// Reads one `[[edit]]`; `None` if a key is missing or wrong.
     pub(super) fn read(table: &mut Table<'_>) -> Option<Self> {
         let file = table.required_string("file", "a file below the source's top folder");
         if let Some(At { value, span }) = &file
@@ -38,21 +38,31 @@ impl Edit {
             table.problem(span.clone(), "the path leads out of the source", label, None);
         }
         let source = table.string("source").map(|at| at.value);
-        let find = table.required_string("find", "the text that is replaced, within one line");
+        let find = table.required_string("find", "the text to replace, within one line");
         if let Some(At { value, span }) = &find
             && value.is_empty()
         {
-            table.problem(span.clone(), "`find` must not be empty", "expected the text to replace", None);
+            table.problem(
+                span.clone(),
+                "`find` must not be empty",
+                "expected the text to replace",
+                None,
+            );
         }
-        let replace = table.required_string("replace", "the text that takes its place");
+        let replace = table.required_string("replace", "the new text");
         let span = table.span();
         if !table.has("matches") {
             let label = "expected `matches`: how often the text must occur";
-            table.problem(span.clone(), "`matches` is missing in `[edit]`", label, None);
+            table.problem(span.clone(), "`matches` is missing in `[[edit]]`", label, None);
         }
         let matches = table.integer("matches").map(|n| usize::try_from(n).ok().filter(|n| *n > 0));
         if matches == Some(None) {
-            table.problem(span.clone(), "`matches` must be 1 or more", "an edit that changes nothing", None);
+            table.problem(
+                span.clone(),
+                "`matches` must be 1 or more",
+                "expected how often the text occurs",
+                None,
+            );
         }
         let versions = versions(table);
         let reason = table.required_string("reason", "why upstream's text is edited");
@@ -70,8 +80,8 @@ impl Edit {
         })
     }
 
-    /// Replaces the text wherever it occurs; the error is how often it did, where
-    /// that is not as often as declared. `replace` has its placeholders filled in. The spec's
+    /// Replaces the text wherever it occurs. The error is the number of occurrences if it differs
+    /// from the declared one. Placeholders in `replace` are already replaced. The spec's
     /// `_shared/edits.tera` does the same in `%prep`.
     pub fn apply(&self, text: &str, replace: &str) -> Result<String, usize> {
         let found = text.matches(self.find.as_str()).count();
@@ -87,14 +97,14 @@ impl Edit {
     }
 }
 
-/// Reads `versions`, a range; all versions where it is absent or wrong.
+/// Reads the range `versions`. [default: all versions]
 pub(super) fn versions(table: &mut Table<'_>) -> VersionRange {
     let Some(At { value, span }) = table.string("versions") else { return VersionRange::default() };
     VersionRange::parse(&value).unwrap_or_else(|| {
         table.problem(
             span,
             format!("`{value}` is not a range of versions"),
-            "expected such as `>=1.2, <2`",
+            "expected a range such as `>=1.2, <2`",
             None,
         );
         VersionRange::default()
@@ -113,12 +123,12 @@ mod tests {
     use super::*;
     use crate::process::Command;
 
-    /// Makes the edit as `%prep` does, with the function of the shared template.
+    /// Applies the edit as `%prep` does, with the function of the shared template.
     fn in_prep(edit: &Edit, text: &str, replace: &str) -> Option<String> {
         let template = include_str!("../../../../specs-templates/_shared/edits.tera");
         let start = template.find("edit() {").unwrap();
         let end = start + template[start..].find("\n}\n").unwrap() + 3;
-        // In a spec, `%%` is a `%`.
+        // A spec escapes `%` as `%%`.
         let script = format!("{}edit \"$@\"", template[start..end].replace("%%", "%"));
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join(&edit.file);
@@ -130,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_does_the_same_as_in_prep() {
+    fn edits_like_prep() {
         for (text, find, replace, matches, edited) in [
             ("one two\n", "two", "x", 1, Some("one x\n")),
             ("aaa\n", "aa", "b", 1, Some("ba\n")),

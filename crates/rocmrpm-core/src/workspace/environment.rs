@@ -7,8 +7,8 @@ use crate::error::{Error, Kind};
 use crate::machine;
 
 impl Chroot {
-    /// Returns what wheels for this chroot must run on; for the host, this machine. The patch release
-    /// of a chroot's Python is unknown: its first one stands for all.
+    /// Returns the environment that wheels for this chroot must work with; for `host`, this machine.
+    /// The patch release of a chroot's Python is unknown, so the first one is assumed.
     pub fn environment(&self) -> Result<Environment, Error> {
         let (python, arch) = if self.is_host() {
             (machine::python_version()?, std::env::consts::ARCH)
@@ -17,7 +17,7 @@ impl Chroot {
         };
         let glibc = self.symbol_versions.get("GLIBC").and_then(|version| major_and_minor(version));
         Environment::new(&python, arch, glibc).ok_or_else(|| {
-            let message = format!("`{python}` is not the version of a Python, such as `3.14`");
+            let message = format!("`{python}` is not a version of Python, such as `3.14`");
             Error::new(Kind::Config, message)
                 .with_help(format!("correct `python` in mock-configs/{}.toml", self.name))
         })

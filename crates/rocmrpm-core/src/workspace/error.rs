@@ -9,19 +9,19 @@ use crate::names::nearest;
 /// Why a workspace could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkspaceError {
-    /// There is none.
-    #[error("there is no `rocmrpm.toml` in `{}` or in any folder above it", start.display())]
+    /// No folder above the start is a workspace.
+    #[error("no `rocmrpm.toml` in `{}` or in any folder above it", start.display())]
     NotFound {
         /// Where the search began.
         start: PathBuf,
     },
-    /// There is not even such a folder.
-    #[error("there is no folder `{}`", start.display())]
+    /// The start does not exist.
+    #[error("the folder `{}` does not exist", start.display())]
     NoFolder {
         /// The folder as given.
         start: PathBuf,
     },
-    /// Files of the workspace are wrong.
+    /// Files of the workspace have mistakes.
     #[error(transparent)]
     Invalid(Problems),
     /// The command line names something that the workspace does not have.
@@ -29,12 +29,12 @@ pub enum WorkspaceError {
     Unknown {
         /// What kind of thing: `chroot`, `pin set`, `component`.
         kind: &'static str,
-        /// The name as given.
+        /// The given name.
         name: String,
-        /// What there is.
+        /// The known names.
         known: Vec<String>,
     },
-    /// The component is there, but the chosen pin set does not pin it.
+    /// The component exists, but the chosen pin set does not pin it.
     #[error("the component `{name}` has no pin in pins/{set}.toml")]
     Unpinned {
         /// The component.
@@ -42,7 +42,7 @@ pub enum WorkspaceError {
         /// The pin set.
         set: String,
     },
-    /// A file is not the workspace's own.
+    /// A file does not belong to the workspace.
     #[error(transparent)]
     Path(#[from] PathError),
     /// A file cannot be read.
@@ -53,18 +53,18 @@ pub enum WorkspaceError {
 impl Diagnose for WorkspaceError {
     fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::NotFound { .. } => {
-                Kind::Config.with_help("`rocmrpm init` makes a workspace here; `-C DIR` uses one elsewhere")
-            }
+            Self::NotFound { .. } => Kind::Config.with_help(
+                "create a workspace here with `rocmrpm init`, or use another one with `-C DIR`",
+            ),
             Self::Invalid(problems) => problems.diagnosis(),
             Self::Path(error) => error.diagnosis(),
             Self::Unpinned { name, set } => Kind::Usage.with_help(format!(
-                "add a table `[{name}]` to pins/{set}.toml, or use another set with `--pins`"
+                "add a `[{name}]` table to pins/{set}.toml, or choose another set with `--pins`"
             )),
             Self::Unknown { name, known, .. } => {
                 Kind::Usage.with_help(match nearest(name, known.iter().map(String::as_str)) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("there is: {}", known.join(", ")),
+                    None => format!("expected one of: {}", known.join(", ")),
                 })
             }
             Self::NoFolder { .. } => Kind::Usage.into(),

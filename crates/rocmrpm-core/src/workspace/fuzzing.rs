@@ -1,4 +1,4 @@
-//! Entries for fuzzing; see `src/fuzzing.rs` of the program.
+//! Entry points for fuzzing; see `src/fuzzing.rs` of the program.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +13,8 @@ use rocmrpm_base::fuzzing::text;
 
 /// The chroots that a COPR project may name.
 static CHROOTS: LazyLock<BTreeMap<String, Chroot>> = LazyLock::new(|| {
-    let text = include_str!("../../../../fuzz/seeds/workspace/chroot.toml")[1..].replace("45", "43");
+    let text =
+        include_str!("../../../../fuzz/seeds/workspace/chroot.toml")[1..].replace("45", "43");
     let name = "fedora-43".to_owned();
     let chroot = Chroot::read(&name, File { name: "chroot.toml".into(), text }, &mut Vec::new());
     BTreeMap::from([(name, chroot)])
@@ -24,7 +25,9 @@ pub fn manifest(bytes: &[u8]) -> Vec<Problem> {
 }
 
 pub fn component(bytes: &[u8]) -> Vec<Problem> {
-    read(bytes, |file, problems| drop(Component::from_file(&file, Path::new("a"), vec![], problems)))
+    read(bytes, |file, problems| {
+        drop(Component::from_file(&file, Path::new("a"), vec![], problems))
+    })
 }
 
 pub fn pin_set(bytes: &[u8]) -> Vec<Problem> {
@@ -58,7 +61,7 @@ pub fn lock(bytes: &[u8]) -> Vec<Problem> {
     })
 }
 
-/// Reads a file. Returns what is wrong with it.
+/// Reads a file and returns its problems.
 fn read(bytes: &[u8], parser: impl FnOnce(File, &mut Vec<Problem>)) -> Vec<Problem> {
     let mut problems = Vec::new();
     parser(File { name: "a.toml".into(), text: text(bytes).into_owned() }, &mut problems);

@@ -1,4 +1,4 @@
-//! What `rocmrpm closure --write` wrote: read beside what is written by hand, and added to it.
+//! Adds the files that `rocmrpm closure --write` wrote to the hand-written ones.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,14 +15,14 @@ use super::read::read_components;
 use crate::error::{Problem, Problems};
 use crate::names::ComponentName;
 
-/// Returns what the files of a closure begin with. What the release has decides over it, so
-/// that another chroot than the default one has files of its own.
+/// Returns the stem of a closure's file names. A closure depends on the packages of the release,
+/// so a chroot other than the default one has its own files.
 pub(super) fn closure_stem(set: &str, chroot: &str, default_chroot: &str) -> String {
     if chroot == default_chroot { set.to_owned() } else { format!("{set}.{chroot}") }
 }
 
 /// Adds the components and pins that `rocmrpm closure --write` wrote for the chosen set and
-/// chroot. The component that they were written for requires them all.
+/// chroot. The component with the closure then requires all of them.
 pub(super) fn add_generated(
     root: &Path,
     stem: &str,
@@ -43,26 +43,33 @@ pub(super) fn add_generated(
     for component in generated.values() {
         let whole = |message: String| Problem {
             span: None,
-            help: Some("`rocmrpm closure --write` writes it anew".into()),
+            help: Some("run `rocmrpm closure --write` to write it again".into()),
             ..component.file.problem(0..0, message, "")
         };
         if components.contains_key(&component.name) {
-            problems.push(whole(format!("there is another component `{}`", component.name)));
+            problems
+                .push(whole(format!("the workspace has another component `{}`", component.name)));
         }
         match &component.generated {
-            None => problems.push(whole("a generated component says `generated = \"COMPONENT\"`".into())),
+            None => problems
+                .push(whole("a generated component needs `generated = \"COMPONENT\"`".into())),
             Some(At { value, span }) => {
                 let target = components.get(value.as_str());
                 if target.is_none_or(|target| target.closure.is_none()) {
-                    let message = format!("`{value}` has no table `[closure]`");
-                    problems.push(component.file.problem(span.clone(), message, "generated for this one"));
+                    let message = format!("`{value}` has no `[closure]` table");
+                    problems.push(component.file.problem(
+                        span.clone(),
+                        message,
+                        "this component was generated for it",
+                    ));
                 }
             }
         }
     }
     check_pins(&set, &generated, &broken, &mut problems);
     let shown = format!("{folder}/{CLOSURE_FILE}");
-    let closure = File::read(&root.join(&shown), &shown)?.parse(&mut problems, WrittenClosure::read);
+    let closure =
+        File::read(&root.join(&shown), &shown)?.parse(&mut problems, WrittenClosure::read);
     if !problems.is_empty() {
         return Err(WorkspaceError::Invalid(Problems(problems)));
     }

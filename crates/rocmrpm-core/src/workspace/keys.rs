@@ -1,8 +1,7 @@
-//! JSON Schemas of the TOML files of a workspace, with which editors complete keys. They follow from
-//! the readers: these read small files, and every key that they ask for is noted. `keys.toml` says what
-//! the keys mean.
+//! JSON Schemas of the TOML files of a workspace, with which editors complete keys. The readers define
+//! the keys: they read small files, and every key that they ask for is recorded. `keys.toml` describes
+//! the keys.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -14,72 +13,18 @@ use super::copr::CoprProject;
 use super::document::File;
 use super::lock::Lock;
 use super::manifest::Manifest;
+use super::noted_keys::{Kind, Tables, noted};
 use super::pins::{Overrides, PinSet};
+use super::upstreams::Upstreams;
 use crate::error::Problem;
 
-/// Descriptions of the keys, by file and dotted path; `*` stands for any key.
+/// Descriptions of the keys, by file and dotted path; `*` matches any key.
 const DESCRIPTIONS: &str = include_str!("keys.toml");
 
-/// The key that stands for any key in the files that are read.
+/// The key that represents any key in the files that are read.
 const ANY: &str = "x";
 
-/// What a reader takes a key for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    String,
-    Boolean,
-    Integer,
-    Strings,
-    StringMap,
-    Table,
-    Tables,
-}
-
-/// What is known of a key.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Key {
-    /// Missing if a reader only asked whether the key exists.
-    kind: Option<Kind>,
-    required: bool,
-}
-
-/// The keys of a table, and what its other entries are if any key is allowed.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Keys {
-    named: BTreeMap<String, Key>,
-    any: bool,
-}
-
-/// The tables of a file by their dotted paths.
-type Tables = BTreeMap<String, Keys>;
-
-thread_local! {
-    static NOTES: RefCell<Option<Tables>> = const { RefCell::new(None) };
-}
-
-fn note(table: &str, change: impl FnOnce(&mut Keys)) {
-    NOTES.with_borrow_mut(|notes| {
-        if let Some(notes) = notes {
-            change(notes.entry(table.to_owned()).or_default());
-        }
-    });
-}
-
-/// Notes that a reader asks for a key.
-pub(super) fn note_key(table: &str, key: &str, kind: Option<Kind>, required: bool) {
-    note(table, |keys| {
-        let known = keys.named.entry(key.to_owned()).or_default();
-        known.kind = known.kind.or(kind);
-        known.required |= required;
-    });
-}
-
-/// Notes that a reader takes every entry of a table for a table.
-pub(super) fn note_any(table: &str) {
-    note(table, |keys| keys.any = true);
-}
-
-/// Reads a file; what is wrong with it does not matter here.
+/// Reads a file and ignores its problems.
 type Reader = fn(File, &mut Vec<Problem>);
 
 /// The kinds of files: their names, what they are, and their readers.
@@ -93,17 +38,36 @@ const FILES: &[(&str, &str, Reader)] = &[
     ("pins", "A file in `pins/`: versions and sources of components.", |file, problems| {
         PinSet::read(ANY, file, &Lock::default(), &Overrides::new(), problems);
     }),
-    ("chroot", "A file in `mock-configs/`: what components are built against.", |file, problems| {
-        // The one that needs the fewest keys.
-        Chroot::read(HOST, file, problems);
-    }),
-    ("provider", "A file in `mock-configs/rocm/`: whose ROCm packages are used.", |file, problems| {
-        Provider::read(ANY, file, problems);
-    }),
+    (
+        "chroot",
+        "A file in `mock-configs/`: what components are built against.",
+        |file, problems| {
+            // `host` needs the fewest keys.
+            Chroot::read(HOST, file, problems);
+        },
+    ),
+    (
+        "provider",
+        "A file in `mock-configs/rocm/`: whose ROCm packages are used.",
+        |file, problems| {
+            Provider::read(ANY, file, problems);
+        },
+    ),
     ("copr-project", "`copr/project.toml`: the project on COPR.", |file, problems| {
         CoprProject::read(file, &BTreeMap::new(), problems);
     }),
+    ("upstreams", "`upstreams.toml`: what is known about upstream projects.", |file, problems| {
+        Upstreams::read(&file, problems);
+    }),
 ];
+
+/// A file with the keys that a reader asks for only beside certain values: each reader in
+/// `upstreams.toml` has its own.
+const SEEDS: &[(&str, &str)] = &[("upstreams", include_str!("examples/upstreams.toml"))];
+
+/// Keys that are required beside certain values only.
+const SOMETIMES_REQUIRED: &[&str] =
+    &["file.fact.arg", "file.fact.key", "file.fact.pattern", "file.fact.set"];
 
 /// The JSON Schemas of all kinds of files by their names.
 pub struct TomlSchemas {
@@ -119,10 +83,14 @@ pub struct TomlSchemas {
 pub fn toml_schemas() -> TomlSchemas {
     let described: BTreeMap<String, BTreeMap<String, String>> =
         toml::from_str(DESCRIPTIONS).unwrap_or_default();
-    let mut all =
-        TomlSchemas { schemas: BTreeMap::new(), undescribed: BTreeSet::new(), unknown: BTreeSet::new() };
+    let mut all = TomlSchemas {
+        schemas: BTreeMap::new(),
+        undescribed: BTreeSet::new(),
+        unknown: BTreeSet::new(),
+    };
     for (name, what, read) in FILES {
-        let tables = tables(*read);
+        let seed = SEEDS.iter().find(|(seeded, _)| seeded == name).map_or("", |(_, text)| text);
+        let tables = tables(*read, seed);
         let descriptions = described.get(*name).cloned().unwrap_or_default();
         let mut builder = Builder { tables: &tables, descriptions, undescribed: Vec::new() };
         let mut schema = builder.table("", "");
@@ -137,17 +105,17 @@ pub fn toml_schemas() -> TomlSchemas {
     all
 }
 
-/// Finds the tables and keys of a kind of file: it reads files with the tables that are known so far,
-/// with and without required keys, until no more come to light.
-fn tables(read: Reader) -> Tables {
-    let mut tables = Tables::new();
+/// Finds the tables and keys of a kind of file: reads files with the tables that are known so far,
+/// with and without required keys, until no reader asks for a new one. Reads `seed` first.
+fn tables(read: Reader, seed: &str) -> Tables {
+    let read_noting = |tables, text| {
+        noted(tables, || read(File { name: "x.toml".into(), text }, &mut Vec::new()))
+    };
+    let mut tables = read_noting(Tables::new(), seed.to_owned());
     loop {
         let before = tables.clone();
         for required in [false, true] {
-            let text = example(&before, "", required).to_string();
-            NOTES.set(Some(tables));
-            read(File { name: "x.toml".into(), text }, &mut Vec::new());
-            tables = NOTES.take().unwrap_or_default();
+            tables = read_noting(tables, example(&before, "", required).to_string());
         }
         if tables == before {
             return tables;
@@ -155,7 +123,7 @@ fn tables(read: Reader) -> Tables {
     }
 }
 
-/// Returns a table with all tables that are known to be in it.
+/// Returns a table with all tables that are known below it.
 fn example(tables: &Tables, path: &str, required: bool) -> toml::Table {
     let mut table = toml::Table::new();
     let Some(keys) = tables.get(path) else { return table };
@@ -164,7 +132,7 @@ fn example(tables: &Tables, path: &str, required: bool) -> toml::Table {
         let value = match key.kind {
             Some(Kind::Table) => below(name),
             Some(Kind::Tables) => toml::Value::Array(vec![below(name)]),
-            // All such keys are lists; others would be noted as something else.
+            // All such keys are lists; any other would be recorded with another type.
             None => toml::Value::Array(Vec::new()),
             Some(Kind::String) if required && key.required => ANY.into(),
             Some(_) => continue,
@@ -184,7 +152,7 @@ fn joined(path: &str, key: &str) -> String {
 /// Builds the schema of a file.
 struct Builder<'t> {
     tables: &'t Tables,
-    /// What is not used yet.
+    /// The descriptions that are not used yet.
     descriptions: BTreeMap<String, String>,
     undescribed: Vec<String>,
 }
@@ -218,8 +186,11 @@ impl Builder<'_> {
             false => json!(false),
         };
         let required = keys.named.iter().filter(|(_, key)| key.required).map(|(name, _)| name);
+        let required =
+            required.filter(|name| !SOMETIMES_REQUIRED.contains(&joined(path, name).as_str()));
         let required: Vec<&String> = required.collect();
-        let mut schema = json!({"type": "object", "properties": properties, "additionalProperties": other});
+        let mut schema =
+            json!({"type": "object", "properties": properties, "additionalProperties": other});
         if !required.is_empty() {
             schema["required"] = json!(required);
         }

@@ -1,5 +1,5 @@
-//! Finding a workspace and reading all of it: every file is read and checked even
-//! after the first mistake, so that all mistakes are told at once.
+//! Finds a workspace and reads all of it. Reads and checks every file even after a mistake, so that
+//! all mistakes are reported at once.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,9 +26,9 @@ use crate::ownership;
 /// Which of a workspace's chroots and pin sets to use, and what to override.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// `--chroot`; the manifest's default where absent.
+    /// `--chroot`. [default: the manifest's]
     pub chroot: Option<String>,
-    /// `--pins`; the manifest's default where absent.
+    /// `--pins`. [default: the manifest's]
     pub pins: Option<String>,
     /// `--pin NAME=VERSION`.
     pub overrides: Overrides,
@@ -36,7 +36,7 @@ pub struct Selection {
     pub without_generated: bool,
 }
 
-/// A workspace, read whole, with one chroot and one pin set chosen.
+/// A complete workspace with one chosen chroot and pin set.
 #[derive(Debug, Clone)]
 pub struct Workspace {
     /// The folder of `rocmrpm.toml`, absolute.
@@ -59,12 +59,12 @@ pub struct Workspace {
     pub upstreams: Upstreams,
     /// What `rocmrpm closure --write` wrote for the chosen pin set and chroot.
     pub closure: Option<WrittenClosure>,
-    /// The components that have a folder and no pin in the chosen set.
+    /// The components that the chosen set does not pin.
     unpinned: Vec<ComponentName>,
 }
 
-/// Finds the workspace that contains `start`, as cargo finds a package. One of another user is
-/// refused, as git refuses a repository: specs expand macros, and macros run programs.
+/// Finds the workspace that contains `start`, as cargo finds a package. Refuses a workspace of
+/// another user, as git does: specs expand macros, and macros run programs.
 pub fn find_root(start: &Path) -> Result<PathBuf, WorkspaceError> {
     let start = match fs_err::canonicalize(start) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -91,22 +91,38 @@ impl Workspace {
         check::contents(&contents, &mut problems);
         check::refuse(problems)?;
         let Contents {
-            manifest, mut components, mut sets, mut chroots, mut providers, copr, upstreams, ..
+            manifest,
+            mut components,
+            mut sets,
+            mut chroots,
+            mut providers,
+            copr,
+            upstreams,
+            ..
         } = contents;
 
-        let chroot = choose(&mut chroots, "chroot", selection.chroot.as_ref(), &manifest.default_chroot)?;
+        let chroot =
+            choose(&mut chroots, "chroot", selection.chroot.as_ref(), &manifest.default_chroot)?;
         paths::check_outputs(&root, &chroot.name)?;
-        let mut pins = choose(&mut sets, "pin set", selection.pins.as_ref(), &manifest.default_pins)?;
+        let mut pins =
+            choose(&mut sets, "pin set", selection.pins.as_ref(), &manifest.default_pins)?;
         let stem = closure_stem(&pins.name, &chroot.name, &manifest.default_chroot.value);
         let closure = match selection.without_generated {
             true => None,
             false => add_generated(&root, &stem, &selection.overrides, &mut components, &mut pins)?,
         };
         let known = || pins.pins.keys().map(ToString::to_string).collect();
-        if let Some(name) = selection.overrides.keys().find(|n| !pins.pins.keys().any(|k| k.as_str() == *n)) {
-            return Err(WorkspaceError::Unknown { kind: "pin", name: name.clone(), known: known() });
+        if let Some(name) =
+            selection.overrides.keys().find(|n| !pins.pins.keys().any(|k| k.as_str() == *n))
+        {
+            return Err(WorkspaceError::Unknown {
+                kind: "pin",
+                name: name.clone(),
+                known: known(),
+            });
         }
-        let unpinned = components.keys().filter(|name| !pins.pins.contains_key(*name)).cloned().collect();
+        let unpinned =
+            components.keys().filter(|name| !pins.pins.contains_key(*name)).cloned().collect();
         components.retain(|name, _| pins.pins.contains_key(name));
         let provider = choose(&mut providers, "ROCm provider", None, &chroot.rocm_provider)?;
         let other_chroots = chroots;
@@ -125,11 +141,14 @@ impl Workspace {
         })
     }
 
-    /// Returns the component of this name, or an error that names the nearest.
+    /// Returns the component of this name, or an error that names the nearest one.
     pub fn component(&self, name: &str) -> Result<&Component, WorkspaceError> {
         let known = || self.components.keys().map(ToString::to_string).collect();
         if self.unpinned.iter().any(|unpinned| unpinned.as_str() == name) {
-            return Err(WorkspaceError::Unpinned { name: name.to_owned(), set: self.pins.name.clone() });
+            return Err(WorkspaceError::Unpinned {
+                name: name.to_owned(),
+                set: self.pins.name.clone(),
+            });
         }
         self.components
             .iter()
@@ -148,11 +167,15 @@ impl Workspace {
         &self.pins.pins[&component.name].value
     }
 
-    /// Reads all pin sets, without what the command line changed.
+    /// Reads all pin sets, without the overrides of the command line.
     pub fn pin_sets(&self) -> Result<BTreeMap<String, PinSet>, WorkspaceError> {
         let mut problems = Vec::new();
         let sets = read_pin_sets(&self.root, &Overrides::new(), &mut problems)?;
-        if problems.is_empty() { Ok(sets) } else { Err(WorkspaceError::Invalid(Problems(problems))) }
+        if problems.is_empty() {
+            Ok(sets)
+        } else {
+            Err(WorkspaceError::Invalid(Problems(problems)))
+        }
     }
 
     /// Returns the component that has a Python closure, if there is one.
@@ -160,22 +183,22 @@ impl Workspace {
         self.components.values().find(|component| component.closure.is_some())
     }
 
-    /// Returns where the lock of the closure for the chosen pin set and chroot lies.
+    /// Returns the path of the closure's lock for the chosen pin set and chroot.
     pub fn closure_lock(&self) -> PathBuf {
         self.root.join(format!("pins/{}.requirements.lock", self.closure_stem()))
     }
 
-    /// Returns what the files of that closure begin with.
+    /// Returns the stem of that closure's file names.
     pub fn closure_stem(&self) -> String {
         self.closure_stem_for(&self.chroot.name)
     }
 
-    /// Returns what the files of the closure for the chosen pin set and this chroot begin with.
+    /// Returns the stem of the closure's file names for the chosen pin set and this chroot.
     pub fn closure_stem_for(&self, chroot: &str) -> String {
         closure_stem(&self.pins.name, chroot, &self.manifest.default_chroot.value)
     }
 
-    /// Returns the folder that takes everything built against the chosen chroot.
+    /// Returns the folder for everything built against the chosen chroot.
     pub fn build_dir(&self) -> PathBuf {
         self.root.join("build").join(&self.chroot.name)
     }

@@ -1,5 +1,5 @@
-//! The lock file beside a pin set, `pins/<set>.lock`: what `rocmrpm lock` found each
-//! source to be. Its format and what it says about a pin; not how anything is found.
+//! The lock file of a pin set, `pins/<set>.lock`: its format, and how it completes a pin. Does not
+//! resolve sources.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::names::{ComponentName, is_commit};
 /// The content of a lock file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lock {
-    /// One entry a source, by component and the source's name, which is empty for the
-    /// main one.
+    /// One entry per source, by component and name of the source. The main source's name is
+    /// empty.
     pub entries: BTreeMap<(ComponentName, String), LockEntry>,
 }
 
@@ -26,20 +26,26 @@ impl Lock {
                     sources.each_table(|name, table| Some((name.value, LockEntry::read(table)?)))
                 });
                 // A folder of the workspace has no entry, but its crates may have one.
-                let main =
-                    if sources.is_none() || table.has("version") { LockEntry::read(table) } else { None };
+                let main = if sources.is_none() || table.has("version") {
+                    LockEntry::read(table)
+                } else {
+                    None
+                };
                 let further = sources.unwrap_or_default().into_iter().flatten();
                 let all = main.map(|entry| (String::new(), entry)).into_iter().chain(further);
                 let component = ComponentName::parse(&key.value)?;
-                Some(all.map(|(name, entry)| ((component.clone(), name), entry)).collect::<Vec<_>>())
+                Some(
+                    all.map(|(name, entry)| ((component.clone(), name), entry)).collect::<Vec<_>>(),
+                )
             })
         });
         Self { entries: components.into_iter().flatten().flatten().collect() }
     }
 
-    /// Returns the file's text: sorted, one table a source.
+    /// Returns the file's text: sorted, one table per source.
     pub fn text(&self) -> String {
-        let mut text = String::from("# Written by `rocmrpm lock`. Review its changes; do not edit it.\n");
+        let mut text =
+            String::from("# Written by `rocmrpm lock`. Review its changes; do not edit it.\n");
         for ((component, source), entry) in &self.entries {
             let mut table = key(component.as_str());
             if !source.is_empty() {
@@ -50,13 +56,13 @@ impl Lock {
         text
     }
 
-    /// Returns the entry of a source if it is about what the pin says.
+    /// Returns the entry of a source if it was locked for this pin.
     pub fn entry(&self, component: &ComponentName, source: &str, pin: &Pin) -> Option<&LockEntry> {
         let entry = self.entries.get(&(component.clone(), source.to_owned()))?;
         entry.is_about(pin).then_some(entry)
     }
 
-    /// Returns the sources of which this knows more than an older lock, if that is the only
+    /// Returns the sources that have additional keys compared to an older lock, if that is the only
     /// difference.
     pub fn learned_since(&self, older: &Self) -> Option<Vec<String>> {
         let mut names = Vec::new();
@@ -71,8 +77,8 @@ impl Lock {
         (older.entries.len() == self.entries.len() && !names.is_empty()).then_some(names)
     }
 
-    /// Returns the sources that have another version than in an older lock and the same
-    /// content: mostly the version was raised by hand and the commit or digest was not.
+    /// Returns the sources with another version but the same content as in an older lock: usually
+    /// the version was raised by hand and the commit or digest was not.
     pub fn unmoved_since(&self, older: &Self) -> Vec<String> {
         let unmoved = |(key, entry): &(&(ComponentName, String), &LockEntry)| {
             older.entries.get(*key).is_some_and(|before| {
@@ -81,11 +87,12 @@ impl Lock {
                 before.version != entry.version && before.origin == entry.origin && pinned && same
             })
         };
-        let name = |(component, source): &(ComponentName, String)| source_name(component.as_str(), source);
+        let name =
+            |(component, source): &(ComponentName, String)| source_name(component.as_str(), source);
         self.entries.iter().filter(unmoved).map(|(key, _)| name(key)).collect()
     }
 
-    /// Fills in what the pin leaves out, and adds what is known of it as evidence.
+    /// Fills in what the pin omits, and attaches the entry as evidence.
     pub(super) fn complete(&self, component: &ComponentName, source: &str, pin: &mut Pin) {
         let Some(entry) = self.entry(component, source, pin) else { return };
         match &mut pin.source {
@@ -102,7 +109,7 @@ impl Lock {
 }
 
 impl LockEntry {
-    /// Returns whether this says all that an older entry says, and more.
+    /// Returns whether this entry contains all of an older one, and more.
     fn adds_to(&self, older: &Self) -> bool {
         let mut same = self.clone();
         same.sha256 = same.sha256.filter(|_| older.sha256.is_some());
@@ -120,7 +127,8 @@ impl LockEntry {
     fn read(table: &mut Table<'_>) -> Option<Self> {
         let version = table.required_string("version", "the locked version");
         let origin = table.required_string("origin", "where it came from");
-        let number = |table: &mut Table<'_>, key| table.integer(key).and_then(|n| u64::try_from(n).ok());
+        let number =
+            |table: &mut Table<'_>, key| table.integer(key).and_then(|n| u64::try_from(n).ok());
         let map = |found: BTreeMap<String, At<String>>| {
             found.into_iter().map(|(key, at)| (key, at.value)).collect::<BTreeMap<_, _>>()
         };
@@ -164,7 +172,7 @@ impl LockEntry {
         }
     }
 
-    /// Returns whether this was found for what the pin says now.
+    /// Returns whether this entry was locked for this pin.
     fn is_about(&self, pin: &Pin) -> bool {
         let same = match &pin.source {
             Source::Url { url: origin, sha256 }
@@ -173,17 +181,21 @@ impl LockEntry {
                 self.origin == *origin && (sha256.is_none() || *sha256 == self.sha256)
             }
             Source::Git { url, commit, paths, .. } => {
-                self.origin == *url && self.paths == *paths && (commit.is_none() || *commit == self.commit)
+                self.origin == *url
+                    && self.paths == *paths
+                    && (commit.is_none() || *commit == self.commit)
             }
-            // The lock file cannot change as long as the source does not that it is in.
-            Source::Crates { lock_file, of } => self.origin == *lock_file && of.evidence.0.is_some(),
+            // The lock file only changes with the source that contains it.
+            Source::Crates { lock_file, of } => {
+                self.origin == *lock_file && of.evidence.0.is_some()
+            }
             Source::Folder { .. } => false,
         };
         same && self.version == pin.version
     }
 }
 
-/// Returns what a component's source is called in messages: its table in the lock.
+/// Returns the name of a component's source in messages: its table in the lock.
 pub fn source_name(component: &str, source: &str) -> String {
     if source.is_empty() { component.to_owned() } else { format!("{component}.sources.{source}") }
 }
@@ -202,7 +214,12 @@ pub(super) fn commit(table: &mut Table<'_>) -> Option<String> {
     let full = is_commit(&value);
     if !full {
         let help = "a branch, a tag or a short commit can move or become ambiguous".to_owned();
-        table.problem(span, "this is not a full commit", "expected 40 hexadecimal digits", Some(help));
+        table.problem(
+            span,
+            "this is not a full commit",
+            "expected 40 hexadecimal digits",
+            Some(help),
+        );
     }
     full.then(|| value.to_lowercase())
 }
@@ -257,7 +274,8 @@ mod tests {
             ..LockEntry::default()
         };
         let none = LockEntry { submodules: Some(BTreeMap::new()), ..git.clone() };
-        let entries = [("a", "", file), ("a", "crates", crates.clone()), ("b", "", git), ("b", "x", none)];
+        let entries =
+            [("a", "", file), ("a", "crates", crates.clone()), ("b", "", git), ("b", "x", none)];
         let mut lock = Lock::default();
         for (component, source, entry) in entries {
             lock.entries.insert((name(component), source.into()), entry);
@@ -267,17 +285,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn round_trips() {
         let lock = sample();
         let file = File { name: "x.lock".into(), text: lock.text() };
         let mut problems = Vec::new();
         assert_eq!(Lock::read(&file, &mut problems), lock, "{}", lock.text());
         assert_eq!(problems, []);
-        assert!(lock.text().contains("\n[a.sources.crates]\nversion = \"1\"\norigin = \"Cargo.lock\"\n"));
+        assert!(
+            lock.text()
+                .contains("\n[a.sources.crates]\nversion = \"1\"\norigin = \"Cargo.lock\"\n")
+        );
     }
 
     #[test]
-    fn a_version_without_another_content_is_seen() {
+    fn finds_new_versions_with_old_content() {
         let (older, mut lock) = (sample(), sample());
         assert_eq!(lock.unmoved_since(&older), [""; 0]);
         lock.entries.get_mut(&(name("b"), String::new())).unwrap().version = "3".into();
@@ -287,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_format_is_read() {
+    fn reads_the_first_format() {
         let text = "[a]\nversion = \"1\"\norigin = \"https://h/a\"\ncommit = \"COMMIT\"\n";
         let text = text.replace("COMMIT", &"a".repeat(40));
         let lock = Lock::read(&File { name: "x".into(), text }, &mut Vec::new());
@@ -295,8 +316,10 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_without_a_version_or_with_half_a_commit_is_a_mistake() {
-        for text in ["[a]\norigin = \"x\"\n", "[a]\nversion = \"1\"\norigin = \"x\"\ncommit = \"abc\"\n"] {
+    fn rejects_entries_without_version_or_with_short_commit() {
+        for text in
+            ["[a]\norigin = \"x\"\n", "[a]\nversion = \"1\"\norigin = \"x\"\ncommit = \"abc\"\n"]
+        {
             let mut problems = Vec::new();
             Lock::read(&File { name: "x".into(), text: text.into() }, &mut problems);
             assert_eq!(problems.len(), 1, "{problems:?}");

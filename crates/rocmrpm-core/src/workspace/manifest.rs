@@ -1,7 +1,7 @@
-//! `rocmrpm.toml`: what the workspace is called, and what it builds for.
+//! `rocmrpm.toml`: the name and the settings of a workspace.
 
 use super::document::{At, File, Table};
-use super::flavour::{self, Containers};
+use super::flavor::{self, Containers};
 use crate::canonical::Canonical;
 use crate::error::Problem;
 use crate::gpu::GpuTarget;
@@ -12,24 +12,24 @@ use crate::text::visible;
 /// The content of `rocmrpm.toml`.
 #[derive(Debug, Clone)]
 pub struct Manifest {
-    /// The stack's name, for labels and repository ids.
+    /// The name of the stack, for labels and repository IDs.
     pub name: String,
     /// The GPU targets that every component is built for, sorted.
     pub gpu_targets: Vec<GpuTarget>,
-    /// The chroot to build against unless `--chroot` says otherwise.
+    /// The chroot without `--chroot`.
     pub default_chroot: At<String>,
-    /// The pin set to use unless `--pins` says otherwise.
+    /// The pin set without `--pins`.
     pub default_pins: At<String>,
     /// Where wheels find ROCm: `[wheels] rocm`.
     pub wheel_rocm: RocmSource,
-    /// Where requirements come from that the stack does not have: `[index] outside`.
+    /// The indexes with requirements that the stack does not have: `[index] outside`.
     pub outside: Vec<IndexSource>,
     /// The index where upstream publishes the same distributions (PEP 708, "tracks"):
     /// `[index] tracks`.
     pub tracks: Option<IndexSource>,
-    /// The flavours of the container file that are rendered: `[container]`.
+    /// The flavors of the container file to render: `[container]`.
     pub containers: Containers,
-    /// gpg's name of the key that packages and metadata are signed with: `[signing] key`.
+    /// gpg's name of the key that signs packages and metadata: `[signing] key`.
     pub signing_key: Option<String>,
     /// Where users find the repository: `[repository]`.
     pub repository: PublishedRepository,
@@ -38,9 +38,9 @@ pub struct Manifest {
 /// The table `[repository]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishedRepository {
-    /// Its base URL, as dnf is to have it.
+    /// The base URL, as written to dnf's configuration.
     pub url: Option<String>,
-    /// How many builds of a package it keeps.
+    /// How many builds of a package the repository keeps.
     pub keep: usize,
 }
 
@@ -50,10 +50,10 @@ impl Default for PublishedRepository {
     }
 }
 
-/// Where the ROCm libraries of installed wheels come from.
+/// What provides the ROCm libraries of installed wheels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RocmSource {
-    /// The distribution's RPMs, those that the chroot's provider names.
+    /// The RPMs of the chroot's ROCm provider.
     #[default]
     System,
     /// AMD's `rocm-sdk-*` wheels, in the same site-packages.
@@ -77,7 +77,7 @@ impl Manifest {
             let (outside, tracks) = root.table("index", index_sources).unwrap_or_default();
             let signing_key = root.table("signing", signing_key).flatten();
             let repository = root.table("repository", repository).unwrap_or_default();
-            let containers = root.table("container", flavour::read).unwrap_or_else(flavour::usual);
+            let containers = root.table("container", flavor::read).unwrap_or_else(flavor::usual);
             let read = |stack: &mut Table<'_>| Self {
                 signing_key: signing_key.clone(),
                 repository: repository.clone(),
@@ -94,7 +94,12 @@ impl Manifest {
                 Some(manifest) => manifest,
                 None => {
                     let span = root.span();
-                    root.problem(span, "the table `[stack]` is missing", "expected `[stack]`", None);
+                    root.problem(
+                        span,
+                        "the table `[stack]` is missing",
+                        "expected `[stack]`",
+                        None,
+                    );
                     Self {
                         name: String::new(),
                         gpu_targets: Vec::new(),
@@ -132,10 +137,15 @@ fn rocm_source(table: &mut Table<'_>) -> RocmSource {
 /// Reads the table `[signing]`.
 fn signing_key(table: &mut Table<'_>) -> Option<String> {
     let At { value, span } =
-        table.required_string("key", "gpg's name of a key: its fingerprint or a user id")?;
+        table.required_string("key", "gpg's name of a key: its fingerprint or a user ID")?;
     if value.trim().is_empty() || value.chars().any(char::is_control) {
-        let help = "`gpg --list-secret-keys` lists them".to_owned();
-        table.problem(span, "this names no key", "expected a fingerprint or a user id", Some(help));
+        let help = "list your keys with `gpg --list-secret-keys`".to_owned();
+        table.problem(
+            span,
+            "`key` must not be empty",
+            "expected a fingerprint or a user ID",
+            Some(help),
+        );
         return None;
     }
     Some(value)
@@ -144,20 +154,26 @@ fn signing_key(table: &mut Table<'_>) -> Option<String> {
 /// Reads the table `[repository]`.
 fn repository(table: &mut Table<'_>) -> PublishedRepository {
     let url = table.string("url").and_then(|At { value, span }| {
-        let known = ["https://", "http://", "file:///"].iter().any(|scheme| value.starts_with(scheme));
+        let known =
+            ["https://", "http://", "file:///"].iter().any(|scheme| value.starts_with(scheme));
         if known && !value.contains(|c: char| c.is_whitespace() || c.is_control()) {
             return Some(value.trim_end_matches('/').to_owned());
         }
-        let message = format!("`{}` is not where dnf can find a repository", visible(&value));
-        table.problem(span, message, "expected such as `https://example.org/rocm/$releasever`", None);
+        let message = format!("`{}` is not a repository URL that dnf supports", visible(&value));
+        table.problem(
+            span,
+            message,
+            "expected a URL such as `https://example.org/rocm/$releasever`",
+            None,
+        );
         None
     });
     let keep = table.integer("keep").unwrap_or(1);
     let number = usize::try_from(keep).ok().filter(|number| *number > 0);
     if number.is_none() {
         let span = table.span();
-        let message = format!("`keep` is {keep}");
-        table.problem(span, message, "expected how many builds of a package are kept: 1 or more", None);
+        let message = format!("`keep` must be 1 or more, found {keep}");
+        table.problem(span, message, "expected the number of builds to keep of each package", None);
     }
     PublishedRepository { url, keep: number.unwrap_or(1) }
 }
@@ -179,13 +195,13 @@ fn index_source(table: &mut Table<'_>, At { value, span }: At<String>) -> Option
         return Some(IndexSource::Url(value));
     }
     let message = format!("`{}` is not an index", visible(&value));
-    let help = "`pip` is the index that this machine's pip uses".to_owned();
+    let help = "use `pip` for the index that pip on this machine uses".to_owned();
     table.problem(span, message, "expected `pip` or the URL of a Simple API", Some(help));
     None
 }
 
-/// Reads a list of GPU targets; unknown names are problems with the nearest known
-/// one. The result is sorted and free of duplicates.
+/// Reads a list of GPU targets and suggests the nearest known name for an unknown one. The
+/// result is sorted and has no duplicates.
 pub(super) fn gpu_targets(table: &mut Table<'_>, key: &str, required: bool) -> Vec<GpuTarget> {
     if required && !table.has(key) {
         let span = table.span();
@@ -202,11 +218,12 @@ pub(super) fn gpu_targets(table: &mut Table<'_>, key: &str, required: bool) -> V
         match GpuTarget::parse(value) {
             Some(target) => targets.push(target),
             None => {
-                let help = nearest(value, GpuTarget::known()).map(|n| format!("did you mean `{n}`?"));
+                let help =
+                    nearest(value, GpuTarget::known()).map(|n| format!("did you mean `{n}`?"));
                 table.problem(
                     span.clone(),
                     format!("unknown GPU target `{value}`"),
-                    "not a name that LLVM's AMDGPU backend knows",
+                    "LLVM's AMDGPU backend has no such target",
                     help,
                 );
             }
@@ -221,7 +238,7 @@ pub(super) fn gpu_targets(table: &mut Table<'_>, key: &str, required: bool) -> V
     targets
 }
 
-/// Reads a required name that ends up in file names and command lines.
+/// Reads a required name that becomes part of file names and command lines.
 pub(super) fn plain(table: &mut Table<'_>, key: &str, what: &str) -> String {
     let name = table.required_string(key, what);
     if let Some(name) = &name {
@@ -250,11 +267,12 @@ mod tests {
     }
 
     #[test]
-    fn signing_and_repository_are_optional_and_checked() {
+    fn validates_optional_signing_and_repository() {
         let (manifest, problems) = read("");
         assert_eq!((manifest.signing_key, manifest.repository.keep, problems.len()), (None, 1, 0));
-        let (manifest, problems) =
-            read("[signing]\nkey = \"A <a@b>\"\n[repository]\nurl = \"https://h/$releasever/\"\nkeep = 3\n");
+        let (manifest, problems) = read(
+            "[signing]\nkey = \"A <a@b>\"\n[repository]\nurl = \"https://h/$releasever/\"\nkeep = 3\n",
+        );
         assert_eq!(problems, [""; 0]);
         assert_eq!(manifest.signing_key.as_deref(), Some("A <a@b>"));
         let repository = PublishedRepository { url: Some("https://h/$releasever".into()), keep: 3 };

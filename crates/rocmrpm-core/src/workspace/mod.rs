@@ -1,5 +1,5 @@
-//! The workspace: its TOML files parsed and validated, with the place of every
-//! mistake. Nothing here fetches, renders or builds.
+//! The workspace: parses and validates its TOML files and reports the position of every mistake.
+//! Does not fetch, render or build.
 
 mod check;
 pub mod chroot;
@@ -10,7 +10,9 @@ pub mod document;
 pub mod edit;
 mod environment;
 mod error;
-pub mod flavour;
+#[cfg(test)]
+mod examples_tests;
+pub mod flavor;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
@@ -20,6 +22,8 @@ mod layout;
 mod load;
 pub mod lock;
 pub mod manifest;
+pub mod names;
+mod noted_keys;
 pub mod offline;
 pub mod patch;
 mod path_error;
@@ -37,13 +41,14 @@ pub use crate::index::outside::IndexSource;
 pub use crate::range::{VersionRange, compare};
 pub use chroot::{AptSource, Capability, Chroot, HOST, Provider, Repository, RocmVersion};
 pub use closure::{
-    AcceptRule, BuiltFrom, ClosureRules, ImportRule, MemberRule, Place, WrittenClosure, YANKED,
+    AcceptRule, BuiltFrom, ClosureRules, ImportRule, MemberPlace, MemberRule, WrittenClosure,
+    YANKED,
 };
 pub use component::Component;
 pub use copr::{CoprChroot, CoprProject};
 pub use edit::Edit;
 pub use error::WorkspaceError;
-pub use flavour::{Container, Containers, Flavour, PackagesFrom};
+pub use flavor::{Container, Containers, Flavor, PackagesFrom};
 pub use layout::{CLOSURE_FILE, GENERATED, GENERATED_PINS, MANIFEST, UPSTREAMS};
 pub use load::{Selection, Workspace, find_root};
 pub use lock::{Lock, source_name};

@@ -1,5 +1,5 @@
-//! What component.toml declares of upstream's download points in `[[offline]]`: what
-//! makes each one unnecessary. Whether that is true, the audit finds out.
+//! `[[offline]]` of component.toml: declarations of what satisfies each download point of upstream's
+//! build. The audit verifies them.
 
 use super::document::{At, Table};
 use super::edit::versions;
@@ -8,17 +8,17 @@ use crate::range::VersionRange;
 /// One declaration: what satisfies the download points in some files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offline {
-    /// The file below the source's top folder; `*` stands for any characters.
+    /// The file below the source's top folder; `*` matches any characters.
     pub file: String,
-    /// A text that the point has, where not all points of the file are meant.
+    /// A part of the point's line, if not all points of the file are meant.
     pub find: Option<String>,
     /// What kind of thing satisfies it.
     pub by: By,
-    /// Which one.
+    /// The name of that thing, or the reason.
     pub with: String,
-    /// The component's versions that it is for.
+    /// The versions of the component that it is for.
     pub versions: VersionRange,
-    /// Where it stands in component.toml.
+    /// Its position in component.toml.
     pub span: std::ops::Range<usize>,
 }
 
@@ -31,11 +31,11 @@ pub enum By {
     Setting,
     /// A package that the build requires.
     Package,
-    /// The build never comes there.
+    /// The build never reaches it.
     NotReached,
 }
 
-/// The kinds as they are written.
+/// The kinds by name.
 const KINDS: &[(&str, By)] = &[
     ("source", By::Source),
     ("setting", By::Setting),
@@ -44,14 +44,14 @@ const KINDS: &[(&str, By)] = &[
 ];
 
 impl By {
-    /// Returns the kind as it is written.
+    /// Returns the name of the kind.
     pub fn as_str(self) -> &'static str {
         KINDS.iter().find(|(_, by)| *by == self).map_or("", |(name, _)| name)
     }
 }
 
 impl Offline {
-    /// Reads one `[[offline]]`; `None` if something that it needs is missing or wrong.
+    /// Reads one `[[offline]]`; `None` if a key is missing or wrong.
     pub(super) fn read(table: &mut Table<'_>) -> Option<Self> {
         let file = table.required_string("file", "a file below the source's top folder");
         let find = table.string("find").map(|at| at.value);
@@ -64,7 +64,8 @@ impl Offline {
             }
             by
         });
-        let with = table.required_string("with", "the source, the setting, the package, or the reason");
+        let with =
+            table.required_string("with", "the source, the setting, the package, or the reason");
         if let Some(At { value, span }) = &with
             && value.trim().is_empty()
         {

@@ -1,5 +1,4 @@
-//! Patch files: what their headers say of origin, of the condition under which they
-//! can go, and of the versions they are for. Applying them is done elsewhere.
+//! Headers of patch files: origin, condition for removal, and versions. Does not apply patches.
 
 use std::path::Path;
 
@@ -14,27 +13,32 @@ pub struct Patch {
     pub file_name: String,
     /// The subject, without `[PATCH]`; empty if the header has none.
     pub subject: String,
-    /// `own`, or where the idea came from; empty if it is not said.
+    /// `own`, or the origin of the change; empty if not stated.
     pub origin: String,
-    /// When it can go; empty if it is not said.
+    /// When it can be removed; empty if not stated.
     pub drop_when: String,
-    /// The component's versions that it is for.
+    /// The versions of the component that it is for.
     pub versions: VersionRange,
 }
 
 impl Patch {
     /// Reads a patch's header, in the form of `git format-patch` with trailers (git's
-    /// interpret-trailers): `Origin:`, `Drop-When:`, `Versions:`. `shown` is the file
-    /// as messages call it.
-    pub(super) fn read(path: &Path, shown: &str, problems: &mut Vec<Problem>) -> std::io::Result<Self> {
+    /// interpret-trailers): `Origin:`, `Drop-When:`, `Versions:`. `shown` is the file's name in
+    /// messages.
+    pub(super) fn read(
+        path: &Path,
+        shown: &str,
+        problems: &mut Vec<Problem>,
+    ) -> std::io::Result<Self> {
         let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // Patches hold upstream's text, in whatever encoding that is.
+        // Patches contain upstream's text, in any encoding.
         let text = String::from_utf8_lossy(&fs_err::read(path)?).into_owned();
         let header = header(&text);
         let field = |name: &str| {
             let mut lines = header.lines().skip_while(|line| !line.starts_with(name));
-            let first = lines.next().and_then(|line| line.strip_prefix(name)).unwrap_or_default().trim();
-            // A value goes on in lines that begin with a blank.
+            let first =
+                lines.next().and_then(|line| line.strip_prefix(name)).unwrap_or_default().trim();
+            // Lines that start with a blank continue the value.
             let more = lines.take_while(|line| line.starts_with([' ', '\t'])).map(str::trim);
             std::iter::once(first).chain(more).collect::<Vec<_>>().join(" ")
         };
@@ -45,7 +49,11 @@ impl Patch {
             let end = text[start..].find('\n').map_or(text.len(), |length| start + length);
             let file = File { name: shown.to_owned(), text: text.clone() };
             let message = format!("`{written}` is not a range of versions");
-            problems.push(file.problem(start..end, message, "expected such as `>=1.2, <2`"));
+            problems.push(file.problem(
+                start..end,
+                message,
+                "expected a range such as `>=1.2, <2`",
+            ));
         }
         Ok(Self {
             file_name,
@@ -57,7 +65,7 @@ impl Patch {
     }
 }
 
-/// Returns what stands before the first file's changes.
+/// Returns the text before the changes of the first file.
 fn header(text: &str) -> &str {
     &text[..header_end(text.as_bytes())]
 }
@@ -73,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn trailers_are_read_from_the_header_alone() {
+    fn reads_trailers_only_from_the_header() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("0001-x.patch");
         let text = "From 00 Mon Sep 17 00:00:00 2001\nSubject: [PATCH] Do\n this\n\nWhy.\n\nOrigin: own\n\

@@ -1,4 +1,4 @@
-//! Why a path of a workspace is not used.
+//! Errors about paths that a workspace must not use.
 
 use std::path::{Path, PathBuf};
 
@@ -6,40 +6,40 @@ use super::layout::MAX_FILE;
 use crate::error::{Diagnose, Diagnosis, Kind};
 use crate::ownership;
 
-/// Why a file of the workspace is not used.
+/// Why rocmrpm does not use a path of the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// A file that would be read lies elsewhere.
+    /// An input is a link that leads out of the workspace.
     #[error("`{file}` is a link to `{}`, outside the workspace", target.display())]
     Outside {
         /// The file, below the workspace.
         file: String,
-        /// What it leads to.
+        /// The target of the link.
         target: PathBuf,
     },
-    /// A file that would be read is a device, a socket or a pipe.
+    /// An input is a device, a socket or a pipe.
     #[error("`{file}` is neither a file nor a folder")]
     Special {
         /// The file.
         file: String,
     },
-    /// A file that would be read is too large.
-    #[error("`{file}` has {size} bytes; at most {MAX_FILE} are read")]
+    /// An input is too large.
+    #[error("`{file}` has {size} bytes; the limit is {MAX_FILE} bytes")]
     TooLarge {
         /// The file.
         file: String,
         /// Its size.
         size: u64,
     },
-    /// Something that would be written or deleted lies elsewhere.
+    /// An output is a link that leads out of `build`.
     #[error("`{file}` is a link to `{}`; rocmrpm writes to and deletes in `build` and follows no links there", target.display())]
     Output {
         /// The link, below the workspace.
         file: String,
-        /// What it leads to.
+        /// The target of the link.
         target: PathBuf,
     },
-    /// Another user wrote the workspace.
+    /// Another user owns the workspace.
     #[error("`{}` belongs to another user (user ID {owner}), who could make you run any program", path.display())]
     Owner {
         /// The workspace.
@@ -57,7 +57,7 @@ impl Diagnose for PathError {
         let file = |file: &str| word(Path::new(file));
         Kind::Config.with_help(match self {
             Self::Outside { file: name, .. } => {
-                format!("put the file itself into the workspace, or remove the link: rm {}", file(name))
+                format!("copy the file into the workspace, or remove the link: rm {}", file(name))
             }
             Self::Special { file: name } | Self::TooLarge { file: name, .. } => {
                 format!("remove it: rm {}", file(name))

@@ -1,5 +1,5 @@
-//! Which files of a workspace are used: everything that is read lies in it, and everything that
-//! is written or deleted lies in its `build`. A workspace that was cloned can contain links.
+//! Checks the paths of a workspace: inputs must be in the workspace, outputs in its `build`. A cloned
+//! workspace can contain links.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use super::error::WorkspaceError;
 use super::layout::{MANIFEST, MAX_FILE, UPSTREAMS};
 use super::path_error::PathError;
 
-/// The folders that are read, beside [`MANIFEST`], [`UPSTREAMS`] and `Containerfile.*`. Sources in the workspace
-/// are checked where they are packed.
+/// The folders with inputs, in addition to [`MANIFEST`], [`UPSTREAMS`] and `Containerfile.*`. Sources
+/// in the workspace are checked when they are packed.
 const FOLDERS: &[&str] = &[".schemas", "copr", "mock-configs", "pins", "specs-templates"];
 
-/// The folders of `build/<chroot>` that have a folder for each component with unpacked sources in
-/// it, which may contain any links. Nothing below follows or writes through these.
+/// The folders of `build/<chroot>` with a folder of unpacked sources per component. These sources
+/// can contain any links; rocmrpm never follows them or writes through them.
 const UNPACKED: &[&str] = &["prep", "reproduce", "work"];
 
-/// Checks that every file of a workspace that is read is a regular file of bounded size below its
-/// root. A link that leads nowhere is left to what reads it.
+/// Checks that every input of a workspace is a regular file of limited size below its root. Whatever
+/// reads a dangling link reports it.
 pub fn check_inputs(root: &Path) -> Result<(), WorkspaceError> {
     let mut places: Vec<PathBuf> =
         [&[MANIFEST, UPSTREAMS], FOLDERS].concat().iter().map(|name| root.join(name)).collect();
@@ -62,15 +62,15 @@ fn check_input(root: &Path, entry: &DirEntry) -> Result<(), WorkspaceError> {
     Ok(())
 }
 
-/// Checks that nothing that is written or deleted below `build/<chroot>` leads out of it. This
-/// comes before every command, so that none of them has to.
+/// Checks that no link below `build/<chroot>` makes rocmrpm write or delete elsewhere. Every
+/// command starts with this check.
 pub(super) fn check_outputs(root: &Path, chroot: &str) -> Result<(), WorkspaceError> {
     let build = root.join("build");
     let out = build.join(chroot);
     for folder in [&build, &out] {
         match fs_err::symlink_metadata(folder) {
             Ok(metadata) if metadata.is_symlink() => return Err(output(root, folder).into()),
-            // What writes there names a file in the place of a folder.
+            // Writing reports the file that is in the way.
             Ok(metadata) if !metadata.is_dir() => return Ok(()),
             Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -81,8 +81,10 @@ pub(super) fn check_outputs(root: &Path, chroot: &str) -> Result<(), WorkspaceEr
     for entry in walk.filter_entry(|entry| !is_unpacked(&out, entry)) {
         let entry = match entry {
             Ok(entry) => entry,
-            // Another run may be at work.
-            Err(error) if error.io_error().is_some_and(|e| e.kind() == std::io::ErrorKind::NotFound) => {
+            // Another process can delete files meanwhile.
+            Err(error)
+                if error.io_error().is_some_and(|e| e.kind() == std::io::ErrorKind::NotFound) =>
+            {
                 continue;
             }
             Err(error) => return Err(std::io::Error::from(error).into()),
@@ -95,7 +97,7 @@ pub(super) fn check_outputs(root: &Path, chroot: &str) -> Result<(), WorkspaceEr
     Ok(())
 }
 
-/// Returns whether an entry lies in an unpacked source, or is what mock copied from a build root.
+/// Returns whether an entry is part of an unpacked source, or of what mock copied from a build root.
 fn is_unpacked(out: &Path, entry: &DirEntry) -> bool {
     let below = entry.path().strip_prefix(out).unwrap_or(entry.path());
     let deep = entry.depth() > 3 && UNPACKED.iter().any(|name| below.starts_with(name));
@@ -107,7 +109,7 @@ fn output(root: &Path, link: &Path) -> PathError {
     PathError::Output { file: shown(root, link), target }
 }
 
-/// Checks that the user, root, or somebody whom the user accepts, wrote the workspace.
+/// Checks that the workspace belongs to the user, to root, or to an accepted user.
 pub(super) fn check_owner(
     root: &Path,
     is_ours: impl Fn(u32) -> bool,
@@ -163,11 +165,13 @@ mod tests {
     }
 
     #[test]
-    fn reads_only_regular_files_of_the_workspace() {
+    fn accepts_only_regular_files_of_the_workspace() {
         let lab = Lab::new();
         let secret = lab.0.path().join("secret");
         fs_err::write(&secret, "s").unwrap();
-        for name in ["specs-templates/one/leak.patch", "Containerfile.x", "upstreams.toml", "pins", "copr"] {
+        for name in
+            ["specs-templates/one/leak.patch", "Containerfile.x", "upstreams.toml", "pins", "copr"]
+        {
             symlink(&secret, lab.at(name)).unwrap();
             lab.refuses_input(name, "is a link to `");
         }
@@ -179,12 +183,18 @@ mod tests {
         check_inputs(&lab.root()).unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(lab.at("specs-templates/s")).unwrap();
         lab.refuses_input("specs-templates/s", "is neither a file nor a folder");
-        fs_err::File::create(lab.at("specs-templates/large")).unwrap().set_len(MAX_FILE + 1).unwrap();
-        lab.refuses_input("specs-templates/large", "has 67108865 bytes; at most 67108864 are read");
+        fs_err::File::create(lab.at("specs-templates/large"))
+            .unwrap()
+            .set_len(MAX_FILE + 1)
+            .unwrap();
+        lab.refuses_input(
+            "specs-templates/large",
+            "has 67108865 bytes; the limit is 67108864 bytes",
+        );
     }
 
     #[test]
-    fn writes_and_deletes_only_below_build() {
+    fn rejects_links_out_of_build() {
         let victim = tempfile::tempdir().unwrap();
         for name in [
             "build",
@@ -208,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn unpacked_sources_may_have_any_links() {
+    fn allows_any_links_in_unpacked_sources() {
         let lab = Lab::new();
         for folder in ["prep/one/build/src", "work/one/build/src", "work/one/results/chroot_scan"] {
             let folder = lab.at("build/host").join(folder);
@@ -222,14 +232,17 @@ mod tests {
     }
 
     #[test]
-    fn a_workspace_of_another_user_needs_to_be_accepted() {
+    fn rejects_a_workspace_of_another_user() {
         let lab = Lab::new();
         let (root, owner) = (lab.root(), lab.root().metadata().unwrap().uid());
         check_owner(&root, |found| found == owner, |_| false).unwrap();
         check_owner(&root, |_| false, |accepted| accepted == root).unwrap();
         let error = check_owner(&root, |_| false, |_| false).unwrap_err();
         assert_eq!(error.kind(), Kind::Config);
-        assert!(error.to_string().contains(&format!("belongs to another user (user ID {owner})")), "{error}");
+        assert!(
+            error.to_string().contains(&format!("belongs to another user (user ID {owner})")),
+            "{error}"
+        );
         assert_eq!(
             error.help(),
             [format!("if you trust this user: export ROCMRPM_TRUST={}", root.display())]

@@ -1,8 +1,8 @@
-//! A pin: the exact version of one component and where its sources come from.
-//! Plain values; reading them from a pin set is `pins`' business.
+//! A pin: the exact version of one component and its sources. `pins` reads them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::digest::Sha256;
 use crate::names::ComponentName;
@@ -12,40 +12,36 @@ use crate::range::VersionRange;
 /// The version and source of one component in one pin set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
-    /// Which component.
+    /// The component.
     pub component: ComponentName,
     /// The upstream version, as upstream writes it.
     pub version: String,
     /// Where the source comes from.
     pub source: Source,
-    /// Whether the command line changed this pin (`--pin`), which marks every
-    /// output as dirty.
+    /// Whether `--pin` on the command line changed this pin, which marks every output as dirty.
     pub overridden: bool,
-    /// The folder that the source unpacks to, where it does not follow from the
-    /// file's name.
+    /// The top folder of the archive, if it does not follow from the file name.
     pub top_folder: Option<String>,
     /// The versions of Python that upstream allows.
     pub python: VersionRange,
-    /// Further sources by name, each as the pin of a component of its own, named
-    /// `<component>-<source>`.
+    /// Further sources by name, each as a pin of its own component, `<component>-<source>`.
     pub sources: BTreeMap<String, Self>,
-    /// What the lock file says about this source.
+    /// The source's entry in the lock file.
     pub evidence: Evidence,
 }
 
-/// What a source was found to be when it was locked. What could not be looked at then
-/// is `None`.
+/// The properties of a source when it was locked; `None` for those that could not be determined.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LockEntry {
-    /// The version it was locked for.
+    /// The version that it was locked for.
     pub version: String,
-    /// The URL, git URL, or project, as the pin has it with the version filled in; for
-    /// crates the path of the `Cargo.lock`.
+    /// The URL, git URL, or project, as in the pin with the version filled in; the path of the
+    /// `Cargo.lock` for crates.
     pub origin: String,
-    /// The folders of the commit that are packed, for git.
+    /// The packed folders of the commit, for git.
     pub paths: Vec<String>,
-    /// The digest of the file, for a URL or sdist; of the `Cargo.lock`, for crates.
+    /// The digest of the file, for a URL or sdist; that of the `Cargo.lock`, for crates.
     pub sha256: Option<Sha256>,
     /// The file's size in bytes.
     pub size: Option<u64>,
@@ -53,9 +49,9 @@ pub struct LockEntry {
     pub commit: Option<String>,
     /// The commit's tree.
     pub tree: Option<String>,
-    /// The commit of each submodule that is packed, by its path.
+    /// The commit of each packed submodule, by its path.
     pub submodules: Option<BTreeMap<String, String>>,
-    /// The digest of the archive that the crates are packed into.
+    /// The digest of the archive of crates.
     pub archive: Option<Sha256>,
     /// How many crates the `Cargo.lock` names.
     pub crates: Option<u64>,
@@ -63,8 +59,8 @@ pub struct LockEntry {
     pub git: BTreeMap<String, String>,
 }
 
-/// What a source was when it was locked, which is verified when it is obtained. It
-/// does not change what the pin means: pins that differ in nothing else are equal.
+/// The lock entry that a source is verified against. It does not change the meaning of a pin: pins
+/// that differ only in it are equal.
 #[derive(Debug, Clone, Default)]
 pub struct Evidence(pub Option<Box<LockEntry>>);
 
@@ -76,8 +72,13 @@ impl PartialEq for Evidence {
 
 impl Eq for Evidence {}
 
+/// Returns the folder of a [`Source::Folder`] as pins write it.
+pub fn shown_folder(path: &Path) -> Cow<'_, str> {
+    if path.as_os_str().is_empty() { ".".into() } else { path.to_string_lossy() }
+}
+
 impl Pin {
-    /// Returns a pin with nothing but a version and a source.
+    /// Returns a pin with only a version and a source.
     pub fn new(component: ComponentName, version: impl Into<String>, source: Source) -> Self {
         Self {
             component,
@@ -91,9 +92,9 @@ impl Pin {
         }
     }
 
-    /// Returns all sources, each with its name: the main one, whose name is empty,
-    /// then the further ones in the order of their names, which is the order of the
-    /// spec's `Source0`, `Source1`, ...
+    /// Returns all sources with their names: first the main one with an empty name, then the
+    /// further ones sorted by name. The spec's `Source0`, `Source1`, ... have the same
+    /// order.
     pub fn all_sources(&self) -> impl Iterator<Item = (&str, &Self)> {
         let further = self.sources.iter().map(|(name, pin)| (name.as_str(), pin));
         std::iter::once(("", self)).chain(further)
@@ -101,7 +102,7 @@ impl Pin {
 }
 
 impl Source {
-    /// Returns whether it always is the same: what it means cannot change upstream.
+    /// Returns whether its content cannot change upstream.
     pub fn is_immutable(&self) -> bool {
         match self {
             Self::Url { sha256, .. } | Self::Sdist { sha256, .. } | Self::Wheel { sha256, .. } => {
@@ -113,29 +114,29 @@ impl Source {
     }
 }
 
-/// Where a source comes from. `None` for a digest or a commit means that the pin
-/// is not immutable yet: it can be locked, but not built.
+/// Where a source comes from. A pin without a digest or a commit is not immutable yet: it can be
+/// locked, but not built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A file at a URL, `{version}` already filled in.
+    /// A file at a URL, with `{version}` already replaced.
     Url {
         /// `https://`, `http://` or `file://`.
         url: String,
         /// The file's digest.
         sha256: Option<Sha256>,
     },
-    /// A commit of a git repository, packed by us.
+    /// A commit of a git repository, which rocmrpm packs.
     Git {
-        /// Anything that `git clone` takes.
+        /// Any URL that `git clone` accepts.
         url: String,
         /// The full commit, 40 or 64 hexadecimal digits.
         commit: Option<String>,
-        /// Whether its submodules are packed with it, and theirs.
+        /// Whether submodules are packed too, recursively.
         submodules: bool,
-        /// The folders of the commit that are packed; all where it is empty.
+        /// The packed folders of the commit; all if empty.
         paths: Vec<String>,
     },
-    /// A source distribution on the pip index that this machine is configured with.
+    /// A source distribution on the pip index of this machine.
     Sdist {
         /// The project's name on the index.
         project: String,
@@ -144,21 +145,23 @@ pub enum Source {
     },
     /// A wheel on that index.
     Wheel {
-        /// Its file name, the version already filled in.
+        /// The file name, with the version already filled in.
         file: String,
         /// The file's digest.
         sha256: Option<Sha256>,
     },
-    /// A folder of the workspace, packed by us.
+    /// A folder of the workspace, which rocmrpm packs.
     Folder {
-        /// Relative to the workspace's root.
+        /// Relative to the workspace's root; empty for the root itself.
         path: PathBuf,
+        /// The files and folders to pack, relative to `path` [default: all].
+        paths: Vec<String>,
     },
-    /// The crates that a lock file of another source names, vendored and packed by us.
+    /// The crates of a lock file in another source, vendored and packed by rocmrpm.
     Crates {
         /// The `Cargo.lock`, below that source's top folder.
         lock_file: String,
-        /// The source that the lock file is in.
+        /// The source with the lock file.
         of: Box<Pin>,
     },
 }

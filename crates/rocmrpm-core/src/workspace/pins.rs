@@ -1,4 +1,4 @@
-//! Pin sets, `pins/<name>.toml`: reading and overriding them, not resolving them.
+//! Reads pin sets, `pins/<name>.toml`, and overrides pins. Does not resolve them.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,11 +18,11 @@ use crate::wheel::wheel_project;
 pub struct PinSet {
     /// The set's name: the file name without `.toml`.
     pub name: String,
-    /// The pins, with the place of each one's table.
+    /// The pins with the positions of their tables.
     pub pins: BTreeMap<ComponentName, At<Pin>>,
     /// The file they were read from.
     pub file: File,
-    /// Those among the pins that `rocmrpm closure --write` wrote, and their file.
+    /// The pins that `rocmrpm closure --write` wrote, and their file.
     pub generated: Option<Generated>,
 }
 
@@ -39,8 +39,8 @@ pub struct Generated {
 pub type Overrides = BTreeMap<String, String>;
 
 impl PinSet {
-    /// Reads a pin set. `lock` is the content of the lock file, if there is one:
-    /// it supplies the digests and commits that the set itself leaves out.
+    /// Reads a pin set. `lock`, the content of the lock file, supplies the digests and commits that
+    /// the set omits.
     pub fn read(
         name: &str,
         file: File,
@@ -48,13 +48,14 @@ impl PinSet {
         overrides: &Overrides,
         problems: &mut Vec<Problem>,
     ) -> Self {
-        let pins =
-            file.parse(problems, |root| root.each_table(|key, table| read_pin(key, table, lock, overrides)));
+        let pins = file.parse(problems, |root| {
+            root.each_table(|key, table| read_pin(key, table, lock, overrides))
+        });
         let pins = pins.into_iter().flatten().map(|at| (at.value.component.clone(), at)).collect();
         Self { name: name.to_owned(), pins, file, generated: None }
     }
 
-    /// Adds the pins of a closure. What both have stays as it is here.
+    /// Adds the pins of a closure. Hand-written pins take precedence.
     pub fn add_generated(&mut self, generated: Self) {
         let Self { pins, file, .. } = generated;
         let mut names = BTreeSet::new();
@@ -67,28 +68,38 @@ impl PinSet {
         self.generated = Some(Generated { names, file });
     }
 
-    /// Returns whether a component's pin is one of a closure.
+    /// Returns whether `rocmrpm closure --write` wrote a component's pin.
     pub fn is_generated(&self, name: &ComponentName) -> bool {
         self.generated.as_ref().is_some_and(|generated| generated.names.contains(name))
     }
 
-    /// Returns the pins that packagers write.
+    /// Returns the hand-written pins.
     pub fn written(&self) -> impl Iterator<Item = &Pin> {
         self.pins.values().map(|at| &at.value).filter(|pin| !self.is_generated(&pin.component))
     }
 
-    /// Returns the file that a component's pin stands in.
+    /// Returns the file with a component's pin.
     pub fn file_of(&self, name: &ComponentName) -> &File {
         let generated = self.generated.as_ref().filter(|generated| generated.names.contains(name));
         generated.map_or(&self.file, |generated| &generated.file)
     }
 }
 
-fn read_pin(key: At<String>, table: &mut Table<'_>, lock: &Lock, overrides: &Overrides) -> Option<At<Pin>> {
+fn read_pin(
+    key: At<String>,
+    table: &mut Table<'_>,
+    lock: &Lock,
+    overrides: &Overrides,
+) -> Option<At<Pin>> {
     let component = ComponentName::parse(&key.value);
     if component.is_none() {
         let message = format!("`{}` is not a component name", key.value);
-        table.problem(key.span.clone(), message, "expected lower-case letters, digits and `-`", None);
+        table.problem(
+            key.span.clone(),
+            message,
+            "expected lower-case letters, digits and `-`",
+            None,
+        );
     }
     let written = table.required_string("version", "the upstream version");
     if let Some(At { value, span }) = &written
@@ -115,7 +126,7 @@ fn read_pin(key: At<String>, table: &mut Table<'_>, lock: &Lock, overrides: &Ove
     let (component, version, mut source) = (component?, version?, source?);
     let overridden = override_version.is_some();
     if overridden {
-        // What was recorded for another version says nothing about this one.
+        // The entry of another version does not apply to this one.
         source.forget();
     }
     let mut pin = Pin { overridden, top_folder, python, ..Pin::new(component, version, source) };
@@ -131,7 +142,7 @@ fn read_pin(key: At<String>, table: &mut Table<'_>, lock: &Lock, overrides: &Ove
     Some(At { value: pin, span: key.span })
 }
 
-/// What a further source is, before the main one is known.
+/// A further source, before the main one is known.
 enum Further {
     Pin(Box<Pin>),
     Crates { component: ComponentName, lock_file: String },
@@ -150,16 +161,26 @@ impl Further {
 }
 
 /// Reads `[<component>.sources.<name>]`; `version` is the component's.
-fn read_further(component: &str, name: &At<String>, table: &mut Table<'_>, version: &str) -> Option<Further> {
+fn read_further(
+    component: &str,
+    name: &At<String>,
+    table: &mut Table<'_>,
+    version: &str,
+) -> Option<Further> {
     let full = ComponentName::parse(&format!("{component}-{}", name.value));
     if full.is_none() {
-        let message = format!("`{}` is not a source's name", name.value);
-        table.problem(name.span.clone(), message, "expected lower-case letters, digits and `-`", None);
+        let message = format!("`{}` is not a valid name of a source", name.value);
+        table.problem(
+            name.span.clone(),
+            message,
+            "expected lower-case letters, digits and `-`",
+            None,
+        );
     }
     if let Some(At { value, span }) = table.string("cargo-vendor") {
         if !is_inside(&value) {
             let label = "expected a relative path without `..`";
-            table.problem(span, "the lock file lies outside of the source", label, None);
+            table.problem(span, "the path leads out of the source", label, None);
         }
         return Some(Further::Crates { component: full?, lock_file: value });
     }
@@ -179,7 +200,7 @@ fn python(table: &mut Table<'_>) -> VersionRange {
     let Some(At { value, span }) = table.string("python") else { return VersionRange::default() };
     VersionRange::parse(&value).unwrap_or_else(|| {
         let message = format!("`{value}` is not a range of versions");
-        table.problem(span, message, "expected such as `>=3.10, <3.15`", None);
+        table.problem(span, message, "expected a range such as `>=3.10, <3.15`", None);
         VersionRange::default()
     })
 }
@@ -198,10 +219,11 @@ fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option
         let message = format!("`{value}` leads out of the source");
         table.problem(span.clone(), message, "expected a relative path without `..`", None);
     }
-    let given: Vec<_> = [("url", &url), ("git", &git), ("sdist", &sdist), ("wheel", &wheel), ("path", &path)]
-        .into_iter()
-        .filter_map(|(name, value)| value.as_ref().map(|at| (name, at.span.clone())))
-        .collect();
+    let given: Vec<_> =
+        [("url", &url), ("git", &git), ("sdist", &sdist), ("wheel", &wheel), ("path", &path)]
+            .into_iter()
+            .filter_map(|(name, value)| value.as_ref().map(|at| (name, at.span.clone())))
+            .collect();
     match given.as_slice() {
         [_] => {}
         [] => {
@@ -219,7 +241,7 @@ fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option
             table.problem(
                 span.clone(),
                 message,
-                format!("`{name}` cannot stand beside `{}`", given[0].0),
+                format!("`{name}` conflicts with `{}`", given[0].0),
                 None,
             );
             return None;
@@ -229,10 +251,10 @@ fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option
         ("sha256", sha256.is_some(), url.is_some() || sdist.is_some() || wheel.is_some()),
         ("commit", commit.is_some(), git.is_some()),
         ("submodules", submodules.is_some(), git.is_some()),
-        ("paths", !paths.is_empty(), git.is_some()),
+        ("paths", !paths.is_empty(), git.is_some() || path.is_some()),
     ] {
         if present && !allowed {
-            let message = format!("`{field}` says nothing about a `{}` source", given[0].0);
+            let message = format!("`{field}` does not apply to a `{}` source", given[0].0);
             table.problem(key.span.clone(), message, "remove it", None);
         }
     }
@@ -251,7 +273,12 @@ fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option
     }
     if let Some(git) = git {
         let paths = paths.into_iter().map(|at| at.value).collect();
-        return Some(Source::Git { url: git.value, commit, submodules: submodules.unwrap_or(false), paths });
+        return Some(Source::Git {
+            url: git.value,
+            commit,
+            submodules: submodules.unwrap_or(false),
+            paths,
+        });
     }
     if let Some(sdist) = sdist {
         return Some(Source::Sdist { project: sdist.value, sha256 });
@@ -260,16 +287,27 @@ fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option
         let file = value.replace("{version}", version);
         if wheel_project(&file).is_none() {
             let label = "expected `NAME-VERSION-PYTHON-ABI-PLATFORM.whl`";
-            table.problem(span, "this is not the name of a wheel", label, None);
+            table.problem(span, "this is not the file name of a wheel", label, None);
             return None;
         }
         return Some(Source::Wheel { file, sha256 });
     }
     let At { value, span } = path?;
-    // One spelling of it: the history compares paths as git writes them.
-    let path: PathBuf = Path::new(&value).components().filter(|part| *part != Component::CurDir).collect();
+    // Normalize the path: the history compares it with git's paths.
+    let path: PathBuf =
+        Path::new(&value).components().filter(|part| *part != Component::CurDir).collect();
     let inside = path.components().all(|part| matches!(part, Component::Normal(_)));
-    if !inside || path.as_os_str().is_empty() {
+    // The root also contains builds, so its sources must be listed.
+    if inside && path.as_os_str().is_empty() && paths.is_empty() {
+        table.problem(
+            span,
+            "the path is the whole workspace",
+            "expected a folder, or `paths`",
+            Some("list what to pack, such as `paths = [\"src\", \"Cargo.toml\"]`".to_owned()),
+        );
+        return None;
+    }
+    if !inside {
         table.problem(
             span,
             "the path leads out of the workspace",
@@ -278,11 +316,11 @@ fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option
         );
         return None;
     }
-    Some(Source::Folder { path })
+    Some(Source::Folder { path, paths: paths.into_iter().map(|at| at.value).collect() })
 }
 
 impl Source {
-    /// Drops digest and commit.
+    /// Removes digest and commit.
     fn forget(&mut self) {
         match self {
             Self::Url { sha256, .. } | Self::Sdist { sha256, .. } | Self::Wheel { sha256, .. } => {
@@ -313,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_goes_into_the_url_and_an_override_forgets_the_digest() {
+    fn fills_in_the_version_and_drops_digests_of_overrides() {
         let digest = Sha256::of_bytes("x");
         let text = format!(
             "[a]\nversion = \"1\"\nurl = \"https://h/a-{{version}}.tar.gz\"\nsha256 = \"{digest}\"\n"
@@ -330,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_found() {
+    fn reports_mistakes() {
         let text = "[a]\nversion = \"1-2\"\nurl = \"ftp://x\"\n[b]\nversion = \"1\"\n\
                     [c]\nversion = \"1\"\ngit = \"x\"\nsdist = \"c\"\n[d]\nversion = \"1\"\ngit = \"u\"\ncommit = \"main\"\n\
                     [e]\nversion = \"1\"\npath = \"../x\"\n[f]\nversion = \"1\"\nsdist = \"f\"\nsha256 = \"12\"\n";
@@ -350,7 +388,20 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_completes_the_same_source_only() {
+    fn packs_listed_paths_of_the_workspace_itself() {
+        let text = |more: &str| format!("[a]\nversion = \"1\"\npath = \".\"\n{more}");
+        let (set, problems) =
+            read(&text("paths = [\"src\", \"Cargo.toml\"]\n"), &Lock::default(), &[]);
+        let paths = vec!["src".to_owned(), "Cargo.toml".to_owned()];
+        assert_eq!(pin(&set, "a").source, Source::Folder { path: PathBuf::new(), paths });
+        assert_eq!(problems, Vec::<String>::new());
+        assert_eq!(read(&text(""), &Lock::default(), &[]).1, ["the path is the whole workspace"]);
+        let outside = text("paths = [\"../src\"]\n");
+        assert_eq!(read(&outside, &Lock::default(), &[]).1, ["`../src` leads out of the source"]);
+    }
+
+    #[test]
+    fn completes_only_the_locked_source() {
         let digest = Sha256::of_bytes("x");
         let text = format!(
             "[a]\nversion = \"1\"\norigin = \"a\"\nsha256 = \"{digest}\"\nsize = 7\n\n\
@@ -362,14 +413,15 @@ mod tests {
             let text = format!("[a]\nversion = \"{version}\"\nsdist = \"a\"\n{more}{crates}");
             pin(&read(&text, &lock, &[]).0, "a")
         };
-        let known = |pin: &Pin| (pin.evidence.0.is_some(), pin.sources["crates"].evidence.0.is_some());
+        let known =
+            |pin: &Pin| (pin.evidence.0.is_some(), pin.sources["crates"].evidence.0.is_some());
         let same = read_pin("1", "");
         assert_eq!(same.source, Source::Sdist { project: "a".into(), sha256: Some(digest) });
         assert_eq!(known(&same), (true, true));
         let other = read_pin("2", "");
         assert_eq!(other.source, Source::Sdist { project: "a".into(), sha256: None });
         assert_eq!(known(&other), (false, false));
-        // A pin's own digest counts, and the lock is then about another file.
+        // A pin's own digest takes precedence, and the lock is then about another file.
         let own = Sha256::of_bytes("y");
         let changed = read_pin("1", &format!("sha256 = \"{own}\"\n"));
         assert_eq!(changed.source, Source::Sdist { project: "a".into(), sha256: Some(own) });

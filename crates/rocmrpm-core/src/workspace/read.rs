@@ -1,4 +1,4 @@
-//! The files of a workspace, each read by itself. What they say about each other is checked elsewhere.
+//! Reads the files of a workspace one by one. `check` compares them with each other.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use super::upstreams::Upstreams;
 use crate::error::Problem;
 use crate::names::ComponentName;
 
-/// Everything in a workspace but what `rocmrpm closure --write` wrote.
+/// The content of a workspace without what `rocmrpm closure --write` wrote.
 pub(super) struct Contents {
     pub manifest_file: File,
     pub manifest: Manifest,
     pub components: BTreeMap<ComponentName, Component>,
-    /// Folders that should be a component and are not.
+    /// Folders that should be components and are not.
     pub broken: Vec<String>,
     pub sets: BTreeMap<String, PinSet>,
     pub chroots: BTreeMap<String, Chroot>,
@@ -48,17 +48,27 @@ impl Contents {
             providers.insert(name.clone(), Provider::read(&name, file, problems));
         }
         let copr_path = root.join("copr/project.toml");
-        let copr = copr_path.is_file().then(|| File::read(&copr_path, "copr/project.toml")).transpose()?;
+        let copr =
+            copr_path.is_file().then(|| File::read(&copr_path, "copr/project.toml")).transpose()?;
         let copr = copr.map(|file| CoprProject::read(file, &chroots, problems));
         let path = root.join(UPSTREAMS);
         let upstreams = path.is_file().then(|| File::read(&path, UPSTREAMS)).transpose()?;
         let upstreams = upstreams.map(|file| Upstreams::read(&file, problems)).unwrap_or_default();
-        Ok(Self { manifest_file, manifest, components, broken, sets, chroots, providers, copr, upstreams })
+        Ok(Self {
+            manifest_file,
+            manifest,
+            components,
+            broken,
+            sets,
+            chroots,
+            providers,
+            copr,
+            upstreams,
+        })
     }
 }
 
-/// Returns the TOML files of a folder by name without suffix; none if the folder
-/// is not there.
+/// Returns the TOML files of a folder by name without suffix; none if the folder does not exist.
 fn toml_files(root: &Path, folder: &str) -> std::io::Result<BTreeMap<String, File>> {
     let mut files = BTreeMap::new();
     let dir = root.join(folder);
@@ -84,14 +94,15 @@ pub(super) fn read_pin_sets(
     let files = toml_files(root, "pins")?.into_iter();
     for (name, file) in files.filter(|(name, _)| !name.ends_with(GENERATED_PINS)) {
         let path = root.join(format!("pins/{name}.lock"));
-        let lock = path.is_file().then(|| File::read(&path, format!("pins/{name}.lock"))).transpose()?;
+        let lock =
+            path.is_file().then(|| File::read(&path, format!("pins/{name}.lock"))).transpose()?;
         let lock = lock.map(|file| Lock::read(&file, problems)).unwrap_or_default();
         sets.insert(name.clone(), PinSet::read(&name, file, &lock, overrides, problems));
     }
     Ok(sets)
 }
 
-/// Returns the components of a folder, and the names of folders that should be one and are not.
+/// Returns the components of a folder, and the names of folders that should be components and are not.
 pub(super) fn read_components(
     root: &Path,
     folder: &str,

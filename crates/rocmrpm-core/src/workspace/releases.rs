@@ -1,6 +1,5 @@
-//! The releases that a workspace has chroots of: which one an upgrade leads to, and which one
-//! replaces a release that is no longer supported. What moves with an upgrade is decided
-//! elsewhere.
+//! Compares the releases of a workspace's chroots: upgrades, and replacements for releases that are no
+//! longer supported. Does not decide what an upgrade changes.
 
 use std::cmp::Ordering;
 
@@ -11,8 +10,8 @@ use super::load::Workspace;
 use crate::range::compare;
 
 impl Chroot {
-    /// Compares the releases of two chroots of one distribution and architecture; `None` if no
-    /// upgrade leads from one to the other, as for this machine.
+    /// Compares the releases of two chroots of one distribution and architecture; `None` if neither
+    /// can be upgraded to the other, as with this machine.
     fn compare_release(&self, other: &Self) -> Option<Ordering> {
         let same = !self.is_host()
             && !other.is_host()
@@ -27,42 +26,45 @@ impl Chroot {
     }
 }
 
-/// Returns what the dist tags of a distribution's releases begin with: `.fc` of `.fc43`.
+/// Returns the start of a distribution's dist tags: `.fc` of `.fc43`.
 fn distribution(dist: &str) -> &str {
     dist.split(|c: char| c.is_ascii_digit()).next().unwrap_or(dist)
 }
 
 impl Workspace {
-    /// Returns the chroots from which an upgrade leads to the chosen one, oldest release first.
+    /// Returns the chroots that can be upgraded to the chosen one, oldest release first.
     pub fn earlier_chroots(&self) -> Vec<&Chroot> {
         self.others(&self.chroot, Ordering::Less)
     }
 
-    /// Returns the chroots to which an upgrade leads from the chosen one, oldest release first.
+    /// Returns the chroots that the chosen one can be upgraded to, oldest release first.
     pub fn later_chroots(&self) -> Vec<&Chroot> {
         self.others(&self.chroot, Ordering::Greater)
     }
 
     fn others(&self, chroot: &Chroot, wanted: Ordering) -> Vec<&Chroot> {
         let all = self.all_chroots();
-        let mut others: Vec<_> = all.filter(|other| other.compare_release(chroot) == Some(wanted)).collect();
+        let mut others: Vec<_> =
+            all.filter(|other| other.compare_release(chroot) == Some(wanted)).collect();
         others.sort_by(|a, b| compare(&a.release, &b.release).then_with(|| a.name.cmp(&b.name)));
         others
     }
 
-    /// Returns all chroots of the workspace: the chosen one, then the others by name.
+    /// Returns all chroots of the workspace: first the chosen one, then the others by name.
     pub fn all_chroots(&self) -> impl Iterator<Item = &Chroot> {
         std::iter::once(&self.chroot).chain(self.other_chroots.values())
     }
 
-    /// Says that the release of a chroot has reached its end of life, and which chroot to switch
-    /// to; `None` before that day.
+    /// Returns a warning that the release of a chroot has reached its end of life, with the chroot to
+    /// switch to; `None` before that day.
     pub fn end_of_life(&self, chroot: &Chroot, today: Date) -> Option<String> {
         let day = chroot.end_of_life.filter(|_| chroot.is_over(today))?;
         let later = self.others(chroot, Ordering::Greater);
         let advice = match later.into_iter().find(|later| !later.is_over(today)) {
-            Some(Chroot { name, .. }) => format!("switch to {name}: `rocmrpm plan --chroot {name}`"),
-            None => "the workspace has no later release: add one to mock-configs".to_owned(),
+            Some(Chroot { name, .. }) => {
+                format!("switch to {name}: `rocmrpm plan --chroot {name}`")
+            }
+            None => "the workspace has no later release: add one to mock-configs/".to_owned(),
         };
         Some(format!("{} reached its end of life on {day}; {advice}", chroot.name))
     }
@@ -91,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn upgrades_stay_within_a_distribution_and_an_architecture() {
+    fn upgrades_stay_within_distribution_and_architecture() {
         let old = chroot("fedora-9", ".fc9", "x86_64");
         let new = chroot("fedora-43", ".fc43", "x86_64");
         assert_eq!(old.compare_release(&new), Some(Ordering::Less));
@@ -107,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_is_over_from_its_last_day_on() {
+    fn release_is_over_from_its_last_day() {
         let chroot = chroot("fedora-43", ".fc43", "x86_64");
         let over = |day: &str| chroot.is_over(day.parse().unwrap());
         assert_eq!(["2026-12-01", "2026-12-02", "2027-01-01"].map(over), [false, true, true]);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Compile kernels.hip for the wanted GPU targets and pack it with the module."""
+"""Compile kernels.hip for the requested GPU targets and package it with the module."""
 
 import os
 import shutil
@@ -17,34 +17,34 @@ except ImportError:  # setuptools before 70.1
 LIBRARY = "librocm_smoke.so"
 SONAME = "librocm_smoke.so.1"
 CLANGS = ["clang++-22", "clang++-21", "clang++-20", "clang++-19", "clang++"]
-# Not optimised, HIP's headers leave references to device libraries.
+# Without optimization, HIP's headers leave references to device libraries.
 LANGUAGE = ["-x", "hip", "-std=c++17", "-O2", "-DNDEBUG"]
 
 
 def gpu_targets() -> list[str]:
-    """The targets to compile for: the first of two variables that is set."""
+    """The targets to compile for, from the first of two variables that is set."""
     for name in ("GPU_TARGETS", "PYTORCH_ROCM_ARCH"):
         targets = [t.strip() for t in os.environ.get(name, "").split(";") if t.strip()]
         if targets:
             return targets
     raise SystemExit(
-        "rocm-smoke: no GPU target given: set GPU_TARGETS, for example GPU_TARGETS=gfx1151"
+        "rocm-smoke: no GPU target is set; set GPU_TARGETS, for example GPU_TARGETS=gfx1151"
     )
 
 
 def target_flags(targets: list[str]) -> list[str]:
-    """What tells a compiler for which targets to compile."""
+    """The compiler flags that select the targets."""
     flags = [f"--offload-arch={target}" for target in targets]
-    # Generic targets came with version 6; clang before 22 uses an older one.
+    # Generic targets require version 6; clang before 22 defaults to an older one.
     if any(target.endswith("-generic") for target in targets):
         flags.append("-mcode-object-version=6")
     return flags
 
 
 def candidates() -> list[list[str]]:
-    """Compilers to try, each with the flags that it needs, the best first."""
+    """Compilers to try with their flags, the best first."""
     # A plain clang finds no device library for new targets in a distribution's
-    # older ROCm; the kernels need none, so it is told not to look.
+    # older ROCm. The kernels need none, so disable the search.
     plain = [f"--rocm-path={os.environ.get('ROCM_PATH', '/usr')}", "-nogpulib"]
     given = os.environ.get("HIPCXX")
     if given:
@@ -62,8 +62,8 @@ def candidates() -> list[list[str]]:
 def compiler(targets: list[str], work: Path) -> list[str]:
     """The first compiler that can compile a kernel for every target.
 
-    A compiler may know the target and yet be too new for the HIP headers: ROCm 5's
-    use a macro that clang 22 no longer has.
+    A compiler may support the target and still be too new for the HIP headers: ROCm 5's
+    headers use a macro that clang 22 no longer has.
     """
     probe = work / "probe.hip"
     probe.write_text("#include <hip/hip_runtime.h>\n__global__ void probe(int *x) { *x = 1; }\n")
@@ -87,7 +87,7 @@ def compiler(targets: list[str], work: Path) -> list[str]:
 
 
 class BuildWithKernels(build_py):
-    """build_py, and the library and the record of its targets beside it."""
+    """build_py that also builds the library and records its targets."""
 
     def run(self):
         super().run()
@@ -105,7 +105,7 @@ class BuildWithKernels(build_py):
                 "-cuid=rocm_smoke",
                 *["rocm_smoke/kernels.hip", "-o", package / LIBRARY],
                 *[f"-Wl,-soname,{SONAME}", "-Wl,--build-id=sha1", "-Wl,-z,relro,-z,now"],
-                # rpm's own stripping leaves the symbol table.
+                # rpm's stripping keeps the symbol table.
                 "-Wl,-s",
                 *["-Wl,--as-needed", "-lamdhip64"],
             ],
@@ -123,14 +123,14 @@ class BuildWithKernels(build_py):
 
 
 class AnyPython3Wheel(bdist_wheel):
-    """A wheel for one platform and every Python 3: ctypes needs no Python ABI."""
+    """A wheel for one platform and every Python 3: ctypes does not depend on Python's ABI."""
 
     def get_tag(self):
         return "py3", "none", super().get_tag()[2]
 
 
 class BinaryDistribution(Distribution):
-    """Tells setuptools to install into platlib."""
+    """Makes setuptools install into platlib."""
 
     def has_ext_modules(self):
         return True

@@ -9,13 +9,12 @@ use std::collections::BTreeMap;
 use base64::prelude::{BASE64_STANDARD, Engine};
 
 use super::{Group, groups, installed, maker, named, size, version};
-use crate::closure::place::package;
 use crate::closure::why::chains;
 use crate::closure::{Closure, Edge, Member};
 use crate::digest::Sha256;
 use crate::html::{PAGE_STYLE, capital, escape};
 use crate::report::{count, human_size};
-use crate::workspace::Place;
+use crate::workspace::MemberPlace;
 
 /// The style of this page, in addition to the common style of all pages.
 const STYLE: &str = include_str!("page.css");
@@ -25,7 +24,8 @@ const SCRIPT: &str = include_str!("page.js");
 const RATIO: f64 = 2.2;
 
 /// The order of the sections: those with work to do come first.
-const SECTIONS: [Place; 4] = [Place::Private, Place::Rpm, Place::Dropped, Place::System];
+const SECTIONS: [MemberPlace; 4] =
+    [MemberPlace::Private, MemberPlace::Rpm, MemberPlace::Dropped, MemberPlace::System];
 
 /// The data of a page. `wants` and `wanted` have the requirements by either end.
 struct Page<'c> {
@@ -59,21 +59,21 @@ pub fn closure_html(closure: &Closure) -> String {
          style-src 'unsafe-inline'; script-src 'sha256-{script}'\">\n\
          <title>{title} - rocmrpm closure</title>\n<style>\n{PAGE_STYLE}{STYLE}</style>\n</head>\n<body>\n{}\
          <main id=\"top\">\n{}{}{}{sections}\
-         <p id=\"nothing\" class=\"lead\" hidden>No member is called so.</p>\n\
-         <footer>Written by rocmrpm {}. <code>rocmrpm closure why NAME</code> tells the same of one member.</footer>\n\
+         <p id=\"nothing\" class=\"lead\" hidden>No member matches.</p>\n\
+         <footer>Written by rocmrpm {}. <code>rocmrpm closure why NAME</code> shows the same for one member.</footer>\n\
          </main>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
         signs(),
         page.head(),
         page.drawing(),
         "<search class=\"filter\" hidden><label for=\"find\">Find</label>\
-         <input id=\"find\" type=\"search\" placeholder=\"a name, a word\" autocomplete=\"off\">\
+         <input id=\"find\" type=\"search\" placeholder=\"name or keyword\" autocomplete=\"off\">\
          <output id=\"found\" for=\"find\"></output></search>\n",
         env!("CARGO_PKG_VERSION"),
     )
 }
 
 impl<'c> Page<'c> {
-    fn group(&self, place: Place) -> Option<&Group<'c>> {
+    fn group(&self, place: MemberPlace) -> Option<&Group<'c>> {
         self.groups.iter().find(|group| group.place == place)
     }
 
@@ -111,8 +111,8 @@ impl<'c> Page<'c> {
             .collect();
         format!(
             "<p class=\"kicker\">Python closure</p>\n<h1>{component} on {chroot}</h1>\n\
-             <p class=\"lead\">What it requires at run time, with the pins of {}: {}. \
-             Each comes from one of four places.</p>\n\
+             <p class=\"lead\">Its requirements at run time, with the pins of {}: {}, \
+             each from one of four places.</p>\n\
              <div class=\"whole\" role=\"img\" aria-label=\"members by place\">{bar}</div>\n\
              <div class=\"tiles\" role=\"group\" aria-label=\"places to show\">\n{tiles}</div>\n",
             escape(&closure.pins),
@@ -158,27 +158,29 @@ impl<'c> Page<'c> {
             ));
         }
         format!(
-            "<section>\n<h2>Sizes</h2>\n<p class=\"lead\">Each area is the size of a wheel, {} in all; \
-             what the stack itself makes is not among them.</p>\n\
+            "<section>\n<h2>Sizes</h2>\n<p class=\"lead\">Each area shows the size of a wheel, {} in total; \
+             members that the stack itself builds are not included.</p>\n\
              <nav class=\"map\" aria-label=\"members by size\">\n{cells}</nav>\n</section>\n",
             human_size(total)
         )
     }
 
     /// Renders the members of a place, each collapsed.
-    fn section(&self, place: Place) -> String {
+    fn section(&self, place: MemberPlace) -> String {
         let Some(group) = self.group(place).filter(|group| !group.members.is_empty()) else {
             return String::new();
         };
         let name = place.name();
         let lead = match place {
-            Place::Private => {
-                "The release has another version, or they need one that is private. The private \
-                               prefix holds them; a later release takes them back by itself."
+            MemberPlace::Private => {
+                "The release has an unsuitable version, or they require a private member. They are \
+                               installed in the private prefix until a later release has a suitable version."
             }
-            Place::Rpm => "The release has none, so that an RPM of its own clashes with nothing.",
-            Place::Dropped => "A packager decided that the component works without them.",
-            Place::System => "The release's own packages satisfy everything that is asked of them.",
+            MemberPlace::Rpm => {
+                "The release has no package of them, so each gets an RPM of its own."
+            }
+            MemberPlace::Dropped => "A packager decided that the component works without them.",
+            MemberPlace::System => "The release's own packages satisfy all requirements.",
         };
         let members: String = group.members.iter().map(|member| self.member(member)).collect();
         format!(
@@ -198,7 +200,7 @@ impl<'c> Page<'c> {
             let width = bytes as f64 * 100.0 / self.most as f64;
             format!("<span class=\"bar\" style=\"width:{width:.2}%\"></span>")
         });
-        let plain = member.place == Place::System || member.place == Place::Rpm;
+        let plain = member.place == MemberPlace::System || member.place == MemberPlace::Rpm;
         let why = match (&member.without, maker(member)) {
             (Some(without), _) => format!("without it: {without}"),
             (None, Some(_)) => member.reason.clone(),
@@ -228,10 +230,15 @@ impl<'c> Page<'c> {
         add("Why", format!("{}{decided}", escape(&capital(&member.reason))));
         add("Without it", member.without.as_deref().map(escape).unwrap_or_default());
         if let Some((chain, ways)) = self.chains.get(member.name.as_str()) {
-            let root = format!("<li><a href=\"#top\">{}</a></li>", escape(&self.closure.graph.root));
+            let root =
+                format!("<li><a href=\"#top\">{}</a></li>", escape(&self.closure.graph.root));
             let step = |edge: &&Edge| {
                 let wanted = edge.text.strip_prefix(edge.to.as_str()).unwrap_or(&edge.text);
-                format!("<li>{}<small class=\"mono\">{}</small></li>", self.link(&edge.to), escape(wanted))
+                format!(
+                    "<li>{}<small class=\"mono\">{}</small></li>",
+                    self.link(&edge.to),
+                    escape(wanted)
+                )
             };
             let steps: String = chain.iter().map(step).collect();
             let more = match ways.saturating_sub(1) {
@@ -258,16 +265,18 @@ impl<'c> Page<'c> {
         add("Required by", list(self.wanted.get(member.name.as_str()), |edge| &edge.from));
         add(
             "Requires",
-            list(self.wants.get(member.name.as_str()).filter(|_| member.node.is_some()), |edge| &edge.to),
+            list(self.wants.get(member.name.as_str()).filter(|_| member.node.is_some()), |edge| {
+                &edge.to
+            }),
         );
-        let has = member.offer.as_ref().map(package).unwrap_or_default();
+        let has = member.offer.as_ref().map(ToString::to_string).unwrap_or_default();
         add("Release has", escape(&has));
-        if member.place == Place::System && version(member) != installed(member) {
+        if member.place == MemberPlace::System && version(member) != installed(member) {
             add("Locked", escape(&version(member)));
         }
         if let Some(node) = &member.node {
             add("Summary", escape(&node.about.summary));
-            add("Licence", node.about.license.as_deref().map(escape).unwrap_or_default());
+            add("License", node.about.license.as_deref().map(escape).unwrap_or_default());
             add("Home", node.about.home.as_deref().map(outside).unwrap_or_default());
         }
         format!(
@@ -300,17 +309,19 @@ fn outside(url: &str) -> String {
     }
 }
 
-fn explained(place: Place, chroot: &str) -> String {
+fn explained(place: MemberPlace, chroot: &str) -> String {
     match place {
-        Place::System => format!("{chroot} has a version that satisfies"),
-        Place::Rpm => format!("{chroot} has none: an RPM of its own"),
-        Place::Private => format!("{chroot} has another version: the private prefix"),
-        Place::Dropped => "left out: it works without".to_owned(),
+        MemberPlace::System => format!("{chroot} has a suitable version"),
+        MemberPlace::Rpm => format!("{chroot} has none: built as an RPM"),
+        MemberPlace::Private => {
+            format!("{chroot} has an unsuitable version: installed in the private prefix")
+        }
+        MemberPlace::Dropped => "left out: the component works without it".to_owned(),
     }
 }
 
 /// Renders the symbol of a place, as drawn by `signs`.
-fn mark(place: Place) -> String {
+fn mark(place: MemberPlace) -> String {
     let name = place.name();
     format!(
         "<svg class=\"mark {name}\" width=\"16\" height=\"16\" role=\"img\" aria-label=\"{name}\">\
@@ -321,14 +332,16 @@ fn mark(place: Place) -> String {
 /// Draws a symbol for each place that is recognizable without color: a check mark, a box, a lock
 /// and a cross.
 fn signs() -> String {
-    let sign = |place: Place| {
+    let sign = |place: MemberPlace| {
         let shape = match place {
-            Place::System => "<circle cx=\"8\" cy=\"8\" r=\"6.5\"/><path d=\"M5 8.3l2.2 2.2L11.2 6\"/>",
-            Place::Rpm => "<path d=\"M2 5l6-3l6 3v6l-6 3l-6-3zM2 5l6 3l6-3M8 8v6\"/>",
-            Place::Private => {
+            MemberPlace::System => {
+                "<circle cx=\"8\" cy=\"8\" r=\"6.5\"/><path d=\"M5 8.3l2.2 2.2L11.2 6\"/>"
+            }
+            MemberPlace::Rpm => "<path d=\"M2 5l6-3l6 3v6l-6 3l-6-3zM2 5l6 3l6-3M8 8v6\"/>",
+            MemberPlace::Private => {
                 "<rect x=\"3\" y=\"7\" width=\"10\" height=\"7\" rx=\"1\"/><path d=\"M5 7V5a3 3 0 0 1 6 0v2\"/>"
             }
-            Place::Dropped => {
+            MemberPlace::Dropped => {
                 "<circle cx=\"8\" cy=\"8\" r=\"6.5\" stroke-dasharray=\"3 2\"/>\
                  <path d=\"M5.5 5.5l5 5M10.5 5.5l-5 5\"/>"
             }
@@ -339,6 +352,8 @@ fn signs() -> String {
             place.name()
         )
     };
-    let signs: String = Place::ALL.map(sign).concat();
-    format!("<svg width=\"0\" height=\"0\" aria-hidden=\"true\" style=\"position:absolute\">{signs}</svg>\n")
+    let signs: String = MemberPlace::ALL.map(sign).concat();
+    format!(
+        "<svg width=\"0\" height=\"0\" aria-hidden=\"true\" style=\"position:absolute\">{signs}</svg>\n"
+    )
 }

@@ -30,7 +30,9 @@ pub fn areas(sizes: &[f64], ratio: f64) -> Vec<Area> {
         let mut sum = part(rest[0]);
         while let Some(next) = rest.get(taken) {
             let longer = sum + part(*next);
-            if worst(part(rest[0]), part(*next), longer, short) > worst_of(rest, taken, sum, short, part) {
+            if worst(part(rest[0]), part(*next), longer, short)
+                > worst_of(rest, taken, sum, short, part)
+            {
                 break;
             }
             sum = longer;
@@ -74,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn areas_are_in_proportion_and_fill_the_whole() {
+    fn areas_are_proportional_and_fill_the_whole() {
         let sizes = [6.0, 6.0, 4.0, 3.0, 2.0, 2.0, 1.0];
         let areas = areas(&sizes, 1.5);
         assert_eq!(areas.len(), sizes.len());
@@ -99,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn none_and_one_are_fine() {
+    fn accepts_no_sizes_and_a_single_one() {
         assert!(areas(&[], 2.0).is_empty());
         assert_eq!(areas(&[5.0], 2.0), [Area { x: 0.0, y: 0.0, width: 1.0, height: 1.0 }]);
     }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::{mark, prose};
-use crate::formats::{Group, groups, is_wanted, list, needs_by_file, number, partial, place, severity_word};
+use crate::formats::{
+    Group, groups, is_wanted, list, needs_by_file, number, partial, place, severity_word,
+};
 use crate::{ElfFacts, FileFacts, Finding, Need, Relro, Report, Severity, Storage, rule};
 use rocmrpm_base::html::{capital, escape};
 use rocmrpm_base::style::{count, human_size};
@@ -17,7 +19,7 @@ pub(super) fn findings(report: &Report) -> String {
     let groups = groups(report);
     let mut text = String::from("<section>\n<h2>Findings</h2>\n");
     if groups.is_empty() {
-        text.push_str("<p class=\"lead\">No rule found anything.</p>\n");
+        text.push_str("<p class=\"lead\">No findings.</p>\n");
     }
     groups.iter().for_each(|group| text.push_str(&card(report, group)));
     text + "</section>\n"
@@ -53,7 +55,10 @@ fn card(report: &Report, group: &Group<'_>) -> String {
                 pairs.push_str(&pair("Found", &items(findings.iter().map(|f| escape(&f.found)))));
             }
             if !same(group, |f| &f.expected) {
-                pairs.push_str(&pair("Expected", &items(findings.iter().map(|f| escape(&f.expected)))));
+                pairs.push_str(&pair(
+                    "Expected",
+                    &items(findings.iter().map(|f| escape(&f.expected))),
+                ));
             }
         }
     }
@@ -74,7 +79,10 @@ fn card(report: &Report, group: &Group<'_>) -> String {
         pairs.push_str(&pair("Help", &prose(&sentence(&first.help))));
     }
     if let Some(rule) = rule {
-        pairs.push_str(&pair("Why", &format!("<span class=\"quiet\">{}</span>", prose(&sentence(rule.why)))));
+        pairs.push_str(&pair(
+            "Why",
+            &format!("<span class=\"quiet\">{}</span>", prose(&sentence(rule.why))),
+        ));
         if !rule.incident.is_empty() {
             let incident = prose(&sentence(rule.incident));
             pairs.push_str(&pair("Incident", &format!("<span class=\"quiet\">{incident}</span>")));
@@ -98,11 +106,15 @@ fn all_places(report: &Report, rest: &[&Finding]) -> String {
     let shown = rest.iter().take(MAX_FILES).map(|finding| {
         pair(
             "Where",
-            &format!("<code>{}</code><br>{}", escape(&place(report, finding)), escape(&finding.found)),
+            &format!(
+                "<code>{}</code><br>{}",
+                escape(&place(report, finding)),
+                escape(&finding.found)
+            ),
         )
     });
     let shown: String = shown.collect();
-    format!("<details><summary>The others</summary><dl class=\"pairs\">{shown}</dl></details>")
+    format!("<details><summary>Other locations</summary><dl class=\"pairs\">{shown}</dl></details>")
 }
 
 fn same(group: &Group<'_>, of: fn(&Finding) -> &str) -> bool {
@@ -117,7 +129,11 @@ fn sentence(text: &str) -> String {
 
 fn place_html(report: &Report, finding: &Finding) -> String {
     let place = escape(&place(report, finding));
-    if finding.subject.is_none() && finding.file.is_none() { place } else { format!("<code>{place}</code>") }
+    if finding.subject.is_none() && finding.file.is_none() {
+        place
+    } else {
+        format!("<code>{place}</code>")
+    }
 }
 
 fn items(html: impl Iterator<Item = String>) -> String {
@@ -140,7 +156,7 @@ pub(super) fn waived(report: &Report) -> String {
             pair("Where", &place_html(report, finding)),
             pair("Found", &escape(&finding.found)),
             pair("Reason", &escape(&waived.reason)),
-            pair("Stands in", &format!("<code>{}</code>", escape(&waived.place))),
+            pair("Waived in", &format!("<code>{}</code>", escape(&waived.place))),
         ];
         let what = prose(&capital(rule(finding.id.as_str()).map_or("", |rule| rule.what)));
         format!(
@@ -153,7 +169,7 @@ pub(super) fn waived(report: &Report) -> String {
     });
     let cards: String = cards.collect();
     format!(
-        "<section>\n<h2>Waived</h2>\n<p class=\"lead\">Found, and accepted with a reason.</p>\n{cards}</section>\n"
+        "<section>\n<h2>Waived</h2>\n<p class=\"lead\">Findings that were accepted with a reason.</p>\n{cards}</section>\n"
     )
 }
 
@@ -174,21 +190,24 @@ pub(super) fn files(report: &Report) -> String {
             about.join(", ")
         ));
         if let Some(sha256) = &subject.sha256 {
-            text.push_str(&format!("<p class=\"quiet\">sha256 <span class=\"mono\">{sha256}</span></p>\n"));
+            text.push_str(&format!(
+                "<p class=\"quiet\">sha256 <span class=\"mono\">{sha256}</span></p>\n"
+            ));
         }
         let shown = subject.files.len().min(left);
         left -= shown;
         text.push_str("<div>\n");
         for file in &subject.files[..shown] {
-            let needs =
-                needs.get(&(subject.path.as_str(), file.path.as_str())).map_or(&[][..], Vec::as_slice);
+            let needs = needs
+                .get(&(subject.path.as_str(), file.path.as_str()))
+                .map_or(&[][..], Vec::as_slice);
             text.push_str(&file_details(report, file, needs));
         }
         text.push_str("</div>\n");
         if shown < subject.files.len() {
             let hidden = number((subject.files.len() - shown) as u64);
             text.push_str(&format!(
-                "<p class=\"quiet\">and {hidden} more; <code>--json</code> has all</p>\n"
+                "<p class=\"quiet\">and {hidden} more; <code>--json</code> lists all</p>\n"
             ));
         }
     }
@@ -205,17 +224,22 @@ fn file_details(report: &Report, file: &FileFacts, needs: &[&Need]) -> String {
         n => format!("{n} targets"),
     };
     let about = [human_size(file.size), targets];
-    let about: Vec<&str> = about.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
+    let about: Vec<&str> =
+        about.iter().map(String::as_str).filter(|text| !text.is_empty()).collect();
     let mut pairs = String::new();
     let mut add = |name: &str, items: Vec<String>| {
         if !items.is_empty() {
-            let items: String = items.iter().map(|item| format!("<li>{}</li>", escape(item))).collect();
+            let items: String =
+                items.iter().map(|item| format!("<li>{}</li>", escape(item))).collect();
             pairs.push_str(&pair(name, &format!("<ul>{items}</ul>")));
         }
     };
     add("GPU code", device(report, file));
     let partial = partial(file).into_iter();
-    add("Partly", partial.map(|(t, n)| format!("{t} in {n} of {} bundles", file.bundles)).collect());
+    add(
+        "Partly",
+        partial.map(|(t, n)| format!("{t} in {n} of {} bundles", file.bundles)).collect(),
+    );
     if let Some(reference) = &file.kpack_reference {
         let paths = reference.search_paths.join(", ");
         add(
@@ -240,10 +264,11 @@ fn file_details(report: &Report, file: &FileFacts, needs: &[&Need]) -> String {
     if let Some(elf) = &file.elf {
         elf_facts(elf, &mut add);
     }
-    let damage = file.damage.iter().map(|damage| format!("{} at byte {}", damage.what, damage.offset));
+    let damage =
+        file.damage.iter().map(|damage| format!("{} at byte {}", damage.what, damage.offset));
     add("Damage", damage.collect());
     let mismatches =
-        file.mismatches.iter().map(|m| format!("{} × {} where {} is stated", m.count, m.flags, m.id));
+        file.mismatches.iter().map(|m| format!("{} × {} instead of {}", m.count, m.flags, m.id));
     add("Mismatch", mismatches.collect());
     format!(
         "<details><summary><span class=\"mono\">{}</span> <span class=\"quiet\">{}</span></summary>\
@@ -255,13 +280,14 @@ fn file_details(report: &Report, file: &FileFacts, needs: &[&Need]) -> String {
 
 fn device(report: &Report, file: &FileFacts) -> Vec<String> {
     let words = file.device.iter().map(|code| {
-        let mut words = vec![format!("{}: {}", code.target, count(code.count as usize, "code object"))];
+        let mut words =
+            vec![format!("{}: {}", code.target, count(code.count as usize, "code object"))];
         words.push(human_size(code.bytes));
         words.extend(code.kernels.map(|n| format!("{} kernels", number(n))));
         words.extend(code.version.map(|version| format!("version {version}")));
         words.push(super::super::storage_words(code.storage).to_owned());
         words.extend(code.compression.map(|compression| compression.to_string()));
-        words.extend(is_wanted(&code.target, &report.gpu_targets).then(|| "asked for".to_owned()));
+        words.extend(is_wanted(&code.target, &report.gpu_targets).then(|| "requested".to_owned()));
         words.join(", ")
     });
     words.collect()
@@ -281,13 +307,14 @@ fn libraries(file: &FileFacts, needs: &[&Need]) -> Vec<String> {
 
 fn elf_facts(elf: &ElfFacts, add: &mut impl FnMut(&str, Vec<String>)) {
     add("SONAME", elf.soname.iter().map(ToString::to_string).collect());
-    let entry = |entry: &String| if entry.is_empty() { "(empty)".to_owned() } else { entry.clone() };
+    let entry =
+        |entry: &String| if entry.is_empty() { "(empty)".to_owned() } else { entry.clone() };
     add("RPATH", elf.rpath.iter().map(entry).collect());
     add("RUNPATH", elf.runpath.iter().map(entry).collect());
     let stack = match elf.executable_stack {
         Some(true) => "executable stack",
         Some(false) => "stack not executable",
-        None => "stack not stated",
+        None => "no stack flags",
     };
     let relro = match elf.relro {
         Relro::None => "no RELRO",
@@ -301,9 +328,11 @@ fn elf_facts(elf: &ElfFacts, add: &mut impl FnMut(&str, Vec<String>)) {
     add("ELF", vec![words.join(", ")]);
     add("Build ID", elf.build_id.iter().cloned().collect());
     let versions: BTreeMap<&String, &Vec<String>> = elf.versions_needed.iter().collect();
-    let newest = versions.iter().map(|(library, versions)| format!("{library}: {}", versions.join(", ")));
+    let newest =
+        versions.iter().map(|(library, versions)| format!("{library}: {}", versions.join(", ")));
     add("Versions", newest.collect());
     add("dlopen", elf.dlopen_notes.clone());
-    let faults = elf.header_faults.iter().map(|fault| format!("{} at byte {}", fault.what, fault.offset));
+    let faults =
+        elf.header_faults.iter().map(|fault| format!("{} at byte {}", fault.what, fault.offset));
     add("Headers", faults.collect());
 }

@@ -24,10 +24,10 @@ const BOX: usize = 24;
 const ORIGINS: [Origin; 4] = [Origin::Own, Origin::Provided, Origin::Foreign, Origin::Missing];
 
 /// A file or folder: the subject's path and the path inside it.
-type Place = (String, String);
+type SubjectPath = (String, String);
 
 /// A node on the right: its libraries and the files that need them.
-type Libraries = (BTreeSet<String>, BTreeSet<Place>);
+type Libraries = (BTreeSet<String>, BTreeSet<SubjectPath>);
 
 /// A row of the table, with missing libraries first: origin, library, provider.
 type Row<'a> = (std::cmp::Reverse<Origin>, &'a str, Option<&'a str>);
@@ -47,8 +47,8 @@ pub(super) fn section(report: &Report) -> String {
     let graph = Graph::new(report);
     let libraries: BTreeSet<&str> = report.needs.iter().map(|need| need.library.as_str()).collect();
     format!(
-        "<section>\n<h2>Libraries</h2>\n<p class=\"lead\">Where {} come from: from this set itself, \
-         from a known package of the system, from a system that this is not, or from nowhere.</p>\n\
+        "<section>\n<h2>Libraries</h2>\n<p class=\"lead\">Origin of {}: this set, a known package of the \
+         system, another system (foreign), or unknown (missing).</p>\n\
          <div class=\"graph\" tabindex=\"0\" role=\"region\" aria-label=\"Library graph\">{}</div>\n{}</section>\n",
         count(libraries.len(), "needed library").replace("librarys", "libraries"),
         graph.svg(),
@@ -81,7 +81,7 @@ impl Graph {
             Origin::Foreign => 1,
             Origin::Own | Origin::Provided => 2,
         };
-        let mut lefts: BTreeMap<Place, (u8, BTreeSet<String>)> = BTreeMap::new();
+        let mut lefts: BTreeMap<SubjectPath, (u8, BTreeSet<String>)> = BTreeMap::new();
         let mut rights: BTreeMap<(Origin, String), Libraries> = BTreeMap::new();
         for need in needs {
             let entry = lefts.entry(left_key(need)).or_insert((2, BTreeSet::new()));
@@ -102,7 +102,7 @@ impl Graph {
             order.truncate(MAX_LEFT);
             order.sort();
         }
-        let position: BTreeMap<&Place, usize> =
+        let position: BTreeMap<&SubjectPath, usize> =
             order.iter().enumerate().map(|(at, (key, _))| (key, at)).collect();
         let mut edges = BTreeSet::new();
         let mut right = Vec::new();
@@ -116,7 +116,8 @@ impl Graph {
             }
             // Place nodes next to the files that need them, so that fewer lines cross.
             of.sort_by_key(|(key, (_, users))| {
-                let at: Vec<usize> = users.iter().filter_map(|user| position.get(user).copied()).collect();
+                let at: Vec<usize> =
+                    users.iter().filter_map(|user| position.get(user).copied()).collect();
                 (at.iter().sum::<usize>() * 100 / at.len().max(1), *key)
             });
             if of.is_empty() {
@@ -152,7 +153,10 @@ impl Graph {
                 (true, n) => format!("{place} ({})", count(n, "file")),
                 (false, _) => place,
             };
-            Node { label: if several { format!("{}: {label}", name(&subject)) } else { label }, all }
+            Node {
+                label: if several { format!("{}: {label}", name(&subject)) } else { label },
+                all,
+            }
         });
         Self { left: left.collect(), left_hidden, right, edges }
     }
@@ -174,10 +178,11 @@ impl Graph {
         let mut text = format!(
             "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"graph-title\">\
              <title id=\"graph-title\">Library graph: files on the left, the libraries that they need on the \
-             right by origin. The table below has the same.</title>\n"
+             right by origin. The table below lists the same.</title>\n"
         );
         for (from, group, to) in &self.edges {
-            let (Some(source), Some((origin, nodes, _))) = (self.left.get(*from), self.right.get(*group))
+            let (Some(source), Some((origin, nodes, _))) =
+                (self.left.get(*from), self.right.get(*group))
             else {
                 continue;
             };
@@ -190,7 +195,10 @@ impl Graph {
                 escape(&format!("{} needs {} ({origin})", source.label, target.label)),
             ));
         }
-        text.push_str(&format!("<text class=\"head\" x=\"0\" y=\"{}\">files</text>\n", left_top - 12));
+        text.push_str(&format!(
+            "<text class=\"head\" x=\"0\" y=\"{}\">files</text>\n",
+            left_top - 12
+        ));
         for (at, node) in self.left.iter().enumerate() {
             text.push_str(&node.svg(0, left_top + at * ROW, None, true));
         }
@@ -232,8 +240,11 @@ fn more(hidden: usize, x: usize, y: usize) -> String {
 impl Node {
     fn svg(&self, x: usize, y: usize, origin: Option<Origin>, keep_end: bool) -> String {
         let all: Vec<&str> = self.all.iter().take(40).map(String::as_str).collect();
-        let more =
-            if self.all.len() > 40 { format!(" and {} more", self.all.len() - 40) } else { String::new() };
+        let more = if self.all.len() > 40 {
+            format!(" and {} more", self.all.len() - 40)
+        } else {
+            String::new()
+        };
         let (mark, indent) = match origin {
             Some(origin) => (shape(origin, x + 14, y + BOX / 2), 26),
             None => (String::new(), 10),
@@ -306,7 +317,11 @@ fn table(report: &Report) -> String {
         })
         .collect();
     let hidden = libraries.len().saturating_sub(MAX_ROWS);
-    let hidden = if hidden > 0 { format!("<p class=\"quiet\">and {hidden} more</p>") } else { String::new() };
+    let hidden = if hidden > 0 {
+        format!("<p class=\"quiet\">and {hidden} more</p>")
+    } else {
+        String::new()
+    };
     format!(
         "<details><summary>All libraries as a table <span class=\"quiet\">{}</span></summary><div class=\"scroll\">\
          <table><thead><tr><th scope=\"col\">Library</th><th scope=\"col\">Origin</th><th scope=\"col\">From</th>\
@@ -320,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_labels_keep_what_tells_them_apart() {
+    fn keeps_the_distinctive_part_of_long_labels() {
         assert_eq!(shortened("short", 10, false), "short");
         assert_eq!(shortened("demo/lib/libdemo.so", 10, true), "…ibdemo.so");
         assert_eq!(shortened("libaveryverylongname.so.7", 10, false), "libave…o.7");

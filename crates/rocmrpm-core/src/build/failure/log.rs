@@ -1,6 +1,6 @@
 //! Splits a build's log into its parts: phases, the relevant lines, and the errors in a spec that
 //! rpm reports. Logs are untrusted and can have any size and any bytes. Causes are up to
-//! `catalogue`.
+//! `catalog`.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
@@ -91,11 +91,12 @@ impl Log {
         if let Some((_, rest)) = bad_exit.and_then(|line| line.rsplit_once('(')) {
             return visible(rest.trim_end_matches(')').trim_end());
         }
-        let says = |words: &[&str]| self.lines.iter().any(|l| words.iter().any(|word| l.contains(word)));
-        if says(&["Failed build dependencies"]) {
+        let contains =
+            |words: &[&str]| self.lines.iter().any(|l| words.iter().any(|word| l.contains(word)));
+        if contains(&["Failed build dependencies"]) {
             return "BuildRequires".into();
         }
-        if says(&["unpackaged", "File not found"]) {
+        if contains(&["unpackaged", "File not found"]) {
             return "%files".into();
         }
         "rpmbuild".into()
@@ -108,10 +109,11 @@ impl Log {
     }
 
     fn bad_exit(&self) -> Option<usize> {
-        let end = self.lines.iter().rposition(|l| l.starts_with(SUMMARY)).unwrap_or(self.lines.len());
-        let said = &self.lines[..end];
-        let exact = said.iter().rposition(|l| l.starts_with(BAD_EXIT));
-        exact.or_else(|| said.iter().rposition(|l| l.contains("Bad exit status from")))
+        let end =
+            self.lines.iter().rposition(|l| l.starts_with(SUMMARY)).unwrap_or(self.lines.len());
+        let output = &self.lines[..end];
+        let exact = output.iter().rposition(|l| l.starts_with(BAD_EXIT));
+        exact.or_else(|| output.iter().rposition(|l| l.contains("Bad exit status from")))
     }
 
     /// Selects the lines to show: around the one that shows the cause, or around the last one that
@@ -123,7 +125,8 @@ impl Log {
         // rpm 6 repeats its warnings before it reports how the script ended.
         let repeated = lines[..end].iter().rposition(|l| l.starts_with("RPM build warnings"));
         let is_repeated = |line: &String| line.trim().is_empty() || line.starts_with("    ");
-        let end = repeated.filter(|start| lines[start + 1..end].iter().all(is_repeated)).unwrap_or(end);
+        let end =
+            repeated.filter(|start| lines[start + 1..end].iter().all(is_repeated)).unwrap_or(end);
         let body = last_script(&lines[..end]);
         let looks_bad = |line: &String| {
             let line = line.to_ascii_lowercase();
@@ -149,11 +152,14 @@ impl Log {
             }
             let Some(rest) = line.strip_prefix("error: ") else { continue };
             let rest = rest.strip_prefix(&format!("{}: ", path.display())).unwrap_or(rest);
-            let Some((number, message)) = rest.strip_prefix("line ").and_then(|r| r.split_once(": ")) else {
+            let Some((number, message)) =
+                rest.strip_prefix("line ").and_then(|r| r.split_once(": "))
+            else {
                 continue;
             };
             let Ok(number) = number.parse::<usize>() else { continue };
-            let start: usize = text.split_inclusive('\n').take(number.saturating_sub(1)).map(str::len).sum();
+            let start: usize =
+                text.split_inclusive('\n').take(number.saturating_sub(1)).map(str::len).sum();
             let length = text[start.min(text.len())..].lines().next().map_or(0, str::len);
             problems.push(Problem {
                 file: path.display().to_string(),
@@ -161,7 +167,7 @@ impl Log {
                 span: Some(start..start + length),
                 message: "rpm rejects the spec".into(),
                 label: shown_line(message),
-                help: Some("this file is rendered; edit its template".into()),
+                help: Some("edit the template; this file is generated".into()),
             });
         }
         problems
@@ -196,8 +202,8 @@ fn plain(bytes: &[u8]) -> String {
 
 /// Returns the last lines that are not blank, safe to print on a terminal.
 pub(in crate::build) fn shown_lines(lines: &[impl AsRef<str>], count: usize) -> Vec<String> {
-    let said = lines.iter().map(AsRef::as_ref).rev().filter(|line: &&str| !line.trim().is_empty());
-    let mut shown: Vec<String> = said.take(count).map(shown_line).collect();
+    let last = lines.iter().map(AsRef::as_ref).rev().filter(|line: &&str| !line.trim().is_empty());
+    let mut shown: Vec<String> = last.take(count).map(shown_line).collect();
     shown.reverse();
     shown
 }
@@ -216,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn colours_and_what_was_overwritten_are_left_out_and_long_lines_cut() {
+    fn removes_colors_and_overwritten_text_and_cuts_long_lines() {
         assert_eq!(plain(b"\x1b[01;31m\x1b[Kerror:\x1b[m\x1b[K x\r"), "error: x");
         assert_eq!(plain(b" 10%\r100% done"), "100% done");
         assert_eq!(plain(&[0xff, b'x']), "\u{fffd}x");
@@ -226,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_end_of_a_huge_log_is_read() {
+    fn reads_only_the_end_of_a_huge_log() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         let file = std::fs::File::create(&path).unwrap();

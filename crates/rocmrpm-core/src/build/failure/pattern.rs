@@ -67,7 +67,9 @@ fn parts(pattern: &str) -> Vec<Part> {
     while !rest.is_empty() {
         let (any, length) = match rest.as_bytes() {
             [b'*', ..] => (Some(Part::Any(None)), 1),
-            [b'{', digit @ b'1'..=b'9', b'}', ..] => (Some(Part::Any(Some(usize::from(digit - b'0')))), 3),
+            [b'{', digit @ b'1'..=b'9', b'}', ..] => {
+                (Some(Part::Any(Some(usize::from(digit - b'0')))), 3)
+            }
             _ => (None, rest.chars().next().map_or(1, char::len_utf8)),
         };
         match (any, parts.last_mut()) {
@@ -97,14 +99,14 @@ fn line_matches(parts: &[Part], line: &str, found: &mut Vec<(usize, String)>) ->
                     Some(_) => rest.find(text.as_str())?,
                 };
                 if let Some(Some(number)) = pending.take() {
-                    found.push((number, told(&rest[..begin])));
+                    found.push((number, shortened(&rest[..begin])));
                 }
                 rest = &rest[begin + text.len()..];
             }
         }
     }
     match pending {
-        Some(Some(number)) => found.push((number, told(rest))),
+        Some(Some(number)) => found.push((number, shortened(rest))),
         Some(None) => {}
         None if !rest.is_empty() => return None,
         None => {}
@@ -113,7 +115,7 @@ fn line_matches(parts: &[Part], line: &str, found: &mut Vec<(usize, String)>) ->
 }
 
 /// Cuts a match to a length that fits into a sentence.
-fn told(text: &str) -> String {
+fn shortened(text: &str) -> String {
     let text = text.trim();
     match text.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}...", &text[..end]),
@@ -131,33 +133,36 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_is_a_whole_line_and_tells_what_it_finds() {
+    fn matches_whole_lines_and_reports_numbered_matches() {
         assert_eq!(find("Killed", "Killed").unwrap(), Vec::<String>::new());
         assert_eq!(find("Killed", "not Killed"), None);
         assert_eq!(find("Killed", "Killed by"), None);
         assert_eq!(find("*: {1}: not found", "sh: 1: foo: not found").unwrap(), ["1: foo"]);
         assert_eq!(find("*: {1}: not found", "not found"), None);
-        assert_eq!(find("\t{1} is needed by *", "\tfoo >= 2 is needed by x-1-1").unwrap(), ["foo >= 2"]);
+        assert_eq!(
+            find("\t{1} is needed by *", "\tfoo >= 2 is needed by x-1-1").unwrap(),
+            ["foo >= 2"]
+        );
         assert_eq!(find("{2} wants {1}", "a wants b").unwrap(), ["b", "a"]);
         assert_eq!(find("a*a", "a"), None);
     }
 
     #[test]
-    fn a_pattern_of_two_lines_needs_both() {
+    fn requires_all_lines_of_a_pattern() {
         assert_eq!(find("found:\n   {1}", "found:\n   /usr/x\nmore").unwrap(), ["/usr/x"]);
         assert_eq!(find("found:\n   {1}", "found:"), None);
         assert_eq!(find("found:\n   {1}", "found:\n/usr/x"), None);
     }
 
     #[test]
-    fn what_is_found_is_bounded_and_bytes_of_any_kind_are_taken() {
+    fn cuts_long_matches_at_character_boundaries() {
         let long = "ü".repeat(10_000);
         let found = find("x {1}", &format!("x {long}")).unwrap();
         assert_eq!(found[0].chars().count(), LONGEST + 3);
     }
 
     #[test]
-    fn a_pattern_that_can_be_read_in_two_ways_is_refused() {
+    fn rejects_ambiguous_patterns() {
         for bad in ["", "a*{1}", "**", "{1}{2}"] {
             assert!(Pattern::try_from(bad.to_owned()).is_err(), "{bad}");
         }

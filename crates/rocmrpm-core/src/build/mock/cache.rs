@@ -8,18 +8,18 @@ use std::time::Duration;
 use crate::process::stop_requested;
 
 /// How often a waiting build checks for an interrupt.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum CacheState {
     Unknown,
     Filling,
-    There,
+    Filled,
 }
 
 /// The state of the cache during this run.
 pub(super) struct RootCache {
-    state: Mutex<State>,
+    state: Mutex<CacheState>,
     changed: Condvar,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Filling<'c>(&'c RootCache);
 impl RootCache {
     /// Returns a cache in an unknown state.
     pub fn unknown() -> Self {
-        Self { state: Mutex::new(State::Unknown), changed: Condvar::new() }
+        Self { state: Mutex::new(CacheState::Unknown), changed: Condvar::new() }
     }
 
     /// Returns the task of filling the cache if no build has it; waits while another build fills
@@ -39,21 +39,21 @@ impl RootCache {
         let mut state = self.lock();
         loop {
             match *state {
-                State::There => return None,
-                State::Unknown => {
-                    *state = State::Filling;
+                CacheState::Filled => return None,
+                CacheState::Unknown => {
+                    *state = CacheState::Filling;
                     return Some(Filling(self));
                 }
-                State::Filling if stop_requested() => return None,
-                State::Filling => {
-                    let waited = self.changed.wait_timeout(state, LOOK);
+                CacheState::Filling if stop_requested() => return None,
+                CacheState::Filling => {
+                    let waited = self.changed.wait_timeout(state, POLL_INTERVAL);
                     state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -61,7 +61,7 @@ impl RootCache {
 impl Filling<'_> {
     /// Marks the cache as filled.
     pub fn done(&self) {
-        *self.0.lock() = State::There;
+        *self.0.lock() = CacheState::Filled;
         self.0.changed.notify_all();
     }
 }
@@ -69,8 +69,8 @@ impl Filling<'_> {
 impl Drop for Filling<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
-        if *state == State::Filling {
-            *state = State::Unknown;
+        if *state == CacheState::Filling {
+            *state = CacheState::Unknown;
         }
         self.0.changed.notify_all();
     }
@@ -81,22 +81,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_fills_and_the_others_wait_for_it() {
+    fn one_build_fills_while_others_wait() {
         let cache = RootCache::unknown();
         let first = cache.fill_or_wait().unwrap();
         std::thread::scope(|scope| {
             let second = scope.spawn(|| cache.fill_or_wait().is_none());
             std::thread::sleep(Duration::from_millis(20));
-            assert!(!second.is_finished(), "it waits");
+            assert!(!second.is_finished(), "the second build did not wait");
             first.done();
             assert!(second.join().unwrap());
         });
         drop(first);
-        assert!(cache.fill_or_wait().is_none(), "it stays there");
+        assert!(cache.fill_or_wait().is_none(), "the cache is no longer filled");
     }
 
     #[test]
-    fn where_the_first_fails_the_next_fills() {
+    fn next_build_fills_after_a_failure() {
         let cache = RootCache::unknown();
         drop(cache.fill_or_wait());
         assert!(cache.fill_or_wait().is_some());

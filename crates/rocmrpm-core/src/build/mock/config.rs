@@ -21,7 +21,7 @@ const LOCAL_PRIORITY: i64 = 10;
 const KEY_BEGINS: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
 
 #[derive(Serialize)]
-struct Values<'a> {
+struct MockValues<'a> {
     root: String,
     base_config: &'a str,
     dist: &'a str,
@@ -74,11 +74,15 @@ pub(super) fn render(workspace: &Workspace, repository: &Path) -> Result<String,
         });
     }
     let macros = chroot.macros.iter();
-    let values = Values {
+    let values = MockValues {
         root: root_name(workspace),
         base_config: &chroot.base_config,
         dist: &chroot.dist,
-        additional_packages: chroot.additional_packages.iter().map(|at| at.value.as_str()).collect(),
+        additional_packages: chroot
+            .additional_packages
+            .iter()
+            .map(|at| at.value.as_str())
+            .collect(),
         repositories,
         macros: macros.map(|(name, value)| MacroValues { name, value }).collect(),
         key_files,
@@ -110,11 +114,14 @@ fn key_url(
     let path = std::path::absolute(path)?;
     let wrong = |message: String| BuildError::Chroot {
         message,
-        help: format!("`gpg-key` of the repository `{}` in {}", repository.id, workspace.chroot.file.name),
+        help: format!(
+            "fix `gpg-key` of the repository `{}` in {}",
+            repository.id, workspace.chroot.file.name
+        ),
     };
     let text = fs_err::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
     if !text.trim_start().starts_with(KEY_BEGINS) {
-        return Err(wrong(format!("`{}` is no armored public key", path.display())));
+        return Err(wrong(format!("`{}` is not an armored public key", path.display())));
     }
     files.push(KeyFile { path: path.to_string_lossy().into_owned(), text });
     Ok(file_url(&path))

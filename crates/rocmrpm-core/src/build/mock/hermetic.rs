@@ -108,7 +108,7 @@ impl Package {
 #[derive(Debug, thiserror::Error)]
 pub enum HermeticError {
     /// Earlier builds left no lock.
-    #[error("there is no {BUILDROOT_LOCK} of {}", components.join(", "))]
+    #[error("no {BUILDROOT_LOCK} found for {}", components.join(", "))]
     NoLock {
         /// The components without a lock.
         components: Vec<String>,
@@ -122,7 +122,7 @@ pub enum HermeticError {
         reason: String,
     },
     /// A package of the lock is no longer available.
-    #[error("`{package}` of the build root cannot be had any more: {reason}")]
+    #[error("`{package}` of the build root is no longer available: {reason}")]
     Gone {
         /// The package's file name.
         package: String,
@@ -143,19 +143,18 @@ impl Diagnose for HermeticError {
     fn diagnosis(&self) -> Diagnosis {
         match self {
             Self::NoLock { .. } => Kind::Config.with_help(
-                "a build by mock without `--hermetic` writes one beside its results; results of other builders \
-                 have none",
+                "build with mock and without `--hermetic`, which writes the lock; other builders write none",
             ),
             Self::Unreadable { .. } => {
-                Kind::Config.with_help("build without `--hermetic`, which writes a new one")
+                Kind::Config.with_help("build without `--hermetic` to write a new one")
             }
             Self::Gone { local: true, .. } => Kind::Environment.with_help(
-                "the stack's repository has another build of it now: build without `--hermetic`, in what \
-                 there is today",
+                "build without `--hermetic` to use current packages; the stack's repository has another build \
+                 of this one now",
             ),
             Self::Gone { .. } => Kind::Network.with_help(
-                "mirrors keep what is superseded for a while only: build without `--hermetic`, in what there \
-                 is today",
+                "build without `--hermetic` to use current packages; mirrors remove superseded packages after \
+                 a while",
             ),
             Self::Cache(error) => error.diagnosis(),
             Self::Metadata(error) => error.diagnosis(),
@@ -212,7 +211,8 @@ impl Ground {
         for (name, key) in inputs.iter() {
             let Some(required) = name.strip_prefix(REQUIRED) else { continue };
             ground.keys += &format!("{required} {key}\n");
-            let now = ComponentName::parse(required).map(|name| results(&name)).transpose()?.flatten();
+            let now =
+                ComponentName::parse(required).map(|name| results(&name)).transpose()?.flatten();
             if now.is_none_or(|record| record.key.to_string() != key) && ground.changed.is_none() {
                 ground.changed = Some(required.to_owned());
             }
@@ -226,15 +226,24 @@ fn read(path: &Path) -> Result<(Lock, Sha256), HermeticError> {
     let bytes = std::fs::read(path).map_err(|error| refused(error.to_string()))?;
     let lock: Lock = serde_json::from_slice(&bytes).map_err(|error| refused(error.to_string()))?;
     if !lock.version.starts_with("1.") {
-        return Err(refused(format!("its format is {}, not 1", crate::text::visible(&lock.version))));
+        return Err(refused(format!(
+            "its format is {}, not 1",
+            crate::text::visible(&lock.version)
+        )));
     }
     if let Some(odd) = lock.buildroot.rpms.iter().find(|package| !is_name(&package.file_name())) {
-        return Err(refused(format!("`{}` is no package's name", crate::text::visible(&odd.file_name()))));
+        return Err(refused(format!(
+            "`{}` is not a package name",
+            crate::text::visible(&odd.file_name())
+        )));
     }
     let Lock { config, bootstrap, .. } = &lock;
     let names = [&config.bootstrap_image, &bootstrap.image_digest, &bootstrap.pull_digest];
     if let Some(odd) = names.into_iter().flatten().find(|name| !is_image(name)) {
-        return Err(refused(format!("`{}` is no name or digest of an image", crate::text::visible(odd))));
+        return Err(refused(format!(
+            "`{}` is not the name or digest of an image",
+            crate::text::visible(odd)
+        )));
     }
     Ok((lock, Sha256::of_bytes(&bytes)))
 }
@@ -281,7 +290,7 @@ fn repository(
             let partial = staging.path().join("partial");
             if let Some(changed) = ground.changed.as_ref().filter(|_| package.is_local()) {
                 let package = package.file_name();
-                let reason = format!("`{changed}` was built from something else since");
+                let reason = format!("`{changed}` was rebuilt from other inputs");
                 return Err(HermeticError::Gone { package, reason, local: true }.into());
             }
             obtain(package, offline, &partial)?;
@@ -302,7 +311,9 @@ fn obtain(package: &Package, offline: bool, to: &Path) -> Result<(), BuildError>
     let local = package.is_local();
     let gone = |reason: String| HermeticError::Gone { package: package.file_name(), reason, local };
     if offline && !local {
-        return Err(gone("it is not in the cache, and `--offline` forbids the network".into()).into());
+        return Err(
+            gone("it is not in the cache, and `--offline` disables downloads".into()).into()
+        );
     }
     // Some servers decode `+` as a space; its escape is unambiguous.
     let url = match package.url.rsplit_once('/') {
@@ -311,11 +322,13 @@ fn obtain(package: &Package, offline: bool, to: &Path) -> Result<(), BuildError>
     };
     // Reading a device or a pipe might never end.
     if local && !crate::text::path_of_file_url(&url).is_some_and(|path| path.is_file()) {
-        return Err(gone(format!("{} is not there", crate::text::visible(&url))).into());
+        return Err(gone(format!("{} does not exist", crate::text::visible(&url))).into());
     }
     match download_plain(&url, to) {
         Ok(()) => {}
-        Err(error) if error.kind() == Kind::Interrupted => return Err(HermeticError::from(error).into()),
+        Err(error) if error.kind() == Kind::Interrupted => {
+            return Err(HermeticError::from(error).into());
+        }
         Err(error) => return Err(gone(error.to_string()).into()),
     }
     match identity(to) {
@@ -325,7 +338,7 @@ fn obtain(package: &Package, offline: bool, to: &Path) -> Result<(), BuildError>
             if name == package.file_name() && same_epoch && same_md5 {
                 return Ok(());
             }
-            Err(gone(format!("{} is another package now", package.url)).into())
+            Err(gone(format!("{} is a different package now", package.url)).into())
         }
         Err(error) => Err(gone(error.to_string()).into()),
     }
@@ -420,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn the_repository_has_exactly_the_locks_packages_and_stays_in_the_cache() {
+    fn repository_has_exactly_the_locked_packages_and_stays_in_the_cache() {
         let dir = tempfile::tempdir().unwrap();
         let (a, b) = (rpm(&dir.path().join("local"), "a"), rpm(&dir.path().join("local"), "b++"));
         let path = lock(dir.path(), &[entry(&a, "a"), entry(&b, "b++")], serde_json::json!({}));
@@ -438,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_that_is_gone_or_another_is_told() {
+    fn reports_missing_and_changed_packages() {
         let dir = tempfile::tempdir().unwrap();
         let a = rpm(&dir.path().join("local"), "a");
         let b = rpm(&dir.path().join("other"), "b");
@@ -459,28 +472,32 @@ mod tests {
         other["url"] = file_url(&b).into();
         let (text, kind, help) = refused(other);
         assert!(
-            text.starts_with("`a-1.0-2.fc43.noarch.rpm` of the build root cannot be had any more: "),
+            text.starts_with(
+                "`a-1.0-2.fc43.noarch.rpm` of the build root is no longer available: "
+            ),
             "{text}"
         );
         assert!(
-            text.ends_with("is another package now") && help.contains("another build of it"),
+            text.ends_with("is a different package now")
+                && help.contains("another build of this one"),
             "{text} {help}"
         );
         assert_eq!(kind, Kind::Environment);
         let mut changed = entry(&a, "a");
         changed["sigmd5"] = "00".repeat(16).into();
-        assert!(refused(changed).0.ends_with("is another package now"));
+        assert!(refused(changed).0.ends_with("is a different package now"));
         let cache = Cache::at(dir.path().join("another cache"));
-        let (read, digest) = read(&lock(dir.path(), &[entry(&a, "a")], serde_json::json!({}))).unwrap();
+        let (read, digest) =
+            read(&lock(dir.path(), &[entry(&a, "a")], serde_json::json!({}))).unwrap();
         let ground = Ground { keys: "a 1\n".into(), changed: Some("a".into()) };
         let error = repository(&cache, true, &read, &digest, &ground).unwrap_err();
-        assert!(error.to_string().ends_with("`a` was built from something else since"), "{error}");
+        assert!(error.to_string().ends_with("`a` was rebuilt from other inputs"), "{error}");
         let mut gone = entry(&a, "a");
         gone["url"] = file_url(&dir.path().join("gone.rpm")).into();
         assert_eq!(refused(gone).1, Kind::Environment);
         let mut endless = entry(&a, "a");
         endless["url"] = "file:///dev/zero".into();
-        assert!(refused(endless).0.ends_with("file:///dev/zero is not there"));
+        assert!(refused(endless).0.ends_with("file:///dev/zero does not exist"));
         let mut remote = entry(&a, "a");
         remote["url"] = "https://mirror.example.org/a-1.0-2.fc43.noarch.rpm".into();
         let (text, kind, _) = refused(remote);
@@ -489,11 +506,11 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_or_damaged_lock_is_told_with_what_to_do() {
+    fn reports_missing_and_damaged_locks() {
         let dir = tempfile::tempdir().unwrap();
         let name = ComponentName::parse("demo").unwrap();
         let error = check_locks(dir.path(), [&name]).unwrap_err();
-        assert_eq!(error.to_string(), "there is no buildroot_lock.json of `demo`");
+        assert_eq!(error.to_string(), "no buildroot_lock.json found for `demo`");
         assert_eq!(error.kind(), Kind::Config);
         for bad in ["", "{}", "{\"version\": \"2.0.0\", \"buildroot\": {\"rpms\": []}}"] {
             let path = dir.path().join("lock");
@@ -505,12 +522,14 @@ mod tests {
         evil["name"] = "../../x".into();
         assert!(read(&lock(dir.path(), &[evil], serde_json::json!({}))).is_err());
         for digest in ["{{ 7 * 7 }}", "--root=/"] {
-            assert!(read(&lock(dir.path(), &[], serde_json::json!({"pull_digest": digest}))).is_err());
+            assert!(
+                read(&lock(dir.path(), &[], serde_json::json!({"pull_digest": digest}))).is_err()
+            );
         }
     }
 
     #[test]
-    fn a_bootstrap_image_is_taken_by_its_digest() {
+    fn pulls_bootstrap_image_by_digest() {
         let dir = tempfile::tempdir().unwrap();
         let text = |bootstrap| {
             let (read, _) = read(&lock(dir.path(), &[], bootstrap)).unwrap();
@@ -525,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_kept_package_is_pinned() {
+    fn cache_key_of_a_package_is_pinned() {
         let mut package: Package = serde_json::from_value(serde_json::json!({
             "name": "a", "version": "1", "release": "2", "arch": "noarch", "epoch": null, "sigmd5": "0f",
             "url": "file:///a.rpm",

@@ -66,9 +66,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_than_half_of_the_memory_is_given_away_and_it_comes_back() {
+    fn leases_at_most_half_of_the_memory_and_returns_it() {
         let pool = Pool::new(100, [30, 30, 60].into_iter());
-        assert_eq!(pool.whole(), 50, "60 fit in no half, and 30 + 30 are more than it");
+        assert_eq!(pool.whole(), 50, "60 exceeds half of the memory, and so does 30 + 30");
         let first = pool.lease(30).unwrap();
         assert!(pool.lease(30).is_none());
         drop(first);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn mock_is_told_the_size() {
+    fn passes_the_size_to_mock() {
         let pool = Pool::new(u64::MAX, [6_000_000_000].into_iter());
         let options = pool.lease(6_000_000_000).unwrap().options();
         assert_eq!(options.last().unwrap(), "--plugin-option=tmpfs:max_fs_size=5723m");

@@ -6,8 +6,8 @@ mod config;
 mod explain;
 mod hermetic;
 mod memory;
+mod mock_error;
 mod root;
-mod said;
 mod state;
 
 pub use hermetic::{HermeticError, check_locks};
@@ -36,11 +36,11 @@ use root::config_path;
 use state::{Follower, Step};
 
 /// How often mock's logs are polled.
-const LOOK: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// How long mock may take to stop by itself after an interrupt: the terminal's Ctrl-C reaches mock
 /// as well.
-const PATIENCE: Duration = Duration::from_secs(3);
+const STOP_GRACE: Duration = Duration::from_secs(3);
 
 /// The maximum size of the compiler cache. The objects of PyTorch with GPU code exceed ccache's own
 /// default of 5 GB; `CCACHE_MAXSIZE` overrides this, as it does for ccache(1).
@@ -155,7 +155,9 @@ impl<'w> MockBuilder<'w> {
         let mut options = vec!["--define".to_owned(), format!("_smp_ncpus_max {}", job.jobs)];
         options.extend(gpu_defines(&self.workspace.provider.gpu_macros, job.gpu_targets));
         // A timeout of rpmbuild only: waiting for a mirror is not the build's fault.
-        options.extend(job.timeout.map(|limit| format!("--rpmbuild_timeout={}", limit.as_secs().max(1))));
+        options.extend(
+            job.timeout.map(|limit| format!("--rpmbuild_timeout={}", limit.as_secs().max(1))),
+        );
         options.extend(lease.iter().flat_map(|lease| lease.options()));
         if let Some(dir) = &self.ccache {
             let size = std::env::var("CCACHE_MAXSIZE").unwrap_or_else(|_| CCACHE_SIZE.to_owned());
@@ -185,7 +187,7 @@ impl<'w> MockBuilder<'w> {
                 let mut watch = Watch { job, root, building: false, asked: None };
                 let mut logs = Follower::new(results);
                 while !ended.load(Ordering::SeqCst) {
-                    std::thread::sleep(LOOK);
+                    std::thread::sleep(POLL_INTERVAL);
                     logs.read(|step| {
                         if step == Step::RootReady {
                             filling.iter().for_each(Filling::done);
@@ -232,7 +234,7 @@ impl Watch<'_> {
             return;
         }
         let asked = *self.asked.get_or_insert_with(Instant::now);
-        if asked.elapsed() > PATIENCE {
+        if asked.elapsed() > STOP_GRACE {
             self.asked = Some(Instant::now());
             // mock may have stopped by itself in the meantime; otherwise this is retried.
             let _ = self.root.end_all().run_to_stop();
@@ -247,8 +249,10 @@ fn refuse_path(dir: &Path) -> Result<(), BuildError> {
     match text.chars().find(|c| matches!(c, '{' | '%')) {
         None => Ok(()),
         Some(odd) => Err(BuildError::Environment {
-            message: format!("mock cannot build in `{text}`: the path has the character `{odd}`"),
-            help: "move the workspace to a folder whose path has neither `{` nor `%`".into(),
+            message: format!(
+                "mock cannot build in `{text}`: the path contains the character `{odd}`"
+            ),
+            help: "move the workspace to a folder without `{` or `%` in its path".into(),
         }),
     }
 }
@@ -277,7 +281,7 @@ impl Builder for MockBuilder<'_> {
         if rustix::process::geteuid().is_root() {
             return refused(
                 "mock does not run as root",
-                "run as an ordinary user in the group `mock`: `usermod -aG mock USER`",
+                "run as an ordinary user; add the user to the group `mock` with `usermod -aG mock USER`",
             );
         }
         // The groups of this login, which may be older than /etc/group.
@@ -285,7 +289,7 @@ impl Builder for MockBuilder<'_> {
         if !groups.split_whitespace().any(|group| group == GROUP) {
             return refused(
                 "you are not in the group `mock`",
-                "`sudo usermod -aG mock $USER`, and then log in again",
+                "run `sudo usermod -aG mock $USER`, then log in again",
             );
         }
         Ok(())
@@ -302,7 +306,7 @@ impl Builder for MockBuilder<'_> {
         let made = rpms_below(&made)?;
         made.into_iter().next().ok_or_else(|| BuildError::Environment {
             message: "mock succeeded but made no SRPM".into(),
-            help: format!("its log: {}", results.join("mock.log").display()),
+            help: format!("full log: {}", results.join("mock.log").display()),
         })
     }
 
@@ -310,10 +314,14 @@ impl Builder for MockBuilder<'_> {
         let (made, results) = self.mock(job, "rpm", &[], &[("--rebuild", srpm)])?;
         let rpms = rpms_below(&made)?;
         let list = fs_err::read_to_string(results.join("installed_pkgs.log")).unwrap_or_default();
-        let mut buildroot: Vec<String> =
-            list.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
+        let mut buildroot: Vec<String> = list
+            .lines()
+            .filter_map(|line| line.split_whitespace().next())
+            .map(str::to_owned)
+            .collect();
         buildroot.sort();
-        let rpms = rpms.into_iter().filter(|p| !p.to_string_lossy().ends_with(".src.rpm")).collect();
+        let rpms =
+            rpms.into_iter().filter(|p| !p.to_string_lossy().ends_with(".src.rpm")).collect();
         // A hermetic build root has the lock that already exists.
         let lock = match self.hermetic {
             None => results.join(BUILDROOT_LOCK),

@@ -42,8 +42,8 @@ impl BuildRoot {
         if !self.config.exists() {
             return Ok(None);
         }
-        let said = self.mock().arg("--print-root-path").text()?;
-        let path = said.lines().next_back().map(|line| PathBuf::from(line.trim()));
+        let output = self.mock().arg("--print-root-path").text()?;
+        let path = output.lines().next_back().map(|line| PathBuf::from(line.trim()));
         // mock creates this file in a root that it has set up.
         Ok(path.filter(|path| path.join(".initialized").exists()))
     }

@@ -35,13 +35,13 @@ impl Follower {
         }
     }
 
-    /// Reads what is new, and passes each step to `tell`.
-    pub fn read(&mut self, mut tell: impl FnMut(Step)) {
+    /// Reads what is new, and passes each step to `report`.
+    pub fn read(&mut self, mut report: impl FnMut(Step)) {
         let last = &mut self.last;
-        let mut began = |what: String, tell: &mut dyn FnMut(Step)| {
+        let mut began = |what: String, report: &mut dyn FnMut(Step)| {
             if *last != what {
                 last.clone_from(&what);
-                tell(Step::Began(what));
+                report(Step::Began(what));
             }
         };
         self.state.lines(|line| {
@@ -49,13 +49,13 @@ impl Follower {
             match change {
                 Change::Start(name) => {
                     if name.starts_with("rpmbuild") {
-                        tell(Step::Building);
+                        report(Step::Building);
                     }
                     if let Some(words) = words_of(name) {
-                        began(words, &mut tell);
+                        began(words, &mut report);
                     }
                 }
-                Change::Finish("chroot init") => tell(Step::RootReady),
+                Change::Finish("chroot init") => report(Step::RootReady),
                 Change::Finish(_) => {}
             }
         });
@@ -63,7 +63,7 @@ impl Follower {
             // rpm, build/build.c: "Executing(%s): %s\n".
             let script = line.strip_prefix("Executing(").and_then(|rest| rest.split_once("): "));
             if let Some((script, _)) = script.filter(|(script, _)| script.starts_with('%')) {
-                began(script.to_owned(), &mut tell);
+                began(script.to_owned(), &mut report);
             }
         });
     }
@@ -89,7 +89,9 @@ fn words_of(step: &str) -> Option<String> {
         "chroot init" => "preparing the build root",
         "unpacking root cache" => "unpacking the cached build root",
         "creating root cache" => "caching the build root",
-        "Waiting for rootcache lock" | "Waiting for yumcache lock" => "waiting for another mock's cache",
+        "Waiting for rootcache lock" | "Waiting for yumcache lock" => {
+            "waiting for another mock's cache"
+        }
         "rpmbuild -bs" => "rpmbuild -bs",
         step if step.starts_with("installing minimal buildroot") => "installing the build root",
         step if step.starts_with("build setup for ") => "installing BuildRequires",
@@ -147,13 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_told_once_and_in_order_while_the_logs_grow() {
+    fn reports_steps_once_and_in_order_while_the_logs_grow() {
         let dir = tempfile::tempdir().unwrap();
         let (state, build) = (dir.path().join("state.log"), dir.path().join("build.log"));
         let mut follower = Follower::new(dir.path());
         let mut steps = Vec::new();
         follower.read(|step| steps.push(step));
-        assert_eq!(steps, [], "there is no log yet");
+        assert_eq!(steps, [], "the log does not exist yet");
         append(
             &state,
             "2026-11-21 12:02:07,109 - Start: run\n2026-11-21 12:02:07,110 - Start: chroot init\n\
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_run_wrote_and_endless_lines_are_left_out() {
+    fn skips_output_of_earlier_runs_and_cuts_long_lines() {
         let dir = tempfile::tempdir().unwrap();
         let state = dir.path().join("state.log");
         append(&state, "x - Start: chroot init\n");

@@ -37,7 +37,7 @@ pub(super) fn apply(
         .map(|(rule, _)| {
             let of = rule.package.as_ref().map(|name| format!(" of `{name}`")).unwrap_or_default();
             format!(
-                "nothing matches the acceptance of `{}`{of}: remove its `[[closure.accept]]`",
+                "no finding matches the acceptance of `{}`{of}: remove its `[[closure.accept]]`",
                 rule.id.value
             )
         })

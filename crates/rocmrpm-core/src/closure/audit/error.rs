@@ -16,7 +16,7 @@ pub enum AuditError {
     #[error(transparent)]
     Source(#[from] SourceError),
     /// A wheel's SBOM cannot be parsed.
-    #[error("the SBOM in `{file}` of `{member}` cannot be used: {}", visible(wrong))]
+    #[error("invalid SBOM in `{file}` of `{member}`: {}", visible(wrong))]
     Sbom {
         /// The member.
         member: String,
@@ -39,7 +39,7 @@ impl Diagnose for AuditError {
             Self::Osv(error) => error.diagnosis(),
             Self::Source(error) => error.diagnosis(),
             Self::Sbom { member, .. } => Kind::Config.with_help(format!(
-                "take another version of it: `rocmrpm closure --upgrade {member} --write`"
+                "choose another version: `rocmrpm closure --upgrade {member} --write`"
             )),
             Self::Process(error) => error.diagnosis(),
             Self::Io(error) => error.diagnosis(),

@@ -19,10 +19,11 @@ use jiff::tz::TimeZone;
 use super::Closure;
 use crate::osv::{self, Answer, Ecosystem, Export, OsvError, Package, Service};
 use crate::sources::Fetcher;
-use crate::workspace::{AcceptRule, Place};
+use crate::workspace::{AcceptRule, MemberPlace};
 pub use error::AuditError;
+pub use scope::Part;
 use scope::Scope;
-pub use vulnerability::{Part, Vulnerability};
+pub use vulnerability::Vulnerability;
 
 /// What to audit, and the source of the advisories.
 pub struct Request<'a> {
@@ -62,9 +63,9 @@ impl Holder {
     pub fn name(self) -> &'static str {
         match self {
             Self::Stack => "stack",
-            Self::Rpm => Place::Rpm.name(),
-            Self::Private => Place::Private.name(),
-            Self::System => Place::System.name(),
+            Self::Rpm => MemberPlace::Rpm.name(),
+            Self::Private => MemberPlace::Private.name(),
+            Self::System => MemberPlace::System.name(),
         }
     }
 }
@@ -142,7 +143,9 @@ impl Audit {
 
     /// Returns the findings in the stack's own packages that are not accepted.
     pub fn open(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(|finding| matches!(finding.status, Status::Open | Status::Expired(..)))
+        self.findings
+            .iter()
+            .filter(|finding| matches!(finding.status, Status::Open | Status::Expired(..)))
     }
 }
 
@@ -155,7 +158,7 @@ pub fn audit(request: &Request<'_>, fetcher: &Fetcher<'_>) -> Result<Audit, Audi
     warnings.extend(answer.unclear.iter().cloned());
     let mut findings = vulnerability::findings(&scope, &packages, &answer.hits);
     match request.offline {
-        true => warnings.push("which files are yanked is not known with `--offline`".into()),
+        true => warnings.push("cannot check for yanked files with `--offline`".into()),
         false => findings.extend(yanked::findings(&scope, fetcher, &mut warnings)?),
     }
     findings.sort_by_cached_key(Finding::order);
@@ -188,17 +191,20 @@ fn ask(
     }
     let read = |path: &PathBuf| Export::read(path, packages, request.now);
     let exports = request.exports.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    let covered = |ecosystem: Ecosystem| exports.iter().any(|export| export.covers(ecosystem.name()));
+    let covered =
+        |ecosystem: Ecosystem| exports.iter().any(|export| export.covers(ecosystem.name()));
     if !covered(Ecosystem::PyPi) {
         let paths = request.exports.to_vec();
         return Err(OsvError::Lacks { paths, ecosystem: Ecosystem::PyPi.name() }.into());
     }
-    let ecosystems: BTreeSet<Ecosystem> = packages.iter().map(|package| package.ecosystem).collect();
-    let lacking: Vec<Ecosystem> = ecosystems.into_iter().filter(|ecosystem| !covered(*ecosystem)).collect();
+    let ecosystems: BTreeSet<Ecosystem> =
+        packages.iter().map(|package| package.ecosystem).collect();
+    let lacking: Vec<Ecosystem> =
+        ecosystems.into_iter().filter(|ecosystem| !covered(*ecosystem)).collect();
     for name in lacking.iter().map(|ecosystem| ecosystem.name()) {
         warnings.push(format!(
-            "components of {name} in wheels were not checked, as no export has advisories for {name}; add \
-             another `--export`: https://osv-vulnerabilities.storage.googleapis.com/{name}/all.zip"
+            "components of {name} in wheels were not checked, because no export has advisories for {name}; \
+             add another `--export`: https://osv-vulnerabilities.storage.googleapis.com/{name}/all.zip"
         ));
     }
     warnings.extend(exports.iter().filter_map(Export::warning));
@@ -213,7 +219,8 @@ impl Finding {
             What::Yanked(_) => (0, String::new(), String::new()),
             What::Vulnerable(one) => {
                 let level = one.severity.level.map_or(5, |level| 4 - level as u8);
-                let part = one.part.as_ref().map(|part| part.package.name.clone()).unwrap_or_default();
+                let part =
+                    one.part.as_ref().map(|part| part.package.name.clone()).unwrap_or_default();
                 (level.max(1), part, one.id.clone())
             }
         };

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{AuditError, Holder, Part, Request};
+use super::{AuditError, Holder, Request};
 use crate::closure::{LockedFile, Member, Origin};
 use crate::error::IoError;
 use crate::names::ComponentName;
@@ -11,10 +11,19 @@ use crate::osv::{Ecosystem, Package};
 use crate::parallel;
 use crate::sources::{Fetcher, SourceError, normalized};
 use crate::wheel::{Purl, Sboms, sboms_in};
-use crate::workspace::{Pin, Place, Source};
+use crate::workspace::{MemberPlace, Pin, Source};
 
 /// How many wheels are read concurrently: most of the time is spent downloading.
 const AT_ONCE: usize = 8;
+
+/// A component in a wheel, according to its SBOM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    /// The component.
+    pub package: Package,
+    /// The wheel's file name.
+    pub wheel: String,
+}
 
 /// A package to audit.
 pub(super) struct Target {
@@ -67,17 +76,18 @@ impl<'a> Scope<'a> {
             let Some(node) = &member.node else { continue };
             let holder = match (&node.locked.origin, member.place) {
                 (Origin::Stack(_), _) => Holder::Stack,
-                (_, Place::Rpm) => Holder::Rpm,
-                (_, Place::Private) => Holder::Private,
-                (_, Place::System) => Holder::System,
-                (_, Place::Dropped) => continue,
+                (_, MemberPlace::Rpm) => Holder::Rpm,
+                (_, MemberPlace::Private) => Holder::Private,
+                (_, MemberPlace::System) => Holder::System,
+                (_, MemberPlace::Dropped) => continue,
             };
             if holder == Holder::System && !request.system {
                 scope.passed_over += 1;
                 continue;
             }
             let of_release = member.offer.as_ref().filter(|_| holder == Holder::System);
-            let version = of_release.and_then(|offer| offer.version.as_ref()).unwrap_or(&node.locked.version);
+            let version =
+                of_release.and_then(|offer| offer.version.as_ref()).unwrap_or(&node.locked.version);
             let (name, version) = (member.name.clone(), version.to_string());
             scope.targets.push(Target { name, version, holder, part: None });
             if matches!(holder, Holder::Rpm | Holder::Private) {
@@ -99,7 +109,8 @@ impl<'a> Scope<'a> {
         let read = parallel::try_map(&self.ours, AT_ONCE, |member| sboms(member, fetcher))?;
         let (mut unread, mut unknown, mut other) = (Vec::new(), 0, Vec::new());
         for (member, read) in self.ours.iter().zip(read) {
-            let holder = if member.place == Place::Rpm { Holder::Rpm } else { Holder::Private };
+            let holder =
+                if member.place == MemberPlace::Rpm { Holder::Rpm } else { Holder::Private };
             let Some(node) = &member.node else { continue };
             let version = node.locked.version.to_string();
             let (file, sboms) = match read {
@@ -116,12 +127,17 @@ impl<'a> Scope<'a> {
                 let purl = component.purl.as_deref().and_then(Purl::parse);
                 let package = purl.and_then(|purl| {
                     let ecosystem = Ecosystem::of_purl_type(&purl.kind)?;
-                    let name = if ecosystem == Ecosystem::PyPi { normalized(&purl.name) } else { purl.name };
+                    let name = if ecosystem == Ecosystem::PyPi {
+                        normalized(&purl.name)
+                    } else {
+                        purl.name
+                    };
                     let version = purl.version.or_else(|| component.version.clone())?;
                     Some(Package { ecosystem, name, version })
                 });
                 match package {
-                    Some(package) if package.ecosystem == Ecosystem::PyPi && package.name == member.name => {}
+                    Some(package)
+                        if package.ecosystem == Ecosystem::PyPi && package.name == member.name => {}
                     Some(package) => {
                         let part = Some(Part { package, wheel: file.clone() });
                         let (name, version) = (member.name.clone(), version.clone());
@@ -134,17 +150,20 @@ impl<'a> Scope<'a> {
         self.complete = unread.is_empty() && other.is_empty();
         if !unread.is_empty() {
             let files = unread.join(", ");
-            self.warnings
-                .push(format!("wheels that are not in the cache were not searched for SBOMs: {files}"));
+            self.warnings.push(format!(
+                "wheels that are not in the cache were not searched for SBOMs: {files}"
+            ));
         }
         if !other.is_empty() {
-            self.warnings
-                .push(format!("SBOMs in other formats than CycloneDX were not read: {}", other.join(", ")));
+            self.warnings.push(format!(
+                "SBOMs in formats other than CycloneDX were not read: {}",
+                other.join(", ")
+            ));
         }
         if unknown > 0 {
             let noun = if unknown == 1 { "component" } else { "components" };
             self.warnings.push(format!(
-                "{unknown} {noun} in SBOMs not checked: not of an ecosystem that has advisories here"
+                "{unknown} {noun} in SBOMs not checked: no advisories for their ecosystem"
             ));
         }
         Ok(())
@@ -163,7 +182,9 @@ enum Read {
 /// Reads the SBOMs in a member's wheel, downloading it at most once.
 fn sboms(member: &Member, fetcher: &Fetcher<'_>) -> Result<Read, AuditError> {
     let Some(node) = &member.node else { return Ok(Read::NoWheel) };
-    let Origin::Index { wheel: Some(LockedFile { name: file, sha256, .. }), .. } = &node.locked.origin else {
+    let Origin::Index { wheel: Some(LockedFile { name: file, sha256, .. }), .. } =
+        &node.locked.origin
+    else {
         return Ok(Read::NoWheel);
     };
     let recipe = format!("sboms 1\n{sha256}\n");
@@ -171,7 +192,8 @@ fn sboms(member: &Member, fetcher: &Fetcher<'_>) -> Result<Read, AuditError> {
     if let Some(sboms) = known {
         return Ok(Read::Sboms(file.clone(), sboms));
     }
-    let wrong = |wrong: String| AuditError::Sbom { member: member.name.clone(), file: file.clone(), wrong };
+    let wrong =
+        |wrong: String| AuditError::Sbom { member: member.name.clone(), file: file.clone(), wrong };
     let name = ComponentName::parse(&member.name)
         .ok_or_else(|| wrong("a wheel of this name cannot be fetched".into()))?;
     let source = Source::Wheel { file: file.clone(), sha256: Some(*sha256) };

@@ -50,15 +50,22 @@ fn found(system: bool, hits: &[Hit]) -> (Vec<Finding>, usize) {
 }
 
 #[test]
-fn the_releases_packages_are_looked_at_only_when_asked() {
+fn audits_release_packages_only_on_request() {
     let hits = [advisory("GHSA-1", &[], "HIGH")];
     let names = |findings: &[Finding]| -> Vec<String> {
-        findings.iter().map(|one| format!("{} {} {}", one.package, one.version, one.holder.name())).collect()
+        findings
+            .iter()
+            .map(|one| format!("{} {} {}", one.package, one.version, one.holder.name()))
+            .collect()
     };
     let (findings, passed_over) = found(false, &hits);
-    let ours = ["demo 1.0 stack", "fastapi 0.165.0 private", "hub 2.0 private", "pydantic 2.13.1 private"];
+    let ours =
+        ["demo 1.0 stack", "fastapi 0.165.0 private", "hub 2.0 private", "pydantic 2.13.1 private"];
     assert_eq!(names(&findings)[..4], ours);
-    assert_eq!(names(&findings)[4..], ["starlette 1.0 rpm", "torch 2.11.0 stack", "xgrammar 0.1.9 private"]);
+    assert_eq!(
+        names(&findings)[4..],
+        ["starlette 1.0 rpm", "torch 2.11.0 stack", "xgrammar 0.1.9 private"]
+    );
     assert_eq!(passed_over, 2);
     let (findings, passed_over) = found(true, &hits);
     // This is the release's version, not the locked one.
@@ -68,7 +75,7 @@ fn the_releases_packages_are_looked_at_only_when_asked() {
 }
 
 #[test]
-fn advisories_about_one_vulnerability_are_one() {
+fn merges_advisories_about_one_vulnerability() {
     let hits = [
         advisory("PYSEC-1", &["CVE-1"], ""),
         advisory("OTHER-2", &["CVE-2"], "LOW"),
@@ -85,12 +92,13 @@ fn advisories_about_one_vulnerability_are_one() {
 }
 
 #[test]
-fn acceptance_ends_on_its_day_and_needs_a_match() {
+fn expires_acceptance_and_requires_a_match() {
     let (all, _) = found(false, &[advisory("GHSA-1", &["CVE-1"], "HIGH")]);
     let status = |rules: &[AcceptRule], day: &str| {
         let mut findings = all.clone();
         let warnings = accept::apply(rules, &mut findings, day.parse().unwrap(), true);
-        let of = |wanted: fn(&Status) -> bool| findings.iter().filter(|one| wanted(&one.status)).count();
+        let of =
+            |wanted: fn(&Status) -> bool| findings.iter().filter(|one| wanted(&one.status)).count();
         let open = of(|status| *status == Status::Open);
         let accepted = of(|status| matches!(status, Status::Accepted(..)));
         (open, accepted, of(|status| matches!(status, Status::Expired(..))), warnings)
@@ -101,10 +109,15 @@ fn acceptance_ends_on_its_day_and_needs_a_match() {
     // A rule that is still valid wins over an expired one.
     let both = [rule("GHSA-1", None, "2027-03-01"), rule("CVE-1", None, "2027-01-31")];
     assert_eq!(status(&both, "2027-02-15"), (0, 7, 0, vec![]));
-    let none = [rule("CVE-2", None, "2027-01-31"), rule(crate::workspace::YANKED, Some("hub"), "2027-01-31")];
+    let none = [
+        rule("CVE-2", None, "2027-01-31"),
+        rule(crate::workspace::YANKED, Some("hub"), "2027-01-31"),
+    ];
     let (open, _, _, warnings) = status(&none, "2026-01-01");
     assert_eq!((open, warnings.len()), (7, 2));
     assert!(warnings[1].contains("the acceptance of `yanked` of `hub`"), "{warnings:?}");
     // Rules may accept findings in what could not be audited.
-    assert!(accept::apply(&none, &mut all.clone(), "2026-01-01".parse().unwrap(), false).is_empty());
+    assert!(
+        accept::apply(&none, &mut all.clone(), "2026-01-01".parse().unwrap(), false).is_empty()
+    );
 }

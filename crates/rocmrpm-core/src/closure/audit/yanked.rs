@@ -5,7 +5,7 @@ use super::scope::Scope;
 use super::{AuditError, Finding, Holder, Status, What};
 use crate::closure::{LockedFile, Origin};
 use crate::sources::Fetcher;
-use crate::workspace::Place;
+use crate::workspace::MemberPlace;
 
 /// Returns the yanked files, and warns about files that the index no longer has.
 pub(super) fn findings(
@@ -30,7 +30,11 @@ pub(super) fn findings(
             findings.push(Finding {
                 package: member.name.clone(),
                 version: locked.version.to_string(),
-                holder: if member.place == Place::Rpm { Holder::Rpm } else { Holder::Private },
+                holder: if member.place == MemberPlace::Rpm {
+                    Holder::Rpm
+                } else {
+                    Holder::Private
+                },
                 what: What::Yanked(yanked),
                 status: Status::Open,
             });

@@ -21,8 +21,8 @@ pub struct Refused {
 pub enum GenerateError {
     /// Some members cannot become packages.
     #[error("{}", match members.as_slice() {
-        [one] => format!("`{}` cannot become a package: {}", one.member, one.problem),
-        all => format!("{} members of the closure cannot become packages", all.len()),
+        [one] => format!("cannot package `{}`: {}", one.member, one.problem),
+        all => format!("cannot package {} members of the closure", all.len()),
     })]
     Refused {
         /// The component.toml with the decisions about members.
@@ -37,7 +37,7 @@ pub enum GenerateError {
     #[error(transparent)]
     Machine(#[from] ProcessError),
     /// A member's wheel does not match its name.
-    #[error("`{member}`: the wheel {file} cannot be taken: {reason}")]
+    #[error("`{member}`: cannot use the wheel {file}: {reason}")]
     Wheel {
         /// The member.
         member: String,
@@ -69,9 +69,9 @@ impl Diagnose for GenerateError {
             Self::Machine(error) => error.diagnosis(),
             Self::Wheel { member, .. } => Kind::Config
                 .with_help(format!(
-                    "name = \"{member}\" with from = \"sdist\" in `[[closure.member]]` builds it from its source"
+                    "build it from source: `name = \"{member}\"` with `from = \"sdist\"` in `[[closure.member]]`"
                 ))
-                .with_help("`rocmrpm closure --write --upgrade` looks for another version"),
+                .with_help("or look for another version: `rocmrpm closure --write --upgrade`"),
             Self::Earlier(error) => error.diagnosis().clone(),
         }
     }

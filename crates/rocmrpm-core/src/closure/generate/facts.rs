@@ -19,7 +19,7 @@ use crate::error::IoError;
 use crate::names::ComponentName;
 use crate::sources::{CargoProject, Fetcher, SourceError, Tree, normalized, source_dir};
 use crate::wheel::{self, Contents};
-use crate::workspace::{BuiltFrom, MemberRule, Pin, Place, Source};
+use crate::workspace::{BuiltFrom, MemberPlace, MemberRule, Pin, Source};
 
 /// The build backends whose pure Python source distributions build without extra steps: Fedora's
 /// guidelines build all of them with `%pyproject_wheel`.
@@ -128,20 +128,22 @@ impl Facts {
             file: String::new(),
             members: vec![Refused { member: member.name.clone(), problem, help }],
         };
-        let decide = |what: &str| format!("write {what} into its `[[closure.member]]`");
-        let none = || refused("the lock has no file of it".into(), "run `rocmrpm closure --write`".into());
+        let decide = |what: &str| format!("add {what} to its `[[closure.member]]`");
+        let none =
+            || refused("the lock has no file of it".into(), "run `rocmrpm closure --write`".into());
         let node = member.node.as_ref().ok_or_else(none)?;
         let Origin::Index { wheel, sdist } = &node.locked.origin else { return Err(none()) };
         let version = &node.locked.version;
 
-        let license = rule.and_then(|rule| rule.license.clone()).or_else(|| node.about.license.clone());
+        let license =
+            rule.and_then(|rule| rule.license.clone()).or_else(|| node.about.license.clone());
         let Some(license) = license else {
-            let help = decide("`license = \"SPDX\"`, as its source has it,");
-            return Err(refused("its metadata do not say its licence".into(), help));
+            let help = decide("`license = \"SPDX\"` from its source");
+            return Err(refused("its metadata does not state its license".into(), help));
         };
         if let Some(problem) = license::refused(&license) {
             let help = format!(
-                "if that is not its licence, {}; else drop it, or the distribution may not carry it",
+                "if that is not its license, {}; otherwise drop it, because Fedora may not distribute it",
                 decide("`license = \"SPDX\"`")
             );
             return Err(refused(problem, help));
@@ -160,8 +162,8 @@ impl Facts {
                 decided: rule.and_then(|rule| rule.bundled.as_deref()),
             });
             let Terms { license, bundled } = terms.map_err(|problem| {
-                let what = "review what is in its wheel, and write `bundled = [\"NAME = VERSION\"]` and \
-                            `license = \"SPDX\"` into its `[[closure.member]]`";
+                let what = "review the contents of its wheel, and add `bundled = [\"NAME = VERSION\"]` and \
+                            `license = \"SPDX\"` to its `[[closure.member]]`";
                 refused(problem, what.into())
             })?;
             facts.bundled = bundled;
@@ -172,17 +174,19 @@ impl Facts {
             let facts = SdistFacts { packages, ..facts };
             let compiled = facts.rust.is_some() || (wheel.is_none() && facts.extensions);
             let pure = pure && !compiled;
-            let private = member.place == Place::Private;
+            let private = member.place == MemberPlace::Private;
             let license = match (&facts.rust, wheel) {
                 // The private package has one source per member.
                 (Some(_), Some(wheel)) if private => {
-                    return of_wheel(wheel, "it is private, and its source is written in Rust".into());
+                    return of_wheel(
+                        wheel,
+                        "it is private, and its source is written in Rust".into(),
+                    );
                 }
                 (Some(_), None) if private => {
-                    let problem =
-                        "its source is written in Rust, whose crates the private package cannot take";
-                    let help = "`rocmrpm closure --write --upgrade` looks for a version that has a wheel; \
-                                  or decide another place of it";
+                    let problem = "its source is written in Rust, and the private package cannot vendor its crates";
+                    let help = "run `rocmrpm closure --write --upgrade` to look for a version with a wheel, \
+                                  or choose another place for it";
                     return Err(refused(problem.into(), help.into()));
                 }
                 (Some(project), _) => {
@@ -190,9 +194,10 @@ impl Facts {
                     let crates = fetcher.linked_crates(&pin, project, arch)?;
                     let help = match wheel {
                         Some(_) => decide("`from = \"wheel\"`"),
-                        None => "decide another place of it".into(),
+                        None => "choose another place for it".into(),
                     };
-                    rust::with_crates(&license, &crates).map_err(|problem| refused(problem, help))?
+                    rust::with_crates(&license, &crates)
+                        .map_err(|problem| refused(problem, help))?
                 }
                 (None, _) => license.clone(),
             };
@@ -201,13 +206,13 @@ impl Facts {
         match (asked, wheel, sdist) {
             // No other package builds against private members, and one package cannot have the
             // build tools of all members.
-            (None, Some(wheel), _) if member.place == Place::Private => {
+            (None, Some(wheel), _) if member.place == MemberPlace::Private => {
                 of_wheel(wheel, "it is private".into())
             }
             (Some(BuiltFrom::Wheel), Some(wheel), _) => of_wheel(wheel, "it is decided so".into()),
             (Some(BuiltFrom::Wheel), None, _) => {
                 let problem = "it has no wheel for the chroot's Python".to_owned();
-                Err(refused(problem, "leave `from` out of its `[[closure.member]]`".into()))
+                Err(refused(problem, "remove `from` from its `[[closure.member]]`".into()))
             }
             (Some(BuiltFrom::Sdist), _, Some(sdist)) => {
                 let (facts, _) = SdistFacts::of(&member.name, version, sdist, fetcher)?;
@@ -215,11 +220,12 @@ impl Facts {
             }
             (Some(BuiltFrom::Sdist), _, None) => {
                 let problem = "it has no source distribution".to_owned();
-                Err(refused(problem, "leave `from` out of its `[[closure.member]]`".into()))
+                Err(refused(problem, "remove `from` from its `[[closure.member]]`".into()))
             }
-            (None, Some(wheel), _) if !pure => {
-                of_wheel(wheel, "it is compiled, and upstream's wheel is for the chroot's Python".into())
-            }
+            (None, Some(wheel), _) if !pure => of_wheel(
+                wheel,
+                "it is compiled, and upstream's wheel is for the chroot's Python".into(),
+            ),
             (None, None, Some(sdist)) => {
                 let (facts, _) = SdistFacts::of(&member.name, version, sdist, fetcher)?;
                 of_sdist(facts, "it has no wheel for the chroot's Python".into())
@@ -227,7 +233,10 @@ impl Facts {
             (None, Some(wheel), Some(sdist)) => {
                 let (facts, build) = SdistFacts::of(&member.name, version, sdist, fetcher)?;
                 match build.and_then(|build| build.plain(offers)) {
-                    Ok(()) => of_sdist(facts, "it is pure Python, and the release has what builds it".into()),
+                    Ok(()) => of_sdist(
+                        facts,
+                        "it is pure Python, and the release has what builds it".into(),
+                    ),
                     Err(reason) => of_wheel(wheel, reason),
                 }
             }
@@ -252,8 +261,8 @@ fn no_name(name: &str) -> GenerateError {
         file: String::new(),
         members: vec![Refused {
             member: name.to_owned(),
-            problem: "a component cannot be called so".into(),
-            help: "decide another place of it".into(),
+            problem: "its name is not valid for a component".into(),
+            help: "choose another place for it".into(),
         }],
     }
 }
@@ -301,7 +310,7 @@ fn metadata(path: &Path, name: &str, version: &Version) -> Result<String, String
     let metadata = wheel::metadata_in(open(path)?)?;
     let (stated, of) = wheel::name_and_version(&metadata)?;
     if stated != name || of != *version {
-        return Err(format!("its METADATA are of {stated} {of}"));
+        return Err(format!("its METADATA is for {stated} {of}"));
     }
     Ok(metadata)
 }
@@ -361,20 +370,27 @@ impl Build {
         }
         for text in &self.requires {
             let Ok(requirement) = wheel::requirement(text) else {
-                return Err(format!("its source has a build requirement that cannot be read: {text}"));
+                return Err(format!(
+                    "its source has a build requirement that cannot be read: {text}"
+                ));
             };
             let name = normalized(requirement.name.as_ref());
             let Some(offer) = offers.of_dist(&name) else {
-                return Err(format!("its source is built by {name}, which the release does not have"));
+                return Err(format!(
+                    "its source is built by {name}, which the release does not have"
+                ));
             };
             let fits = match (&requirement.version_or_url, &offer.version) {
-                (Some(VersionOrUrl::VersionSpecifier(wanted)), Some(version)) => wanted.contains(version),
+                (Some(VersionOrUrl::VersionSpecifier(wanted)), Some(version)) => {
+                    wanted.contains(version)
+                }
                 (Some(VersionOrUrl::VersionSpecifier(wanted)), None) => wanted.is_empty(),
                 (Some(_), _) => false,
                 (None, _) => true,
             };
             if !fits {
-                let has = offer.version.as_ref().map_or_else(|| offer.evr.clone(), ToString::to_string);
+                let has =
+                    offer.version.as_ref().map_or_else(|| offer.evr.clone(), ToString::to_string);
                 return Err(format!("its source is built by {text}, and the release has {has}"));
             }
         }
@@ -395,11 +411,14 @@ impl SdistFacts {
         let build = Build::read(&tree)?;
         let requires = build.as_ref().map_or(&[][..], |build| &build.requires);
         let parsed = requires.iter().filter_map(|text| wheel::requirement(text).ok());
-        let build_requires = parsed.map(|requirement| normalized(requirement.name.as_ref())).collect();
+        let build_requires =
+            parsed.map(|requirement| normalized(requirement.name.as_ref())).collect();
         let names = names_in(&tree.dir, FileType::is_file)?;
         let toolchain = ["rust-toolchain", "rust-toolchain.toml"];
-        let toolchain_files = toolchain.iter().filter(|file| names.iter().any(|name| name == *file));
-        let top_folder = tree.fetched.top_folder.clone().filter(|folder| *folder != source_dir(&pin));
+        let toolchain_files =
+            toolchain.iter().filter(|file| names.iter().any(|name| name == *file));
+        let top_folder =
+            tree.fetched.top_folder.clone().filter(|folder| *folder != source_dir(&pin));
         let facts = Self {
             file: file.clone(),
             project: name.to_owned(),
@@ -420,7 +439,8 @@ impl SdistFacts {
 fn has_extensions(dir: &Path) -> bool {
     let setup = fs_err::read(dir.join("setup.py")).unwrap_or_default();
     let files = walkdir::WalkDir::new(dir).into_iter().filter_map(Result::ok);
-    let mut names = files.filter(|entry| entry.file_type().is_file()).map(|entry| entry.into_path());
+    let mut names =
+        files.filter(|entry| entry.file_type().is_file()).map(|entry| entry.into_path());
     String::from_utf8_lossy(&setup).contains("ext_modules")
         || names.any(|path| path.extension().is_some_and(|extension| extension == "pyx"))
 }
@@ -428,12 +448,14 @@ fn has_extensions(dir: &Path) -> bool {
 /// Returns the license files in the top folder or, if there are none, those one folder below.
 fn license_files(dir: &Path, names: &[String]) -> Result<Vec<String>, SourceError> {
     let plain = |name: &str| {
-        !name.starts_with('-') && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+        !name.starts_with('-')
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
     };
     let is_license = |name: &&String| {
         let lower = name.to_lowercase();
         let (stem, extension) = lower.split_once('.').unwrap_or((&lower, ""));
-        let text = matches!(extension, "" | "txt" | "md" | "rst") || LICENSE_FILES.contains(&extension);
+        let text =
+            matches!(extension, "" | "txt" | "md" | "rst") || LICENSE_FILES.contains(&extension);
         LICENSE_FILES.iter().any(|begin| stem.starts_with(begin)) && text && plain(name)
     };
     let mut found: Vec<String> = names.iter().filter(is_license).cloned().collect();
@@ -464,7 +486,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sources_of_extension_modules_are_found() {
+    fn finds_sources_of_extension_modules() {
         let dir = tempfile::tempdir().unwrap();
         assert!(!has_extensions(dir.path()));
         fs_err::write(dir.path().join("setup.py"), "setup(ext_modules=cythonize(x))").unwrap();
@@ -477,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn license_files_have_plain_names_of_a_few_kinds() {
+    fn finds_license_files() {
         let dir = tempfile::tempdir().unwrap();
         let of = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -486,7 +508,15 @@ mod tests {
         let plain = ["COPYING", "LICENSE-MIT", "LICENSE.txt", "LICENSE_Apache.md", "NOTICE"];
         assert_eq!(of(&plain), plain);
         assert_eq!(
-            of(&["LICENSE of x", "LICENSE%x", "-LICENSE", "LICENSE.py", "setup.py", "README.md", "PKG-INFO"]),
+            of(&[
+                "LICENSE of x",
+                "LICENSE%x",
+                "-LICENSE",
+                "LICENSE.py",
+                "setup.py",
+                "README.md",
+                "PKG-INFO"
+            ]),
             [""; 0]
         );
         fs_err::create_dir(dir.path().join("docs")).unwrap();
@@ -496,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_name_license_files_in_any_header_field() {
+    fn reads_license_files_from_the_header() {
         for (metadata, expected) in [
             ("Name: x\nLicense-File: LICENSE\nVersion: 1\n\ntext\n", true),
             ("license-file: LICENSE\n", true),

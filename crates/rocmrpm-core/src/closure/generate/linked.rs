@@ -45,7 +45,10 @@ impl Linked {
         match names.as_slice() {
             [] => String::new(),
             names => {
-                format!("# Libraries in its wheels link to theirs.\nrequires = [{}]\n", names.join(", "))
+                format!(
+                    "# Libraries in its wheels link to theirs.\nrequires = [{}]\n",
+                    names.join(", ")
+                )
             }
         }
     }
@@ -54,7 +57,8 @@ impl Linked {
     /// whole requirement on an excluded library, with any symbol version.
     pub fn pattern(&self) -> Option<String> {
         let names: Vec<String> = self.excluded.iter().map(|name| escaped(name)).collect();
-        (!names.is_empty()).then(|| format!("({})\\\\([^()]*\\\\)(\\\\(64bit\\\\))?$", names.join("|")))
+        (!names.is_empty())
+            .then(|| format!("({})\\\\([^()]*\\\\)(\\\\(64bit\\\\))?$", names.join("|")))
     }
 
     /// Returns what the package requires by name, including libraries that one file finds in the
@@ -83,7 +87,8 @@ pub(super) fn resolve(
     let (mut all, mut refused) = (BTreeMap::new(), Vec::new());
     for (name, wheel) in &wheels {
         let reached = reached(closure, name);
-        let others = || wheels.iter().filter(|(other, _)| *other != name && reached.contains(**other));
+        let others =
+            || wheels.iter().filter(|(other, _)| *other != name && reached.contains(**other));
         let contents = &wheel.contents;
         let mut linked = Linked { excluded: contents.inside.clone(), ..Linked::default() };
         for (library, file) in &contents.outside {
@@ -102,13 +107,23 @@ pub(super) fn resolve(
             } else if has(system, library) {
                 linked.found.insert(library.clone());
             } else {
-                refused.push(nothing_has(name, &wheel.file.name, library, file, &closure.chroot, &wheels));
+                refused.push(missing_library(
+                    name,
+                    &wheel.file.name,
+                    library,
+                    file,
+                    &closure.chroot,
+                    &wheels,
+                ));
             }
         }
         if let Some(odd) = linked.excluded.iter().find(|name| !is_plain(name)) {
             refused.push(Refused {
                 member: (*name).to_owned(),
-                problem: format!("its wheel links to `{}`, which is not the name of a library", visible(odd)),
+                problem: format!(
+                    "its wheel links to `{}`, which is not the name of a library",
+                    visible(odd)
+                ),
                 help: "build it from its source with `from = \"sdist\"`, or drop it".into(),
             });
         }
@@ -121,7 +136,7 @@ fn has(system: &System, soname: &str) -> bool {
     !system.is_known() || system.package(soname).is_some()
 }
 
-fn nothing_has(
+fn missing_library(
     member: &str,
     wheel: &str,
     library: &str,
@@ -132,15 +147,17 @@ fn nothing_has(
     let other = wheels.iter().find(|(_, other)| other.contents.libraries.contains(library));
     let (library, file) = (visible(library), visible(file));
     let problem = format!(
-        "{file} in {wheel} links to {library}, which neither {chroot} nor a member that it requires has"
+        "{file} in {wheel} links to {library}, which is in neither {chroot} nor a member that it requires"
     );
     let help = match other {
         Some((other, _)) => {
-            format!("`{other}` has it: add the requirement on it to the component by an `[[edit]]`")
+            format!(
+                "add a requirement on `{other}`, which has it, to the component with an `[[edit]]`"
+            )
         }
         None => format!(
-            "if {chroot} has it, write `\"{library}\" = \"PACKAGE\"` into `[libraries]` of \
-             mock-configs/{chroot}.toml; else decide `from = \"sdist\"` or another place of it"
+            "if {chroot} has it, add `\"{library}\" = \"PACKAGE\"` to `[libraries]` in \
+             mock-configs/{chroot}.toml; otherwise choose `from = \"sdist\"` or another place for it"
         ),
     };
     Refused { member: member.to_owned(), problem, help }
@@ -169,8 +186,9 @@ mod tests {
     }
 
     #[test]
-    fn the_pattern_matches_whole_requirements() {
-        let linked = Linked { excluded: set(&["libgomp.so.1.0.0", "libc++.so"]), ..Linked::default() };
+    fn pattern_matches_whole_requirements() {
+        let linked =
+            Linked { excluded: set(&["libgomp.so.1.0.0", "libc++.so"]), ..Linked::default() };
         assert_eq!(
             linked.pattern().unwrap(),
             r"(libc\\+\\+\\.so|libgomp\\.so\\.1\\.0\\.0)\\([^()]*\\)(\\(64bit\\))?$"
@@ -189,10 +207,13 @@ mod tests {
     }
 
     #[test]
-    fn what_one_file_needs_from_the_system_stays_required() {
+    fn keeps_requirements_of_any_file() {
         let mut linked = Linked { excluded: set(&["libz.so.1"]), ..Linked::default() };
         linked.extend(&Linked { found: set(&["libz.so.1", "libm.so.6"]), ..Linked::default() });
         linked.extend(&Linked { required: set(&["libgomp.so.1"]), ..Linked::default() });
-        assert_eq!(linked.requires().collect::<Vec<_>>(), ["libgomp.so.1()(64bit)", "libz.so.1()(64bit)"]);
+        assert_eq!(
+            linked.requires().collect::<Vec<_>>(),
+            ["libgomp.so.1()(64bit)", "libz.so.1()(64bit)"]
+        );
     }
 }

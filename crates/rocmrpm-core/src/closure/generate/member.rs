@@ -4,9 +4,10 @@
 use super::facts::{Built, Facts, SdistFacts, WheelFacts};
 use super::linked::Linked;
 use super::requires::{Corrections, corrections};
-use super::text::{component_header, literal, package, quoted, spec_header, stem, summary, version, wrapped};
+use super::text::{component_header, literal, quoted, spec_header, summary, version, wrapped};
 use super::{Context, Part, text};
 use crate::closure::Member;
+use crate::closure::package_name::{package, stem};
 use crate::sources::CargoProject;
 use crate::text::visible;
 
@@ -27,8 +28,10 @@ pub(super) fn part(context: &Context<'_>, member: &Member, facts: &Facts) -> Par
         "\n[inspect]\ndevice-code = false\n",
     );
     let spec = spec(context, member, facts);
-    let files =
-        vec![("component.toml".to_owned(), toml), (format!("python-{}.spec.tera", stem(&member.name)), spec)];
+    let files = vec![
+        ("component.toml".to_owned(), toml),
+        (format!("python-{}.spec.tera", stem(&member.name)), spec),
+    ];
     Part { name: member.name.clone(), files, pin: pin(member, facts) }
 }
 
@@ -37,7 +40,8 @@ fn comment(text: &str) -> String {
 }
 
 fn pin(member: &Member, facts: &Facts) -> String {
-    let version = member.node.as_ref().map(|node| node.locked.version.to_string()).unwrap_or_default();
+    let version =
+        member.node.as_ref().map(|node| node.locked.version.to_string()).unwrap_or_default();
     let table = quoted_key(&member.name);
     let source = source(&facts.built_from);
     let mut text = format!("[{table}]\nversion = {}\n{source}", quoted(&version));
@@ -94,7 +98,8 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
     out += &tag("License", &facts.license);
     home.iter().for_each(|home| out += &tag("URL", home));
     out += "<{ source_lines }>\n";
-    out += &if facts.pure { tag("BuildArch", "noarch") } else { tag("ExclusiveArch", context.arch) };
+    out +=
+        &if facts.pure { tag("BuildArch", "noarch") } else { tag("ExclusiveArch", context.arch) };
     out += "\n";
     for required in build_requires(facts) {
         out += &tag("BuildRequires", required);
@@ -130,10 +135,10 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
 fn about_license(built: &Built) -> &'static str {
     match built {
         Built::Sdist(SdistFacts { rust: Some(_), .. }) => {
-            "# With what it is linked from; LICENSE.dependencies says what is whose.\n"
+            "# Includes the crates linked into it; LICENSE.dependencies has their licenses.\n"
         }
         Built::Wheel(WheelFacts { bundled, .. }) if !bundled.is_empty() => {
-            "# With what is bundled; the licenses are those of its SBOM, or reviewed.\n"
+            "# Includes bundled code, with the licenses from its SBOM or from a review.\n"
         }
         _ => "",
     }
@@ -150,7 +155,8 @@ fn written(corrections: &Corrections) -> String {
         return String::new();
     }
     let mut out =
-        "# What the extras ask for that the metadata want; packages do not provide extras.\n".to_owned();
+        "# The requirements of extras that the metadata requires; packages do not provide extras.\n"
+            .to_owned();
     corrections.written.iter().for_each(|text| out += &tag("Requires", text));
     out
 }
@@ -160,14 +166,14 @@ fn globals(corrections: &Corrections, facts: &Facts, linked: Option<&Linked>) ->
     let mut out = String::new();
     let mut excluded: Vec<String> = corrections.pattern().into_iter().collect();
     if !excluded.is_empty() {
-        out += "# Not required as the metadata have it: what is left out, and extras.\n";
+        out += "# Requirements of the metadata that the package does not have: dropped members, and extras.\n";
     }
     if !facts.pure {
         if let Built::Wheel(_) = &facts.built_from {
             out += "# Its libraries are for members of the closure only, and stay as upstream linked them.\n";
             out += "%global __provides_exclude_from ^%{python3_sitearch}/.*\\\\.so.*$\n";
             if let Some(pattern) = linked.and_then(Linked::pattern) {
-                out += "# Not required: what is in the wheel, or in the package of a member that is.\n";
+                out += "# Provided by the wheel itself, or by the package of a member.\n";
                 excluded.push(pattern);
             }
             out += "%global debug_package %{nil}\n%global __strip /usr/bin/true\n";
@@ -249,8 +255,8 @@ fn from_sdist(sdist: &SdistFacts) -> String {
     let rust = sdist.rust.as_ref();
     if rust.is_some() {
         out += " -b <{ sources.crates.number }>\n\
-                # cargo looks upward from the folder that it runs in for what says where its crates\n\
-                # are. In the source there may be settings of upstream's.\n\
+                # cargo searches the folders above its working folder for the location of its crates. The\n\
+                # source may have settings of its own.\n\
                 mkdir -p ../.cargo\n\
                 sed 's|^directory = \"|&<{ sources.crates.dir }>/|' \\\n    \
                 ../<{ sources.crates.dir }>/.cargo/config.toml > ../.cargo/config.toml";
@@ -258,7 +264,7 @@ fn from_sdist(sdist: &SdistFacts) -> String {
     out += "\n";
     for file in &sdist.toolchain_files {
         out += &format!(
-            "# Read by rustup alone, which would look for that release on the network.\nrm {file}\n"
+            "# Only rustup reads this file, and would download that release.\nrm {file}\n"
         );
     }
     out += "\n%generate_buildrequires\n%pyproject_buildrequires -R\n\n%build\n";
@@ -273,9 +279,9 @@ fn from_sdist(sdist: &SdistFacts) -> String {
         };
         let options = options(project);
         out += &format!(
-            "# The crates of upstream's workspace, and their terms.\n\
+            "# The crates of the upstream workspace, and their licenses.\n\
              {enter}%cargo_vendor_manifest\n\
-             # What lies in a folder would be refused by the generator of bundled(crate(...)).\n\
+             # The generator of bundled(crate(...)) rejects crates that have a path.\n\
              sed '/ [(][/]/d' cargo-vendor.txt > cargo-vendor.crates\n\
              mv cargo-vendor.crates cargo-vendor.txt\n\
              %{{cargo_license_summary{options}}}\n\
@@ -345,18 +351,28 @@ mod tests {
     }
 
     #[test]
-    fn corrected_requirements_stand_below_their_comment() {
+    fn writes_corrections_below_their_comment() {
         let none = Corrections::default();
-        assert_eq!((written(&none), globals(&none, &facts(), None)), (String::new(), String::new()));
-        let some = Corrections { never: vec!["torch".into()], written: vec!["a".into(), "b".into()], ..none };
+        assert_eq!(
+            (written(&none), globals(&none, &facts(), None)),
+            (String::new(), String::new())
+        );
+        let some = Corrections {
+            never: vec!["torch".into()],
+            written: vec!["a".into(), "b".into()],
+            ..none
+        };
         let lines = written(&some);
         let lines: Vec<&str> = lines.lines().collect();
-        assert!(lines[0].starts_with("# What the extras ask for"), "{lines:?}");
+        assert!(lines[0].starts_with("# The requirements of extras"), "{lines:?}");
         assert_eq!(lines[1..], ["Requires:       a", "Requires:       b"]);
         let lines = globals(&some, &facts(), None);
         let lines: Vec<&str> = lines.lines().collect();
         let [comment, macro_line] = lines[..] else { panic!("{lines:?}") };
-        assert!(comment.starts_with("# Not required as the metadata have it"), "{comment}");
+        assert!(
+            comment.starts_with("# Requirements of the metadata that the package does not have"),
+            "{comment}"
+        );
         assert!(macro_line.starts_with("%global __requires_exclude ^("), "{macro_line}");
     }
 
@@ -370,7 +386,12 @@ mod tests {
                 metadata: None,
             };
             let bundled = bundled.iter().map(|text| (*text).to_owned()).collect();
-            Built::Wheel(WheelFacts { file, names_licenses: false, contents: Default::default(), bundled })
+            Built::Wheel(WheelFacts {
+                file,
+                names_licenses: false,
+                contents: Default::default(),
+                bundled,
+            })
         };
         let project = CargoProject {
             manifest: "Cargo.toml".into(),
@@ -387,7 +408,10 @@ mod tests {
             (wheel(&["bundled(zlib)"]), "bundled"),
         ] {
             let comment = about_license(&built);
-            assert!(comment.contains(expected) && comment.is_empty() == expected.is_empty(), "{comment}");
+            assert!(
+                comment.contains(expected) && comment.is_empty() == expected.is_empty(),
+                "{comment}"
+            );
         }
     }
 

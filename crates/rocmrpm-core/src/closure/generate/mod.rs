@@ -21,13 +21,12 @@ use crate::names::ComponentName;
 use crate::parallel;
 use crate::sources::Fetcher;
 use crate::workspace::{
-    CLOSURE_FILE, Component, GENERATED, GENERATED_PINS, Place, Workspace, WrittenClosure,
+    CLOSURE_FILE, Component, GENERATED, GENERATED_PINS, MemberPlace, Workspace, WrittenClosure,
 };
 pub use error::{GenerateError, Refused};
 use facts::{Built, Facts};
 use linked::Linked;
 use requires::{Corrections, corrections};
-pub(super) use text::package;
 
 /// How many members are processed concurrently: most of the time is spent waiting for the index.
 const AT_ONCE: usize = 4;
@@ -72,10 +71,12 @@ pub fn files(
 ) -> Result<Generated, GenerateError> {
     let from_index = |member: &&Member| {
         let origin = member.node.as_ref().map(|node| &node.locked.origin);
-        matches!(origin, Some(Origin::Index { .. })) && matches!(member.place, Place::Rpm | Place::Private)
+        matches!(origin, Some(Origin::Index { .. }))
+            && matches!(member.place, MemberPlace::Rpm | MemberPlace::Private)
     };
     // The definition of the host does not state its architecture.
-    let arch = if workspace.chroot.is_host() { std::env::consts::ARCH } else { &workspace.chroot.arch };
+    let arch =
+        if workspace.chroot.is_host() { std::env::consts::ARCH } else { &workspace.chroot.arch };
     let members: Vec<&Member> = closure.members.values().filter(from_index).collect();
     let looked = parallel::map(&members, AT_ONCE, |member| {
         let rule = component.closure.as_ref().and_then(|rules| rules.member(&member.name));
@@ -100,22 +101,23 @@ pub fn files(
         other.is_some_and(|other| other.generated.is_none())
     };
     for (member, _) in &found {
-        if member.place == Place::Rpm && taken(&member.name) {
+        if member.place == MemberPlace::Rpm && taken(&member.name) {
             refused.push(Refused {
                 member: member.name.clone(),
                 problem: "a component of the workspace has that name".into(),
-                help: "decide another place of it, or remove the component".into(),
+                help: "choose another place for it, or remove the component".into(),
             });
         }
         if ComponentName::parse(&member.name).is_none() {
             refused.push(Refused {
                 member: member.name.clone(),
-                problem: "a component cannot be called so".into(),
-                help: "decide another place of it".into(),
+                problem: "its name is not valid for a component".into(),
+                help: "choose another place for it".into(),
             });
         }
     }
-    let (linked, missing) = linked::resolve(closure, &found, &system(workspace)?, &workspace.upstreams);
+    let (linked, missing) =
+        linked::resolve(closure, &found, &system(workspace)?, &workspace.upstreams);
     refused.extend(missing);
     if !refused.is_empty() {
         return Err(GenerateError::Refused { file: component.file.name.clone(), members: refused });
@@ -124,25 +126,27 @@ pub fn files(
     let version = &workspace.pin(component).version;
     let context = Context { closure, component, version, arch, linked: &linked };
     let (rpms, mut private): (Vec<_>, Vec<_>) =
-        found.into_iter().partition(|(member, _)| member.place == Place::Rpm);
+        found.into_iter().partition(|(member, _)| member.place == MemberPlace::Rpm);
     let mut parts: Vec<Part> =
         rpms.iter().map(|(member, facts)| member::part(&context, member, facts)).collect();
     // The first pin has the version of the component, which would be wrong for finding a source
     // distribution.
-    if let Some(at) = private.iter().position(|(_, facts)| matches!(facts.built_from, Built::Wheel(_))) {
+    if let Some(at) =
+        private.iter().position(|(_, facts)| matches!(facts.built_from, Built::Wheel(_)))
+    {
         private[..=at].rotate_right(1);
         parts.push(runtime::part(&context, &private));
     } else if let Some((member, _)) = private.first() {
         let member = member.name.clone();
-        let problem = "no private member has a wheel, and the private package needs one".into();
-        let help = "decide `from = \"wheel\"` or another place of one".into();
+        let problem = "no private member has a wheel, but the private package needs one".into();
+        let help = "choose `from = \"wheel\"` or another place for one of them".into();
         let members = vec![Refused { member, problem, help }];
         return Err(GenerateError::Refused { file: component.file.name.clone(), members });
     }
     parts.sort_by(|a, b| a.name.cmp(&b.name));
     let private = private.iter().map(|(member, _)| member.name.clone()).collect();
-    let obsoletes =
-        earlier::obsoletes(workspace, component, closure, offers).map_err(GenerateError::Earlier)?;
+    let obsoletes = earlier::obsoletes(workspace, component, closure, offers)
+        .map_err(GenerateError::Earlier)?;
     let written = written(closure, private, obsoletes);
     Ok(laid_out(workspace, &parts, &written))
 }
@@ -168,7 +172,8 @@ fn laid_out(workspace: &Workspace, parts: &[Part], written: &WrittenClosure) -> 
     let text = parts.iter().map(|part| part.pin.as_str()).collect::<Vec<_>>().join("\n");
     generated.files.insert(pins, format!("{}\n{text}", text::PINS_HEADER));
     let mut earlier = files_below(&workspace.root, &folder);
-    earlier.retain(|path| !generated.files.contains_key(path) && workspace.root.join(path).is_file());
+    earlier
+        .retain(|path| !generated.files.contains_key(path) && workspace.root.join(path).is_file());
     earlier.sort();
     generated.gone = earlier;
     generated

@@ -8,7 +8,7 @@ use pep440_rs::{Operator, VersionSpecifier, VersionSpecifiers};
 
 use crate::closure::{Closure, Edge, version};
 use crate::spec::requires_pattern;
-use crate::workspace::Place;
+use crate::workspace::MemberPlace;
 
 /// The corrections of a distribution's automatic requirements.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,23 +28,33 @@ pub(super) fn corrections(closure: &Closure, from: &str, private: bool) -> Corre
     let mut wanted: BTreeMap<&str, Vec<&VersionSpecifiers>> = BTreeMap::new();
     for edge in edges(closure, from) {
         match place(closure, &edge.to) {
-            None | Some(Place::Dropped) => {
+            None | Some(MemberPlace::Dropped) => {
                 never.insert(edge.to.clone());
             }
-            Some(Place::Private) if private => {
+            Some(MemberPlace::Private) if private => {
                 never.insert(edge.to.clone());
                 // The runtime package requires what the extras need.
             }
             Some(_) if has_extras(edge) => {
                 extras.insert(edge.to.clone());
                 wanted.entry(edge.to.as_str()).or_default().push(&edge.specifiers);
-                behind_extras(closure, &edge.to, private, &mut wanted, &mut BTreeSet::new());
+                requirements_of_extras(
+                    closure,
+                    &edge.to,
+                    private,
+                    &mut wanted,
+                    &mut BTreeSet::new(),
+                );
             }
             Some(_) => {}
         }
     }
     let written = wanted.iter().map(|(name, specifiers)| requirement(name, specifiers)).collect();
-    Corrections { never: never.into_iter().collect(), extras: extras.into_iter().collect(), written }
+    Corrections {
+        never: never.into_iter().collect(),
+        extras: extras.into_iter().collect(),
+        written,
+    }
 }
 
 /// Returns the requirements of a set of distributions on others.
@@ -52,10 +62,16 @@ pub(super) fn of_all(closure: &Closure, members: &BTreeSet<&str>) -> Vec<String>
     let mut wanted: BTreeMap<&str, Vec<&VersionSpecifiers>> = BTreeMap::new();
     for member in members {
         for edge in edges(closure, member).filter(|edge| !members.contains(edge.to.as_str())) {
-            if matches!(place(closure, &edge.to), Some(Place::System | Place::Rpm)) {
+            if matches!(place(closure, &edge.to), Some(MemberPlace::System | MemberPlace::Rpm)) {
                 wanted.entry(edge.to.as_str()).or_default().push(&edge.specifiers);
                 if has_extras(edge) {
-                    behind_extras(closure, &edge.to, true, &mut wanted, &mut BTreeSet::new());
+                    requirements_of_extras(
+                        closure,
+                        &edge.to,
+                        true,
+                        &mut wanted,
+                        &mut BTreeSet::new(),
+                    );
                 }
             }
         }
@@ -65,7 +81,7 @@ pub(super) fn of_all(closure: &Closure, members: &BTreeSet<&str>) -> Vec<String>
 
 /// Adds what a distribution requires with the extras that the closure requests. The graph does not
 /// record which extra a requirement belongs to, but all of these extras are requested anyway.
-fn behind_extras<'c>(
+fn requirements_of_extras<'c>(
     closure: &'c Closure,
     of: &str,
     private: bool,
@@ -78,12 +94,12 @@ fn behind_extras<'c>(
     // The distribution's own package has the requirements that do not depend on extras.
     for edge in edges(closure, of).filter(|edge| edge.extra) {
         match place(closure, &edge.to) {
-            None | Some(Place::Dropped) => continue,
-            Some(Place::Private) if private => continue,
+            None | Some(MemberPlace::Dropped) => continue,
+            Some(MemberPlace::Private) if private => continue,
             Some(_) => wanted.entry(edge.to.as_str()).or_default().push(&edge.specifiers),
         }
         if has_extras(edge) {
-            behind_extras(closure, &edge.to, private, wanted, seen);
+            requirements_of_extras(closure, &edge.to, private, wanted, seen);
         }
     }
 }
@@ -93,7 +109,7 @@ fn edges<'c>(closure: &'c Closure, from: &str) -> impl Iterator<Item = &'c Edge>
     closure.graph.edges.iter().filter(move |edge| edge.from == from && edge.to != from)
 }
 
-fn place(closure: &Closure, name: &str) -> Option<Place> {
+fn place(closure: &Closure, name: &str) -> Option<MemberPlace> {
     closure.members.get(name).map(|member| member.place)
 }
 
@@ -115,7 +131,8 @@ fn requirement(name: &str, specifiers: &[&VersionSpecifiers]) -> String {
         Operator::LessThan => with(Operator::LessThan).min() == Some(one.version()),
         _ => true,
     };
-    let parts: BTreeSet<String> = all.iter().filter(counts).flat_map(|one| bounds(&name, one)).collect();
+    let parts: BTreeSet<String> =
+        all.iter().filter(counts).flat_map(|one| bounds(&name, one)).collect();
     match parts.len() {
         0 => name,
         1 => parts.into_iter().collect(),
@@ -139,7 +156,9 @@ fn bounds(name: &str, specifier: &VersionSpecifier) -> Vec<String> {
     let all = at.release().len();
     match specifier.operator() {
         Operator::Equal | Operator::ExactEqual => vec![format!("{name} = {plain}")],
-        Operator::EqualStar => vec![format!("{name} >= {plain}"), format!("{name} < {}", next(all))],
+        Operator::EqualStar => {
+            vec![format!("{name} >= {plain}"), format!("{name} < {}", next(all))]
+        }
         Operator::TildeEqual => {
             vec![format!("{name} >= {plain}"), format!("{name} < {}", next(all.saturating_sub(1)))]
         }
@@ -167,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn specifiers_are_written_as_rpms_generator_does() {
+    fn writes_specifiers_like_rpms_generator() {
         for (python, rpm) in [
             ("", "python3dist(a)"),
             (">=1.0", "python3dist(a) >= 1"),

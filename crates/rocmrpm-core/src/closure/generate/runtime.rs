@@ -73,14 +73,14 @@ fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> Stri
     let mut out = spec_header(component);
     out += &format!("%global prefix %{{_libdir}}/{}\n", context.component.prefix_name());
     out += "%global site %{prefix}/lib/python%{python3_version}/site-packages\n\
-            # Nothing in it is for others. Its metadata are no requirements of the system's.\n\
+            # Only the component uses it. It provides nothing, and its metadata adds no requirements.\n\
             %global __provides_exclude_from ^%{prefix}/.*$\n\
             %global __requires_exclude_from ^%{site}/[^/]+\\\\.dist-info.*$\n";
     if let Some(pattern) = linked.pattern() {
-        out += "# Not required: what is in the wheels, or in the package of a member that is.\n";
+        out += "# Provided by the wheels themselves, or by the package of a member.\n";
         out += &format!("%global __requires_exclude ^{pattern}\n");
     }
-    out += "# Nothing may change what a RECORD has the digest of.\n\
+    out += "# RECORD has the digests of these files, so nothing may change them.\n\
             %global __os_install_post %{nil}\n\
             %global debug_package %{nil}\n\
             %global _build_id_links none\n\n";
@@ -89,7 +89,8 @@ fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> Stri
     out += &tag("Release", "<{ release }>");
     out += &tag("Summary", &format!("Private Python environment of {component}"));
     out += &tag("License", &license::all(members.iter().map(|(_, facts)| facts.license.as_str())));
-    out += &tag("URL", "https://packaging.python.org/en/latest/specifications/virtual-environments/");
+    out +=
+        &tag("URL", "https://packaging.python.org/en/latest/specifications/virtual-environments/");
     out += "<{ source_lines }>\n";
     // Even if everything is pure: %{_libdir} differs in noarch packages.
     out += &tag("ExclusiveArch", context.arch);
@@ -99,7 +100,7 @@ fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> Stri
     for required in build_requires(members) {
         out += &tag("BuildRequires", &required);
     }
-    out += "\n# What they require of the system.\n";
+    out += "\n# Their requirements on the system.\n";
     out += &tag("Requires", "python(abi) = %{python3_version}");
     for required in of_all(context.closure, &names) {
         out += &tag("Requires", &required);
@@ -183,8 +184,8 @@ version = %{python3_version}
 END
 %{buildroot}%{prefix}/bin/python3 -m pip --isolated install --no-deps --no-index --no-compile \
     --ignore-installed --no-cache-dir --no-warn-script-location --disable-pip-version-check wheels/*.whl
-# Programs would have this build's folder in their first line, and nobody looks for them there.
-# Of each distribution, the licences.
+# Programs would have the build folder in their first line, and are not on PATH.
+# Keeps the licenses of each distribution.
 %{__python3} - %{buildroot}%{prefix} licenses <<'END'
 import csv, os, pathlib, shutil, sys
 prefix, licenses = map(pathlib.Path, sys.argv[1:])
@@ -215,8 +216,8 @@ END
 "#;
 
 /// The script for bytecode and file modes.
-const BYTECODE: &str = r#"# Bytecode that is valid whatever the times of the files are. Some wheels have templates and tests
-# that are called .py and are not Python; they are listed, and nothing else may fail.
+const BYTECODE: &str = r#"# Bytecode that does not depend on modification times. Some wheels have templates named .py and tests
+# that are not Python; those are listed, and any other failure is an error.
 %{__python3} - %{buildroot}%{prefix} %{buildroot} <<'END'
 import ast, compileall, pathlib, py_compile, re, sys
 prefix, root = sys.argv[1:]
@@ -250,11 +251,14 @@ mod tests {
         let (closure, ..) = sample();
         let [member, other] = ["hub", "starlette"].map(|name| &closure.members[name]);
         let facts = |pure: bool, backend: &str| {
-            let (build_requires, packages) = ([backend.to_owned()].into(), vec!["cmake".to_owned()]);
-            let built_from = Built::Sdist(SdistFacts { build_requires, packages, ..SdistFacts::sample() });
+            let (build_requires, packages) =
+                ([backend.to_owned()].into(), vec!["cmake".to_owned()]);
+            let built_from =
+                Built::Sdist(SdistFacts { build_requires, packages, ..SdistFacts::sample() });
             Facts { built_from, reason: String::new(), license: "MIT".into(), pure }
         };
-        let required = |members: &[(&Member, Facts)]| Vec::from_iter(build_requires(members)).join(" ");
+        let required =
+            |members: &[(&Member, Facts)]| Vec::from_iter(build_requires(members)).join(" ");
         assert_eq!(required(&[]), "");
         assert_eq!(required(&[(member, facts(true, "flit-core"))]), "cmake python3dist(flit-core)");
         assert_eq!(

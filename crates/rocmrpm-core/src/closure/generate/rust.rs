@@ -18,11 +18,13 @@ pub(super) fn project(dir: &Path, names: &[String]) -> Option<CargoProject> {
     let table = text.parse::<toml::Table>().unwrap_or_default();
     let tool = |name: &str| table.get("tool")?.get(name);
     let maturin = |key: &str| tool("maturin")?.get(key);
-    let parts = ["ext-modules", "bins"].into_iter().filter_map(|key| tool("setuptools-rust")?.get(key));
+    let parts =
+        ["ext-modules", "bins"].into_iter().filter_map(|key| tool("setuptools-rust")?.get(key));
     let parts: Vec<&toml::Value> = parts.filter_map(toml::Value::as_array).flatten().collect();
 
-    let manifests =
-        maturin("manifest-path").into_iter().chain(parts.iter().filter_map(|part| part.get("path")));
+    let manifests = maturin("manifest-path")
+        .into_iter()
+        .chain(parts.iter().filter_map(|part| part.get("path")));
     let manifest = manifests.filter_map(toml::Value::as_str).find(|path| is_inside(path));
     let in_top = |name: &str| names.iter().any(|other| other == name);
     let manifest = match manifest {
@@ -35,14 +37,17 @@ pub(super) fn project(dir: &Path, names: &[String]) -> Option<CargoProject> {
         true => "Cargo.lock".to_owned(),
         false => dir.join(&beside).is_file().then_some(beside)?,
     };
-    let lists = maturin("features").into_iter().chain(parts.iter().filter_map(|part| part.get("features")));
+    let lists =
+        maturin("features").into_iter().chain(parts.iter().filter_map(|part| part.get("features")));
     let features = lists.filter_map(toml::Value::as_array).flatten();
     // A table applies only to some versions of Python. Include it anyway: an unneeded license is
     // better than a missing one.
-    let named =
-        |value: &toml::Value| value.as_str().or_else(|| value.get("feature")?.as_str()).map(str::to_owned);
+    let named = |value: &toml::Value| {
+        value.as_str().or_else(|| value.get("feature")?.as_str()).map(str::to_owned)
+    };
     // cargo rejects other names.
-    let features: BTreeSet<String> = features.filter_map(named).filter(|name| is_feature(name)).collect();
+    let features: BTreeSet<String> =
+        features.filter_map(named).filter(|name| is_feature(name)).collect();
     let is_set = |key: &str| maturin(key).and_then(toml::Value::as_bool) == Some(true);
     Some(CargoProject {
         lock_file,
@@ -75,11 +80,11 @@ fn is_feature(name: &str) -> bool {
 pub(super) fn with_crates(license: &str, crates: &[LinkedCrate]) -> Result<String, String> {
     let mut all = vec![license.to_owned()];
     for LinkedCrate { name, version, license } in crates {
-        let of = format!("the crate {name} {version} that it is linked from");
-        let Some(license) = license else { return Err(format!("{of} does not say its licence")) };
+        let of = format!("the linked crate {name} {version}");
+        let Some(license) = license else { return Err(format!("{of} does not state its license")) };
         let license = license::of_crate(license);
         if let Some(problem) = license::refused(&license) {
-            return Err(format!("{of} cannot be taken: {problem}"));
+            return Err(format!("{of} cannot be used: {problem}"));
         }
         all.push(license);
     }
@@ -104,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_out_of_the_source_is_not_followed() {
+    fn ignores_links_out_of_the_source() {
         let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let text = "[tool.maturin]\nmanifest-path = \"x/Cargo.toml\"\n";
         std::fs::write(outside.path().join("pyproject.toml"), text).unwrap();
@@ -118,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_builds_it_says_which_package_with_which_features() {
+    fn reads_manifest_and_features_from_pyproject() {
         let of = |lock_file: &str, manifest: &str, features: &[&str]| {
             Some(CargoProject {
                 lock_file: lock_file.into(),
@@ -143,9 +148,13 @@ mod tests {
             of("py/own/Cargo.lock", "py/own/Cargo.toml", &[])
         );
         assert_eq!(found(&[deep, ("py/Cargo.lock", "")]), None);
-        for outside in
-            ["../Cargo.toml", "/etc/Cargo.toml", "-n/Cargo.toml", "$(x)/Cargo.toml", "py/Cargo.lock"]
-        {
+        for outside in [
+            "../Cargo.toml",
+            "/etc/Cargo.toml",
+            "-n/Cargo.toml",
+            "$(x)/Cargo.toml",
+            "py/Cargo.lock",
+        ] {
             let text = format!("[tool.maturin]\nmanifest-path = \"{outside}\"");
             assert_eq!(found(&[("pyproject.toml", &text), lock]), top, "{outside}");
         }
@@ -158,31 +167,37 @@ mod tests {
         );
         let text = "[[tool.setuptools-rust.ext-modules]]\npath = \"a/Cargo.toml\"\nfeatures = [\"b\"]\n\
                     [[tool.setuptools-rust.bins]]\nfeatures = [\"c\"]";
-        assert_eq!(found(&[("pyproject.toml", text), lock]), of("Cargo.lock", "a/Cargo.toml", &["b", "c"]));
+        assert_eq!(
+            found(&[("pyproject.toml", text), lock]),
+            of("Cargo.lock", "a/Cargo.toml", &["b", "c"])
+        );
         let text = "[tool.maturin]\nall-features = true\nno-default-features = true";
         let all = CargoProject { all_features: true, no_default_features: true, ..top.unwrap() };
         assert_eq!(found(&[("pyproject.toml", text), lock]), Some(all));
     }
 
     #[test]
-    fn the_licence_is_that_of_all_crates() {
+    fn combines_licenses_of_all_crates() {
         let of = |name: &str, license: Option<&str>| LinkedCrate {
             name: name.into(),
             version: "1.0.0".into(),
             license: license.map(str::to_owned),
         };
-        let good =
-            [of("a", Some("MIT/Apache-2.0")), of("b", Some("MIT OR Apache-2.0")), of("c", Some("MIT"))];
+        let good = [
+            of("a", Some("MIT/Apache-2.0")),
+            of("b", Some("MIT OR Apache-2.0")),
+            of("c", Some("MIT")),
+        ];
         assert_eq!(
             with_crates("BSD-3-Clause", &good).unwrap(),
             "(Apache-2.0 OR MIT) AND BSD-3-Clause AND MIT"
         );
         for (bad, said) in [
-            (of("d", None), "the crate d 1.0.0 that it is linked from does not say its licence"),
+            (of("d", None), "the linked crate d 1.0.0 does not state its license"),
             (
                 of("e", Some("SSPL-1.0")),
-                "the crate e 1.0.0 that it is linked from cannot be taken: \
-                 `SSPL-1.0` is not among the licences that Fedora allows",
+                "the linked crate e 1.0.0 cannot be used: \
+                 `SSPL-1.0` is not a license that Fedora allows",
             ),
         ] {
             assert_eq!(with_crates("MIT", &[bad]).unwrap_err(), said);
@@ -190,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_feature_cannot_be_an_option() {
+    fn rejects_options_as_features() {
         for good in ["abi3", "a-", "dep/b+c.d", "dep?/x"] {
             assert!(is_feature(good), "{good}");
         }

@@ -76,7 +76,10 @@ fn check_subject(wheel: &Wheel<'_>, sbom: &Sbom) -> Result<(), String> {
     let differs = version.is_some_and(|version| version != *wheel.version);
     if (subject.kind == "pypi" && !named) || (named && differs) {
         let (name, stated) = (visible(&subject.name), visible(stated.unwrap_or_default()));
-        return Err(format!("it is of {name} {stated}, the wheel is {} {}", wheel.name, wheel.version));
+        return Err(format!(
+            "it is for {name} {stated}, but the wheel is {} {}",
+            wheel.name, wheel.version
+        ));
     }
     Ok(())
 }
@@ -139,8 +142,9 @@ impl Found {
             let versions = wheel.traces.libraries.get(name).filter(|versions| !versions.is_empty());
             match versions {
                 Some(versions) => {
-                    self.bundled
-                        .extend(versions.iter().map(|version| format!("bundled({name}) = {version}")));
+                    self.bundled.extend(
+                        versions.iter().map(|version| format!("bundled({name}) = {version}")),
+                    );
                 }
                 None => drop(self.bundled.insert(format!("bundled({name})"))),
             }
@@ -154,7 +158,9 @@ impl Found {
                 continue;
             }
             let Some(license) = tables().crates.get(name) else {
-                return Err(format!("it contains the crate {name} {version}, whose license is unknown"));
+                return Err(format!(
+                    "it contains the crate {name} {version}, whose license is unknown"
+                ));
             };
             self.licenses.push(license.clone());
             self.bundled.insert(format!("bundled(crate({name})) = {}", rpm_version(version)));
@@ -165,22 +171,33 @@ impl Found {
     /// Checks that everything in the wheel is listed.
     fn check(&self, wheel: &Wheel<'_>) -> Result<(), String> {
         if !self.listed {
-            return Err("it is compiled, and neither an SBOM nor a reviewed table lists what is in it".into());
+            return Err(
+                "it is compiled, and neither an SBOM nor a reviewed table lists what is in it"
+                    .into(),
+            );
         }
         for (name, versions) in &wheel.traces.libraries {
             if !self.names.contains(name) {
                 let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
                 let text = format!("{name} {}", versions.join(", "));
-                return Err(format!("it contains {}, which nothing lists", text.trim()));
+                return Err(format!(
+                    "it contains {}, which no SBOM or reviewed table lists",
+                    text.trim()
+                ));
             }
         }
         let named = |file: &str| {
             let stem = file.split(".so").next().unwrap_or(file);
             let stem = stem.rsplit_once('-').map_or(stem, |(stem, _)| stem);
-            [stem, stem.strip_prefix("lib").unwrap_or(stem)].iter().any(|name| self.names.contains(*name))
+            [stem, stem.strip_prefix("lib").unwrap_or(stem)]
+                .iter()
+                .any(|name| self.names.contains(*name))
         };
         match wheel.contents.copied.iter().find(|file| !self.copies && !named(file)) {
-            Some(file) => Err(format!("it contains the library {}, which nothing lists", visible(file))),
+            Some(file) => Err(format!(
+                "it contains the library {}, which no SBOM or reviewed table lists",
+                visible(file)
+            )),
             None => Ok(()),
         }
     }
@@ -227,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_sbom_is_an_answer() {
+    fn accepts_sbom() {
         let found = terms("some", Some(SBOM), |_, traces| {
             traces.crates.insert(("ring".into(), "0.17.14".into()));
         });
@@ -237,9 +254,12 @@ mod tests {
     }
 
     #[test]
-    fn a_reviewed_table_is_an_answer() {
+    fn accepts_reviewed_table() {
         let found = terms("protobuf", None, |_, _| {}).unwrap();
-        assert_eq!(found.bundled, ["bundled(upb)".to_owned(), "bundled(utf8_range)".to_owned()].into());
+        assert_eq!(
+            found.bundled,
+            ["bundled(upb)".to_owned(), "bundled(utf8_range)".to_owned()].into()
+        );
         let found = terms("llvmlite", None, |_, traces| {
             traces.libraries.insert("llvm".into(), ["20.1.8".to_owned()].into());
         });
@@ -250,11 +270,15 @@ mod tests {
         });
         let found = found.unwrap();
         assert_eq!(found.license, "(MIT OR Unlicense) AND Apache-2.0 AND ISC AND MIT");
-        assert!(found.bundled.contains("bundled(crate(aho-corasick)) = 1.1.3~rc.1"), "{:?}", found.bundled);
+        assert!(
+            found.bundled.contains("bundled(crate(aho-corasick)) = 1.1.3~rc.1"),
+            "{:?}",
+            found.bundled
+        );
     }
 
     #[test]
-    fn what_nothing_lists_is_an_error() {
+    fn rejects_unlisted_software() {
         type Change = fn(&mut Contents, &mut Traces);
         let cases: [(&str, Option<&str>, Change, &str); 6] = [
             ("some", None, |_, _| {}, "neither an SBOM nor a reviewed table"),
@@ -269,8 +293,10 @@ mod tests {
             (
                 "some",
                 Some(SBOM),
-                |_, traces| drop(traces.libraries.insert("openssl".into(), ["3.6.5".to_owned()].into())),
-                "it contains openssl 3.6.5, which nothing lists",
+                |_, traces| {
+                    drop(traces.libraries.insert("openssl".into(), ["3.6.5".to_owned()].into()))
+                },
+                "it contains openssl 3.6.5, which no SBOM or reviewed table lists",
             ),
             (
                 "some",
@@ -280,7 +306,7 @@ mod tests {
                 },
                 "the crate never-seen 1.0.0",
             ),
-            ("other", Some(SBOM), |_, _| {}, "it is of some 1.0, the wheel is other 1.0"),
+            ("other", Some(SBOM), |_, _| {}, "it is for some 1.0, but the wheel is other 1.0"),
             ("some", Some("{"), |_, _| {}, "its SBOM a.cdx.json: it is not JSON"),
         ];
         for (name, sbom, change, problem) in cases {
@@ -289,17 +315,23 @@ mod tests {
         }
         let refused = SBOM.replace("Apache-2.0 AND ISC", "SSPL-1.0");
         let error = terms("some", Some(&refused), |_, _| {}).unwrap_err();
-        assert!(error.contains("the license of ring 0.17.14: `SSPL-1.0` is not among"), "{error}");
+        assert!(
+            error.contains("the license of ring 0.17.14: `SSPL-1.0` is not a license"),
+            "{error}"
+        );
         let older = SBOM.replace("\"version\": \"1.0\"", "\"version\": \"0.9\"");
         let error = terms("some", Some(&older), |_, _| {}).unwrap_err();
-        assert!(error.contains("it is of some 0.9, the wheel is some 1.0"), "{error}");
+        assert!(error.contains("it is for some 0.9, but the wheel is some 1.0"), "{error}");
     }
 
     #[test]
-    fn what_a_packager_decides_is_an_answer() {
+    fn accepts_packagers_decision() {
         let version = Version::from_str("1.0").unwrap();
-        let contents =
-            Contents { compiled: true, copied: ["liba.so".to_owned()].into(), ..Contents::default() };
+        let contents = Contents {
+            compiled: true,
+            copied: ["liba.so".to_owned()].into(),
+            ..Contents::default()
+        };
         let decided = ["openssl=3.6.5".to_owned(), "crate(ring)".to_owned()];
         let wheel = Wheel {
             name: "some",
@@ -314,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_without_a_version_is_bundled_without_one() {
+    fn bundles_libraries_without_a_version() {
         let found = terms("llvmlite", None, |_, traces| {
             traces.libraries.insert("llvm".into(), BTreeSet::new());
         });
@@ -322,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reviewed_table_covers_copied_libraries() {
+    fn reviewed_table_covers_copied_libraries() {
         let found = terms("llvmlite", None, |contents, _| {
             contents.copied.insert("libz-01234567.so.1".into());
         });
@@ -330,11 +362,12 @@ mod tests {
     }
 
     #[test]
-    fn an_sbom_of_a_crate_may_have_another_name_than_the_wheel() {
-        let of_crate =
-            SBOM.replace("pkg:pypi/some@1.0", "pkg:cargo/some-rs@1.0").replace("\"some\"", "\"some-rs\"");
+    fn accepts_crate_sbom_with_another_name() {
+        let of_crate = SBOM
+            .replace("pkg:pypi/some@1.0", "pkg:cargo/some-rs@1.0")
+            .replace("\"some\"", "\"some-rs\"");
         assert!(terms("some", Some(&of_crate), |_, _| {}).is_ok());
         let error = terms("other", Some(SBOM), |_, _| {}).unwrap_err();
-        assert!(error.contains("it is of some 1.0, the wheel is other 1.0"), "{error}");
+        assert!(error.contains("it is for some 1.0, but the wheel is other 1.0"), "{error}");
     }
 }

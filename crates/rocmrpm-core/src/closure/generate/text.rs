@@ -7,13 +7,13 @@ use crate::workspace::WrittenClosure;
 
 /// The header of the generated pins.
 pub(super) const PINS_HEADER: &str = "\
-# Written by `rocmrpm closure --write`: the pins of what a Python closure brings with it. Review
+# Written by `rocmrpm closure --write`: the pins of the members of a Python closure. Review
 # its changes; do not edit it.";
 
 /// Returns the header of a generated component.toml.
 pub(super) fn component_header(component: &str) -> String {
     format!(
-        "# Written by `rocmrpm closure --write`; do not edit it. What can be decided stands in the\n\
+        "# Written by `rocmrpm closure --write`; do not edit it. Make decisions in the\n\
          # table `[closure]` of specs-templates/{component}/component.toml.\n"
     )
 }
@@ -21,29 +21,32 @@ pub(super) fn component_header(component: &str) -> String {
 /// Returns the header of a generated spec.
 pub(super) fn spec_header(component: &str) -> String {
     format!(
-        "# Rendered by rocmrpm; do not edit. `rocmrpm closure --write` generates it; what can be\n\
-         # decided stands in the table `[closure]` of specs-templates/{component}/component.toml.\n"
+        "# Rendered by rocmrpm; do not edit. `rocmrpm closure --write` generates it. Make\n\
+         # decisions in the table `[closure]` of specs-templates/{component}/component.toml.\n"
     )
 }
 
 /// Returns the file with the values for rendering the spec of the component itself.
 pub(super) fn closure_file(closure: &WrittenClosure) -> String {
     let list = |key: &str, values: &[String]| {
-        let lines: String = values.iter().map(|value| format!("    {},\n", quoted(value))).collect();
+        let lines: String =
+            values.iter().map(|value| format!("    {},\n", quoted(value))).collect();
         if values.is_empty() { format!("{key} = []\n") } else { format!("{key} = [\n{lines}]\n") }
     };
     let WrittenClosure { private, not_required, no_extras, requires, obsoletes } = closure;
     [
-        "# Written by `rocmrpm closure --write`; do not edit it: what the spec of the closure's\n\
-         # component is rendered with.\n"
+        "# Written by `rocmrpm closure --write`; do not edit it. The values for\n\
+         # rendering the spec of the closure's component.\n"
             .to_owned(),
         "# In the private prefix.\n".to_owned() + &list("private", private),
-        "# What the metadata require and the package does not.\n".to_owned()
+        "# Required by the metadata, but not by the package.\n".to_owned()
             + &list("not-required", not_required),
-        "# Of these the metadata require extras, which packages do not provide.\n".to_owned()
+        "# Members of which the metadata requires extras; packages do not provide extras.\n"
+            .to_owned()
             + &list("no-extras", no_extras),
         "# What the package requires instead.\n".to_owned() + &list("requires", requires),
-        "# RPMs of an earlier release that leave on an upgrade.\n".to_owned() + &list("obsoletes", obsoletes),
+        "# RPMs of an earlier release that an upgrade removes.\n".to_owned()
+            + &list("obsoletes", obsoletes),
     ]
     .join("\n")
 }
@@ -68,7 +71,8 @@ pub(super) fn literal(text: &str) -> String {
 pub(super) fn summary(text: &str, name: &str) -> String {
     let text = literal(text);
     let text = text.trim_end_matches('.').trim();
-    let text = if text.is_empty() { format!("Python distribution {name}") } else { text.to_owned() };
+    let text =
+        if text.is_empty() { format!("Python distribution {name}") } else { text.to_owned() };
     let mut short = String::new();
     for word in text.split(' ') {
         if short.chars().count() + word.chars().count() + 1 > 79 {
@@ -120,19 +124,11 @@ pub(super) fn url(home: Option<&str>) -> Option<String> {
     (plain && safe && !home.contains('@')).then(|| home.to_owned())
 }
 
-/// Returns the name of a distribution's package: Fedora's guidelines drop a leading `python-`.
-pub(in crate::closure) fn package(name: &str) -> String {
-    format!("python3-{}", stem(name))
-}
-
-/// Returns the name of a distribution without the prefix that its package's name adds again.
-pub(super) fn stem(name: &str) -> &str {
-    name.strip_prefix("python-").filter(|rest| !rest.is_empty()).unwrap_or(name)
-}
-
 /// Escapes a text for a regular expression in a spec.
 pub(super) fn escaped(text: &str) -> String {
-    text.chars().map(|c| if ".+".contains(c) { format!("\\\\{c}") } else { c.to_string() }).collect()
+    text.chars()
+        .map(|c| if ".+".contains(c) { format!("\\\\{c}") } else { c.to_string() })
+        .collect()
 }
 
 #[cfg(test)]
@@ -142,8 +138,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_text_stays_text() {
-        assert_eq!(literal("100 % <{ name }>\n<@ set @> %{x}"), "100 %% < { name } > < @ set @ > %%{x}");
+    fn escapes_foreign_text() {
+        assert_eq!(
+            literal("100 % <{ name }>\n<@ set @> %{x}"),
+            "100 %% < { name } > < @ set @ > %%{x}"
+        );
         assert_eq!(summary("a fast thing.\n", "x"), "A fast thing");
         assert_eq!(summary("", "x"), "Python distribution x");
         assert!(summary(&"word ".repeat(40), "x").len() < 80);
@@ -154,19 +153,24 @@ mod tests {
     }
 
     #[test]
-    fn versions_and_names_are_fedoras() {
+    fn follows_fedoras_versions() {
         let written = |text: &str| version(&Version::from_str(text).unwrap());
         assert_eq!(written("1.0.post2"), "<{ version }>");
         assert_eq!(written("0.66b2"), "0.66~b2");
         assert_eq!(written("1.0.dev3"), "1.0~dev3");
-        assert_eq!([package("python-dotenv"), package("blake3")], ["python3-dotenv", "python3-blake3"]);
     }
 
     #[test]
     fn wraps_text_at_spaces() {
         assert_eq!(wrapped("a  b\nc"), "a b c");
         let (forty, thirty_eight) = ("x".repeat(40), "y".repeat(38));
-        assert_eq!(wrapped(&format!("{forty} {thirty_eight} z")), format!("{forty} {thirty_eight}\nz"));
-        assert_eq!(wrapped(&format!("{forty} {thirty_eight}z")), format!("{forty}\n{thirty_eight}z"));
+        assert_eq!(
+            wrapped(&format!("{forty} {thirty_eight} z")),
+            format!("{forty} {thirty_eight}\nz")
+        );
+        assert_eq!(
+            wrapped(&format!("{forty} {thirty_eight}z")),
+            format!("{forty}\n{thirty_eight}z")
+        );
     }
 }

@@ -21,7 +21,7 @@ pub(super) type Modules = BTreeMap<String, BTreeSet<String>>;
 
 /// The state of a module or of a name in it; of several answers the smallest counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(super) enum State {
+pub(super) enum NameStatus {
     /// It is defined.
     #[serde(rename = "defined")]
     Defined,
@@ -53,10 +53,10 @@ pub(super) struct Answer {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct ModuleAnswer {
-    module: State,
+    module: NameStatus,
     reason: Option<String>,
     #[serde(default)]
-    names: BTreeMap<String, State>,
+    names: BTreeMap<String, NameStatus>,
 }
 
 #[derive(Serialize)]
@@ -90,7 +90,7 @@ impl<'a> Files<'a> {
             false => Source::Sdist { project: name.clone(), sha256 },
         };
         let component = ComponentName::parse(name)
-            .ok_or_else(|| ClosureError::Python(format!("`{name}` cannot be the name of a source")))?;
+            .ok_or_else(|| ClosureError::Python(format!("`{name}` is not a valid source name")))?;
         let pin = Pin::new(component.clone(), version.to_string(), source);
         let path = match self.is_wheel {
             true => fetcher.obtain(&pin)?.path,
@@ -108,7 +108,9 @@ impl<'a> Files<'a> {
         }
         let path = self.path(fetcher)?;
         let found = match self.is_wheel {
-            true => self.names_in_wheel(&path)?.iter().filter_map(|name| top_of_member(name)).collect(),
+            true => {
+                self.names_in_wheel(&path)?.iter().filter_map(|name| top_of_member(name)).collect()
+            }
             false => names_in_tree(&path),
         };
         let text: String = found.iter().map(|name| format!("{name}\n")).collect();
@@ -139,12 +141,14 @@ impl<'a> Files<'a> {
         let mut answer: Answer = python::ask(SCRIPT, &question)?;
         // Building a source distribution may add modules.
         for module in answer.modules.values_mut().filter(|_| !self.is_wheel) {
-            if module.module == State::NoModule {
-                module.module = State::Compiled;
+            if module.module == NameStatus::NoModule {
+                module.module = NameStatus::Compiled;
             }
         }
         // Do not cache what another version of Python may be able to parse.
-        if answer.unread.is_none() && answer.modules.values().all(|module| module.module != State::Unread) {
+        if answer.unread.is_none()
+            && answer.modules.values().all(|module| module.module != NameStatus::Unread)
+        {
             fetcher.remember(&recipe, &serde_json::to_string(&answer).map_err(wrong)?)?;
         }
         Ok(answer)
@@ -153,11 +157,11 @@ impl<'a> Files<'a> {
 
 impl Answer {
     /// Returns the state of a module, or of a name in it.
-    pub fn state(&self, module: &str, name: Option<&str>) -> State {
-        let Some(found) = self.modules.get(module) else { return State::Unread };
+    pub fn state(&self, module: &str, name: Option<&str>) -> NameStatus {
+        let Some(found) = self.modules.get(module) else { return NameStatus::Unread };
         match name {
-            Some(name) if found.module == State::Defined => {
-                found.names.get(name).copied().unwrap_or(State::Unread)
+            Some(name) if found.module == NameStatus::Defined => {
+                found.names.get(name).copied().unwrap_or(NameStatus::Unread)
             }
             _ => found.module,
         }
@@ -231,9 +235,15 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_a_kept_answer_are_pinned() {
-        let states =
-            [State::Defined, State::Compiled, State::Dynamic, State::Unread, State::Missing, State::NoModule];
+    fn cached_states_keep_their_names() {
+        let states = [
+            NameStatus::Defined,
+            NameStatus::Compiled,
+            NameStatus::Dynamic,
+            NameStatus::Unread,
+            NameStatus::Missing,
+            NameStatus::NoModule,
+        ];
         assert_eq!(
             serde_json::to_string(&states).unwrap(),
             r#"["defined","compiled","dynamic","unread","missing","no-module"]"#

@@ -10,7 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pep440_rs::Version;
 
-use self::defined::{Answer, Files, Modules, State};
+use self::defined::{Answer, Files, Modules, NameStatus};
+pub use self::wanted::Unread;
 use self::wanted::{How, Import, Wanted};
 use super::{Closure, ClosureError, Locked};
 use crate::parallel;
@@ -70,15 +71,6 @@ pub struct Unchecked {
     pub name: String,
 }
 
-/// A file that cannot be parsed.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Unread {
-    /// The distribution; `None` for the component.
-    pub distribution: Option<String>,
-    /// The file and the reason.
-    pub reason: String,
-}
-
 /// Counts of imports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -130,15 +122,19 @@ pub fn check(
     fetcher: &Fetcher<'_>,
 ) -> Result<Imports, ClosureError> {
     let wanted = Wanted::of(workspace, component, &closure.graph.root, fetcher)?;
-    let mut imports = Imports { own: wanted.own.clone(), unread: wanted.unread, ..Imports::default() };
+    let mut imports =
+        Imports { own: wanted.own.clone(), unread: wanted.unread, ..Imports::default() };
     let Some(own) = wanted.own else { return Ok(imports) };
     let stack = top_level_of_stack(workspace);
     let is_ours = |import: &&Import| {
         let top = top_level(&import.module);
         top != own && !stdlib::has(top, python)
     };
-    let (of_stack, others): (Vec<_>, Vec<_>) =
-        wanted.imports.iter().filter(is_ours).partition(|import| stack.contains(top_level(&import.module)));
+    let (of_stack, others): (Vec<_>, Vec<_>) = wanted
+        .imports
+        .iter()
+        .filter(is_ours)
+        .partition(|import| stack.contains(top_level(&import.module)));
     imports.counts.stack = of_stack.len();
     let providers = providers(closure, fetcher)?;
     let questions = questions(&others, &providers);
@@ -152,8 +148,10 @@ pub fn check(
     })?;
     let answers: BTreeMap<&str, Answer> = answers.into_iter().collect();
     for (name, answer) in &answers {
-        let unread =
-            |reason: &str| Unread { distribution: Some((*name).to_owned()), reason: reason.to_owned() };
+        let unread = |reason: &str| Unread {
+            distribution: Some((*name).to_owned()),
+            reason: reason.to_owned(),
+        };
         imports.unread.extend(answer.reasons().map(unread));
     }
     imports.unread.sort();
@@ -170,7 +168,8 @@ fn top_level(module: &str) -> &str {
 
 /// Returns the top-level modules of the stack's components, which have the components' names.
 fn top_level_of_stack(workspace: &Workspace) -> BTreeSet<String> {
-    let components = workspace.components.values().filter(|component| component.generated.is_none());
+    let components =
+        workspace.components.values().filter(|component| component.generated.is_none());
     components.map(|component| component.name.as_str().replace('-', "_")).collect()
 }
 
@@ -204,7 +203,8 @@ fn questions<'c>(
     let mut questions: BTreeMap<&str, Modules> = BTreeMap::new();
     for import in imports {
         for provider in providers.get(top_level(&import.module)).into_iter().flatten() {
-            let names = questions.entry(provider).or_default().entry(import.module.clone()).or_default();
+            let names =
+                questions.entry(provider).or_default().entry(import.module.clone()).or_default();
             names.extend(import.name.clone());
         }
     }
@@ -244,16 +244,19 @@ fn judge(
             continue;
         };
         // Several distributions may share a top-level module; one that defines the name suffices.
-        let state = |provider: &str| answers[provider].state(&import.module, import.name.as_deref());
+        let state =
+            |provider: &str| answers[provider].state(&import.module, import.name.as_deref());
         let best = candidates.iter().min_by_key(|provider| (state(provider), *provider));
-        let Some((provider, found)) = best.map(|provider| (*provider, state(provider))) else { continue };
+        let Some((provider, found)) = best.map(|provider| (*provider, state(provider))) else {
+            continue;
+        };
         match found {
-            State::Defined => {}
-            State::Compiled => counts.compiled += 1,
-            State::Unread => counts.unread += 1,
-            State::Dynamic => imports.dynamic.push(Unchecked { file, line, name }),
-            State::Missing | State::NoModule if caught => counts.optional += 1,
-            State::Missing | State::NoModule => imports.missing.push(Missing {
+            NameStatus::Defined => {}
+            NameStatus::Compiled => counts.compiled += 1,
+            NameStatus::Unread => counts.unread += 1,
+            NameStatus::Dynamic => imports.dynamic.push(Unchecked { file, line, name }),
+            NameStatus::Missing | NameStatus::NoModule if caught => counts.optional += 1,
+            NameStatus::Missing | NameStatus::NoModule => imports.missing.push(Missing {
                 file,
                 line,
                 name,
@@ -263,7 +266,7 @@ fn judge(
                 accepted: None,
             }),
         }
-        if matches!(found, State::Defined | State::Missing | State::NoModule) {
+        if matches!(found, NameStatus::Defined | NameStatus::Missing | NameStatus::NoModule) {
             counts.checked += 1;
             modules.insert(&import.module);
         }
@@ -297,7 +300,10 @@ fn other_versions(closure: &Closure, names: &[&str]) -> Vec<OtherVersion> {
     let other = |name: &&str| {
         let member = closure.members.get(*name)?;
         let locked = &member.node.as_ref()?.locked.version;
-        let release = member.offer.as_ref().filter(|_| member.place == crate::workspace::Place::System)?;
+        let release = member
+            .offer
+            .as_ref()
+            .filter(|_| member.place == crate::workspace::MemberPlace::System)?;
         let release = release.version.clone();
         (release.as_ref() != Some(locked)).then(|| OtherVersion {
             name: member.name.clone(),

@@ -17,8 +17,12 @@ pub(super) const MAX_FILE: u64 = 16 << 20;
 const ALLOWED: Duration = Duration::from_secs(600);
 
 /// Runs a script with a question as input and returns its answer.
-pub(super) fn ask<A: DeserializeOwned>(script: &str, question: &impl Serialize) -> Result<A, ClosureError> {
-    let question = serde_json::to_vec(question).map_err(|error| ClosureError::Python(error.to_string()))?;
+pub(super) fn ask<A: DeserializeOwned>(
+    script: &str,
+    question: &impl Serialize,
+) -> Result<A, ClosureError> {
+    let question =
+        serde_json::to_vec(question).map_err(|error| ClosureError::Python(error.to_string()))?;
     // Isolated from the user's settings and modules. Warnings would be about the parsed code.
     let command = Command::new("python3").args(["-I", "-S", "-W", "ignore", "-c", script]);
     let finished = command.stdin(question).timeout(Some(ALLOWED)).run()?;
@@ -30,5 +34,6 @@ pub(super) fn ask<A: DeserializeOwned>(script: &str, question: &impl Serialize) 
             tail: process::last_lines(&finished.stderr, 3).join("; "),
         }));
     }
-    serde_json::from_slice(&finished.stdout).map_err(|error| ClosureError::Python(error.to_string()))
+    serde_json::from_slice(&finished.stdout)
+        .map_err(|error| ClosureError::Python(error.to_string()))
 }

@@ -24,11 +24,15 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
 /// Returns whether the standard library of a Python such as `3.14` has a top-level module of this
 /// name.
 pub(super) fn has(module: &str, python: &str) -> bool {
-    let bound = |table: &BTreeMap<String, String>| table.get(module).and_then(|version| pair(version));
+    let bound =
+        |table: &BTreeMap<String, String>| table.get(module).and_then(|version| pair(version));
     let Some(python) = pair(python) else { return TABLE.modules.contains(module) };
     match bound(&TABLE.until) {
         Some(last) => python <= last,
-        None => TABLE.modules.contains(module) && bound(&TABLE.since).is_none_or(|first| python >= first),
+        None => {
+            TABLE.modules.contains(module)
+                && bound(&TABLE.since).is_none_or(|first| python >= first)
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Unread, python};
+use super::python;
 use crate::closure::ClosureError;
 use crate::closure::roots::Edited;
 use crate::digest::Sha256;
@@ -13,6 +13,15 @@ use crate::workspace::{Component, Workspace};
 use crate::{machine, parallel};
 
 const SCRIPT: &str = include_str!("wanted.py");
+
+/// A file that cannot be parsed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Unread {
+    /// The distribution; `None` for the component.
+    pub distribution: Option<String>,
+    /// The file and the reason.
+    pub reason: String,
+}
 
 /// The folders in which a source may have its packages.
 const ROOTS: [&str; 4] = ["", "src", "lib", "python"];
@@ -87,7 +96,8 @@ impl Wanted {
     ) -> Result<Self, ClosureError> {
         let source = Edited { tree: fetcher.tree(workspace.pin(component))?, workspace, component };
         let own = distribution.replace('-', "_");
-        let has_package = |root: &&str| source.tree.dir.join(root).join(&own).join("__init__.py").is_file();
+        let has_package =
+            |root: &&str| source.tree.dir.join(root).join(&own).join("__init__.py").is_file();
         let Some(root) = ROOTS.into_iter().find(has_package) else { return Ok(Self::default()) };
         let files = files(&source, &format!("{root}/{own}"))?;
         let recipe = recipe(&source, &files);
@@ -99,14 +109,19 @@ impl Wanted {
                 // Do not cache what another version of Python may be able to parse.
                 if answer.unread.is_empty() {
                     let text = serde_json::to_string(&answer);
-                    fetcher.remember(&recipe, &text.map_err(|e| ClosureError::Python(e.to_string()))?)?;
+                    fetcher.remember(
+                        &recipe,
+                        &text.map_err(|e| ClosureError::Python(e.to_string()))?,
+                    )?;
                 }
                 answer
             }
         };
         let unread = answer.unread.into_iter();
-        let unread =
-            unread.map(|(file, reason)| Unread { distribution: None, reason: format!("{file}: {reason}") });
+        let unread = unread.map(|(file, reason)| Unread {
+            distribution: None,
+            reason: format!("{file}: {reason}"),
+        });
         Ok(Self { own: Some(own), imports: imports(answer.imports)?, unread: unread.collect() })
     }
 }
@@ -115,13 +130,18 @@ impl Wanted {
 fn files(source: &Edited<'_>, folder: &str) -> Result<Vec<File>, ClosureError> {
     let top = &source.tree.dir;
     let mut files = Vec::new();
-    for entry in walkdir::WalkDir::new(top.join(folder.trim_start_matches('/'))).sort_by_file_name() {
-        let entry = entry.map_err(|error| IoError::doing("read an unpacked source")(error.into()))?;
+    for entry in walkdir::WalkDir::new(top.join(folder.trim_start_matches('/'))).sort_by_file_name()
+    {
+        let entry =
+            entry.map_err(|error| IoError::doing("read an unpacked source")(error.into()))?;
         let path = entry.path();
-        if !entry.file_type().is_file() || path.extension().is_none_or(|extension| extension != "py") {
+        if !entry.file_type().is_file()
+            || path.extension().is_none_or(|extension| extension != "py")
+        {
             continue;
         }
-        let (Some(name), Some(path)) = (path.strip_prefix(top).ok().and_then(|p| p.to_str()), path.to_str())
+        let (Some(name), Some(path)) =
+            (path.strip_prefix(top).ok().and_then(|p| p.to_str()), path.to_str())
         else {
             continue;
         };

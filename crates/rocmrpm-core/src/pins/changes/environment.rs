@@ -1,5 +1,5 @@
-//! Environment variables that build files read, found in their text: Python's and
-//! CMake's ways to ask for one. Programs are not run and not parsed.
+//! Environment variables that build files read, found in the text of Python and CMake files. Does not
+//! run or parse programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,64 +9,71 @@ use super::scan::Scan;
 use crate::error::IoError;
 use crate::workspace::{Component, Workspace};
 
-/// Changes of what a build reads.
+/// Changes of the environment variables that a build reads.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Environment {
-    /// Variables that are read now.
+    /// Variables that only the new version reads.
     pub added: Vec<Read>,
-    /// Variables that were read.
+    /// Variables that only the old version reads.
     pub removed: Vec<Gone>,
 }
 
-/// A variable and where it is first read.
+/// A variable and the first place that reads it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Read {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// The file and the line.
     pub place: String,
 }
 
-/// A variable that is no longer read.
+/// A variable that the build no longer reads.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Gone {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// The file and line that read it first.
+    /// The first file and line that read it.
     pub place: String,
-    /// Where the workspace sets it: `component.toml`, the template's name.
+    /// Where the workspace sets it: `component.toml`, or the name of the template.
     pub exported: Option<String>,
 }
 
-/// Compares what the build files of two trees read.
+/// Compares the variables that the build files of two trees read.
 pub(super) fn changes(old: &Scan, new: &Scan, exported: &BTreeMap<String, String>) -> Environment {
     let (old, new) = (all_reads(old), all_reads(new));
     let only = |these: &BTreeMap<String, String>, others: &BTreeMap<String, String>| -> Vec<Read> {
-        let read = |(name, place): (&String, &String)| Read { name: name.clone(), place: place.clone() };
+        let read =
+            |(name, place): (&String, &String)| Read { name: name.clone(), place: place.clone() };
         these.iter().filter(|(name, _)| !others.contains_key(*name)).map(read).collect()
     };
     let gone = |Read { name, place }| Gone { exported: exported.get(&name).cloned(), name, place };
-    Environment { added: only(&new, &old), removed: only(&old, &new).into_iter().map(gone).collect() }
+    Environment {
+        added: only(&new, &old),
+        removed: only(&old, &new).into_iter().map(gone).collect(),
+    }
 }
 
-/// Returns what the workspace sets for the build of a component, and where.
+/// Returns the variables that the workspace sets for a component's build, and where.
 pub(super) fn exported(
     workspace: &Workspace,
     component: &Component,
 ) -> Result<BTreeMap<String, String>, IoError> {
     let mut found = BTreeMap::new();
-    let shown =
-        |path: &std::path::Path| path.strip_prefix(&workspace.root).unwrap_or(path).display().to_string();
+    let shown = |path: &std::path::Path| {
+        path.strip_prefix(&workspace.root).unwrap_or(path).display().to_string()
+    };
     let text = fs_err::read_to_string(&component.template)
         .map_err(IoError::doing("read the component's template"))?;
     for (at, line) in text.lines().enumerate() {
         for part in line.split("export ").skip(1) {
             let name: String = part.chars().take_while(|c| is_name(*c)).collect();
             if part[name.len()..].starts_with('=') && !name.is_empty() {
-                found.entry(name).or_insert_with(|| format!("{}:{}", shown(&component.template), at + 1));
+                found
+                    .entry(name)
+                    .or_insert_with(|| format!("{}:{}", shown(&component.template), at + 1));
             }
         }
     }
@@ -91,7 +98,7 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// Returns whether this can be a variable's name: capitals, as they all are.
+/// Returns whether a text can be a variable's name: capital letters.
 fn is_variable(name: &str) -> bool {
     name.len() > 1
         && name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
@@ -116,7 +123,11 @@ fn cmake(text: &str) -> Vec<(String, usize)> {
         let name: String = rest.chars().take_while(|c| is_name(*c)).collect();
         let before = text[..at].trim_end();
         let writes = before.ends_with("set(") || before.ends_with("set (");
-        if rest[name.len()..].starts_with('}') && is_variable(&name) && !writes && !is_comment(text, at) {
+        if rest[name.len()..].starts_with('}')
+            && is_variable(&name)
+            && !writes
+            && !is_comment(text, at)
+        {
             found.push((name, at));
         }
     }
@@ -124,8 +135,8 @@ fn cmake(text: &str) -> Vec<(String, usize)> {
 }
 
 /// Python's `os.environ.get("NAME")`, `os.environ["NAME"]`, `os.getenv("NAME")`,
-/// `"NAME" in os.environ`, `envs.NAME`, and functions of the project's own whose names
-/// have `env` in them, such as `check_env_flag("NAME")`. An assignment writes.
+/// `"NAME" in os.environ`, `envs.NAME`, and the project's own functions whose names contain
+/// `env`, such as `check_env_flag("NAME")`. An assignment writes.
 fn python(text: &str) -> Vec<(String, usize)> {
     let mut found = Vec::new();
     let lower = text.to_ascii_lowercase();
@@ -134,7 +145,7 @@ fn python(text: &str) -> Vec<(String, usize)> {
         let word = rest.find(|c: char| !is_name(c)).unwrap_or(rest.len());
         let (head, mut tail) = rest.split_at(word);
         let start = text[..at].trim_end_matches(is_name).len();
-        // `environ` is met once, not again inside of itself.
+        // Match `environ` once, not again as `env`.
         if text[start..at].to_ascii_lowercase().contains("env") {
             continue;
         }
@@ -163,7 +174,8 @@ fn python(text: &str) -> Vec<(String, usize)> {
         if !behind.starts_with(['"', '\'']) || !is_variable(&name) || is_comment(text, at) {
             continue;
         }
-        let after = behind[1..].trim_start().strip_prefix(']').map(str::trim_start).unwrap_or_default();
+        let after =
+            behind[1..].trim_start().strip_prefix(']').map(str::trim_start).unwrap_or_default();
         let writes = bracket && after.starts_with('=') && !after.starts_with("==");
         if !writes {
             found.push((name, at));
@@ -182,7 +194,7 @@ fn quoted_before(text: &str, at: usize) -> Option<(String, usize)> {
     is_variable(&inner[start..]).then(|| (inner[start..].to_owned(), start))
 }
 
-/// Returns whether a place is in a line that is a comment as a whole.
+/// Returns whether a position is in a comment line.
 fn is_comment(text: &str, at: usize) -> bool {
     let line = text[..at].rfind('\n').map_or(0, |start| start + 1);
     text[line..at].trim_start().starts_with('#')
@@ -193,10 +205,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_makes_it_panic() {
-        for text in
-            ["“env”", "éenviron['X']", "\"ö\" in os.environ", "env('", "env[\"A\u{301}", "ä ENV{", "ENV{ü}"]
-        {
+    fn never_panics() {
+        for text in [
+            "“env”",
+            "éenviron['X']",
+            "\"ö\" in os.environ",
+            "env('",
+            "env[\"A\u{301}",
+            "ä ENV{",
+            "ENV{ü}",
+        ] {
             for file in ["setup.py", "CMakeLists.txt"] {
                 assert_eq!(names(file, text), [], "{text}");
             }
@@ -210,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn all_ways_of_reading_are_found() {
+    fn finds_all_ways_of_reading() {
         let text = "a = os.environ.get(\"AA_1\", \"x\")\nb = os.environ['BB']\nc = os.getenv(\n    'CC')\n\
                     d = check_env_flag(\"DD\")\nif \"EE\" in os.environ:\n  x = envs.FF\nif 'GG' not in os.environ: pass\n\
                     h = env.pop('HH') == os.environ[\"II\"] == 1\nget_environment_variable('JJ')\n";
@@ -228,19 +246,20 @@ mod tests {
         let mut expected: Vec<_> = expected.map(|(n, l)| (n.to_owned(), l)).into();
         expected.push(("JJ".into(), 10));
         assert_eq!(names("setup.py", text), expected);
-        let text = "if(DEFINED ENV{AA})\n set(X $ENV{BB})\n set(ENV{CC} 1)\n # $ENV{DD}\n \"$ENV{}\"\n";
+        let text =
+            "if(DEFINED ENV{AA})\n set(X $ENV{BB})\n set(ENV{CC} 1)\n # $ENV{DD}\n \"$ENV{}\"\n";
         assert_eq!(names("CMakeLists.txt", text), [("AA".to_owned(), 1), ("BB".to_owned(), 2)]);
     }
 
     #[test]
-    fn what_only_looks_like_reading_is_left_out() {
+    fn ignores_text_that_only_resembles_reading() {
         let text = "os.environ['AA'] = '1'\n# os.getenv('BB')\nenvironment('lower')\nos.environ[name]\n\
                     env['CC DD']\nenv(\"\nenv('";
         assert_eq!(names("setup.py", text), []);
     }
 
     #[test]
-    fn what_the_workspace_sets_in_vain_is_marked() {
+    fn marks_variables_that_the_workspace_sets_in_vain() {
         let old = Scan::from([("setup.py", "os.getenv('AA')\nos.getenv('BB')\nos.getenv('CC')")]);
         let new = Scan::from([("setup.py", "os.getenv('CC')\n"), ("x.cmake", "$ENV{DD}")]);
         let found = changes(&old, &new, &[("AA".to_owned(), "component.toml:3".to_owned())].into());

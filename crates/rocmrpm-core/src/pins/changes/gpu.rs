@@ -1,5 +1,5 @@
-//! Lists of GPU targets in build files: which upstream compiles for. A list is two or
-//! more names with nothing but separators between them.
+//! Lists of GPU targets in build files, for which upstream compiles. A list is two or more names with
+//! only separators between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::gpu::GpuTarget;
 pub struct GpuList {
     /// The file.
     pub file: String,
-    /// What stands before the list, such as `HIP_SUPPORTED_ARCHS`; may be empty.
+    /// The identifier before the list, such as `HIP_SUPPORTED_ARCHS`; may be empty.
     pub name: String,
     /// Targets that were added.
     pub added: Vec<String>,
@@ -24,8 +24,8 @@ pub struct GpuList {
 
 type Lists = BTreeMap<(String, String), BTreeSet<String>>;
 
-/// Compares the lists of two trees. Also returns those of the workspace's targets that a
-/// list had and has no more.
+/// Compares the lists of two trees. Also returns the workspace's targets that a list had and no
+/// longer has.
 pub(super) fn changes(old: &Scan, new: &Scan, wanted: &[GpuTarget]) -> (Vec<GpuList>, Vec<String>) {
     let (old, mut new) = (lists(old), lists(new));
     let mut changed = Vec::new();
@@ -37,7 +37,7 @@ pub(super) fn changes(old: &Scan, new: &Scan, wanted: &[GpuTarget]) -> (Vec<GpuL
         }
     }
     for (key, targets) in elsewhere {
-        // A list that is in another file now is known by its name.
+        // The name identifies a list that moved to another file.
         let moved = new.keys().find(|(_, name)| *name == key.1 && !name.is_empty()).cloned();
         let now = moved.and_then(|moved| new.remove(&moved)).unwrap_or_default();
         changed.extend(difference(key, &targets, &now));
@@ -47,8 +47,11 @@ pub(super) fn changes(old: &Scan, new: &Scan, wanted: &[GpuTarget]) -> (Vec<GpuL
     }
     changed.sort_by(|a, b| (&a.file, &a.name).cmp(&(&b.file, &b.name)));
     let left: BTreeSet<&String> = changed.iter().flat_map(|list| &list.removed).collect();
-    let lost =
-        wanted.iter().map(|target| target.processor().to_owned()).filter(|t| left.contains(t)).collect();
+    let lost = wanted
+        .iter()
+        .map(|target| target.processor().to_owned())
+        .filter(|t| left.contains(t))
+        .collect();
     (changed, lost)
 }
 
@@ -84,12 +87,14 @@ fn lists_in(text: &str) -> Vec<(String, Vec<String>)> {
             continue;
         }
         let rest = &text[at..];
-        let length = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).unwrap_or(rest.len());
+        let length =
+            rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).unwrap_or(rest.len());
         let target = rest[..length].trim_end_matches('-');
         if GpuTarget::parse(target).is_none() {
             continue;
         }
-        let separators = |text: &str| text.chars().all(|c| c.is_whitespace() || ";,\"'|".contains(c));
+        let separators =
+            |text: &str| text.chars().all(|c| c.is_whitespace() || ";,\"'|".contains(c));
         match &mut current {
             Some((_, targets)) if separators(without_comments(&text[end..at]).as_str()) => {
                 targets.push(target.to_owned());
@@ -106,9 +111,12 @@ fn lists_in(text: &str) -> Vec<(String, Vec<String>)> {
     found
 }
 
-/// Drops what stands behind `#` to the end of each line: comments between targets.
+/// Removes the comments between targets: from `#` to the end of the line.
 fn without_comments(text: &str) -> String {
-    text.lines().map(|line| line.split('#').next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+    text.lines()
+        .map(|line| line.split('#').next().unwrap_or_default())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Returns the identifier before a list, over `=`, brackets and quotes.
@@ -123,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_before_a_list_may_be_any_text() {
+    fn accepts_any_text_before_a_list() {
         let targets = ["gfx942".to_owned(), "gfx1151".to_owned()];
         for (before, name) in [("“", ""), ("é =", ""), ("ü ARCHS = \"", "ARCHS"), ("", "")] {
             let found = lists_in(&format!("{before}gfx942;gfx1151”"));
@@ -132,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_found_with_their_names() {
+    fn finds_lists_and_their_names() {
         let text = "set(HIP_SUPPORTED_ARCHS \"gfx90a;gfx942;gfx1151\")\nif(x STREQUAL gfx1100)\n\
                     archs = [\n  \"gfx942\",  # MI300\n  'gfx11-generic',\n]\nmygfx90a gfx0 gfxgfx942\n";
         let lists = lists_in(text);
@@ -147,13 +155,15 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_target_is_told() {
+    fn reports_lost_targets() {
         let old = Scan::from([
             ("CMakeLists.txt", "set(ARCHS gfx90a gfx1151)"),
             ("a.cmake", "set(B gfx906 gfx908)"),
         ]);
-        let new =
-            Scan::from([("cmake/x.cmake", "set(ARCHS gfx90a gfx950)"), ("a.cmake", "set(B gfx908;gfx906)")]);
+        let new = Scan::from([
+            ("cmake/x.cmake", "set(ARCHS gfx90a gfx950)"),
+            ("a.cmake", "set(B gfx908;gfx906)"),
+        ]);
         let wanted = ["gfx1151", "gfx906"].map(|t| GpuTarget::parse(t).unwrap());
         let (lists, lost) = changes(&old, &new, &wanted);
         assert_eq!(lost, ["gfx1151"]);

@@ -1,5 +1,5 @@
-//! What changed between two versions of a source that a packager must know of. Each kind
-//! of change is found in a module of its own; nothing is judged as good or bad here.
+//! Changes between two versions of a source that matter to a packager. A module finds each kind of
+//! change; none of them judges it.
 
 mod environment;
 mod gpu;
@@ -23,15 +23,15 @@ use crate::sources::{Fetcher, Tree};
 use crate::workspace::{Component, Pin, VersionRange, Workspace};
 use scan::Scan;
 
-/// A value that changed; `old` is null if it is new, `new` if it is gone.
+/// A value that changed; `old` is null if it is new, `new` if it was removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Moved {
-    /// What it is.
+    /// The name of the value.
     pub name: String,
-    /// What it was.
+    /// The old value.
     pub old: Option<String>,
-    /// What it is now.
+    /// The new value.
     pub new: Option<String>,
 }
 
@@ -45,30 +45,30 @@ pub struct Changes {
     pub requirements: Vec<RequirementChange>,
     /// `requires-python`.
     pub python: Option<Moved>,
-    /// What the pin says of Python, where the new source says another thing.
+    /// The Python range of the pin, if the new source has another one.
     pub pin_python: Option<String>,
     /// Lists of GPU targets.
     pub gpu: Vec<GpuList>,
-    /// The workspace's GPU targets that a list had and has no more.
+    /// The workspace's GPU targets that a list had and no longer has.
     pub gpu_lost: Vec<String>,
     /// Whether patches and edits apply to the new source.
     pub patches: Option<Series>,
-    /// Why they could not be tried.
+    /// The reason why patches and edits could not be tried.
     pub not_tried: Option<String>,
-    /// The patches and edits that were for the old version and are not for the new one.
+    /// The patches and edits for the old version that are not for the new one.
     pub left_out: Vec<String>,
-    /// New downloads of the build scripts, each with its place.
+    /// New downloads of the build scripts, with their places.
     pub downloads_added: Vec<(String, String)>,
-    /// Downloads that are gone, each with its place.
+    /// Removed downloads, with their places.
     pub downloads_removed: Vec<(String, String)>,
     /// Submodules: their URLs by path.
     pub submodules: Vec<Moved>,
-    /// Licence files: their digests by path.
-    pub licences: Vec<Moved>,
+    /// License files: their digests by path.
+    pub licenses: Vec<Moved>,
 }
 
-/// Compares the source that was pinned with the one that is to be. Without the old one,
-/// only what concerns the new one alone is found: whether patches and edits apply.
+/// Compares the pinned source with the new one. Without the old source, only checks whether patches
+/// and edits apply.
 pub fn changes(
     workspace: &Workspace,
     component: &Component,
@@ -81,7 +81,7 @@ pub fn changes(
         Changes { left_out: left_out(component, &old.version, &new.version), ..Changes::default() };
     match patches::status(workspace, component, new, fetcher) {
         Ok(series) => changes.patches = Some(series),
-        // A further source may be out of reach; the main one is here.
+        // A further source can be unreachable although the main one is available.
         Err(error) if matches!(error.kind(), Kind::Network | Kind::Config) => {
             changes.not_tried = Some(error.to_string());
         }
@@ -91,7 +91,8 @@ pub fn changes(
     let (before, after) = (Scan::of(&old_tree.dir)?, Scan::of(&new_tree.dir)?);
     let exported = environment::exported(workspace, component)?;
     let (gpu, gpu_lost) = gpu::changes(&before, &after, &workspace.manifest.gpu_targets);
-    let python = moved("requires-python", requirements::python(&before), requirements::python(&after));
+    let python =
+        moved("requires-python", requirements::python(&before), requirements::python(&after));
     let declared = old.python.to_string();
     let (fetched, fetches) = (downloads(&old_tree.dir)?, downloads(&new_tree.dir)?);
     Ok(Changes {
@@ -104,13 +105,13 @@ pub fn changes(
         downloads_added: not_in(&fetches, &fetched),
         downloads_removed: not_in(&fetched, &fetches),
         submodules: all_moved(&submodules(&before), &submodules(&after)),
-        licences: all_moved(&licences(&before), &licences(&after)),
+        licenses: all_moved(&licenses(&before), &licenses(&after)),
         ..changes
     })
 }
 
 impl Changes {
-    /// Returns whether nothing was found at all.
+    /// Returns whether there are no changes.
     pub fn is_empty(&self) -> bool {
         self.environment.added.is_empty()
             && self.environment.removed.is_empty()
@@ -119,32 +120,38 @@ impl Changes {
             && self.gpu.is_empty()
             && self.not_tried.is_none()
             && self.left_out.is_empty()
-            && self.patches.as_ref().is_none_or(|series| series.patches.is_empty() && series.edits.is_empty())
+            && self
+                .patches
+                .as_ref()
+                .is_none_or(|series| series.patches.is_empty() && series.edits.is_empty())
             && self.downloads_added.is_empty()
             && self.downloads_removed.is_empty()
             && self.submodules.is_empty()
-            && self.licences.is_empty()
+            && self.licenses.is_empty()
     }
 }
 
-/// Returns the patches and edits that end with the old version.
+/// Returns the patches and edits that are only for the old version.
 fn left_out(component: &Component, old: &str, new: &str) -> Vec<String> {
     let ends = |versions: &VersionRange| versions.holds(old) && !versions.holds(new);
-    let told = |name: &str, versions: &VersionRange| format!("{name}, which is for {versions}");
+    let describe = |name: &str, versions: &VersionRange| format!("{name} (for {versions})");
     let patches = component.patches.iter().filter(|patch| ends(&patch.versions));
     let edits = component.edits.iter().filter(|edit| ends(&edit.versions));
-    let patches = patches.map(|patch| told(&patch.file_name, &patch.versions));
-    patches.chain(edits.map(|edit| told(&format!("edit of {}", edit.file), &edit.versions))).collect()
+    let patches = patches.map(|patch| describe(&patch.file_name, &patch.versions));
+    patches
+        .chain(edits.map(|edit| describe(&format!("edit of {}", edit.file), &edit.versions)))
+        .collect()
 }
 
-/// Returns what the build's own files fetch, and where.
+/// Returns the downloads of the build's own files, with their places.
 fn downloads(dir: &Path) -> Result<Vec<(String, String)>, Error> {
-    let points =
-        download_points(dir)?.into_iter().filter(|(file, ..)| scan::is_build(file) || scan::is_cargo(file));
+    let points = download_points(dir)?
+        .into_iter()
+        .filter(|(file, ..)| scan::is_build(file) || scan::is_cargo(file));
     Ok(points.map(|(file, line, what)| (what, format!("{file}:{line}"))).collect())
 }
 
-/// Returns the points whose text is not among the others', each text once.
+/// Returns the points whose text the others do not have, each text once.
 fn not_in(points: &[(String, String)], others: &[(String, String)]) -> Vec<(String, String)> {
     let mut known: BTreeSet<&String> = others.iter().map(|(what, _)| what).collect();
     points.iter().filter(|(what, _)| known.insert(what)).cloned().collect()
@@ -156,7 +163,10 @@ fn moved(name: &str, old: Option<String>, new: Option<String>) -> Option<Moved> 
 
 fn all_moved(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Vec<Moved> {
     let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-    names.into_iter().filter_map(|name| moved(name, old.get(name).cloned(), new.get(name).cloned())).collect()
+    names
+        .into_iter()
+        .filter_map(|name| moved(name, old.get(name).cloned(), new.get(name).cloned()))
+        .collect()
 }
 
 /// Returns the URLs of submodules by path (gitmodules(5)).
@@ -182,9 +192,12 @@ fn submodules(scan: &Scan) -> BTreeMap<String, String> {
     found
 }
 
-fn licences(scan: &Scan) -> BTreeMap<String, String> {
+fn licenses(scan: &Scan) -> BTreeMap<String, String> {
     let digest = |text: &str| Sha256::of_bytes(text).to_string();
-    scan.files().filter(|(path, _)| scan::is_licence(path)).map(|(p, t)| (p.to_owned(), digest(t))).collect()
+    scan.files()
+        .filter(|(path, _)| scan::is_license(path))
+        .map(|(p, t)| (p.to_owned(), digest(t)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -192,13 +205,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn submodules_come_go_and_move() {
+    fn compares_submodules() {
         let scan = |text: &str| Scan::from([(".gitmodules", text)]);
-        let module =
-            |path: &str, url: &str| format!("[submodule \"x\"]\n\tpath = {path}\n\turl = \"{url}\"\n");
+        let module = |path: &str, url: &str| {
+            format!("[submodule \"x\"]\n\tpath = {path}\n\turl = \"{url}\"\n")
+        };
         let old = submodules(&scan(&(module("a", "u") + &module("b", "v"))));
         let new = submodules(&scan(&(module("b", "w") + &module("c", "u"))));
-        let moved: Vec<_> = all_moved(&old, &new).into_iter().map(|m| (m.name, m.old, m.new)).collect();
+        let moved: Vec<_> =
+            all_moved(&old, &new).into_iter().map(|m| (m.name, m.old, m.new)).collect();
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(
             moved,

@@ -1,5 +1,5 @@
-//! Requirements that a Python project declares: of its build, of the installed package,
-//! in requirements files, and of Python itself. They are compared as text by name.
+//! Requirements that a Python project declares: for its build, for the installed package, in
+//! requirements files, and for Python itself. They are compared as text by name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,13 @@ use super::scan::{Scan, is_requirements};
 use crate::pins::requirements_file::{self, is_option};
 use crate::sources::normalized;
 
-/// A requirement that changed. It is new if `old` is empty, and gone if `new` is empty.
+/// A requirement that changed: `old` is empty if it is new, `new` is empty if it was removed.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RequirementChange {
-    /// Where it is declared: `build-system`, `dependencies`, an extra, a file.
+    /// Where it is declared: `build-system`, `dependencies`, an extra, or a file.
     pub place: String,
-    /// The distribution, normalised (PEP 503).
+    /// The distribution's normalized name (PEP 503).
     pub name: String,
     /// The old requirements: the texts after the name.
     pub old: Vec<String>,
@@ -23,7 +23,7 @@ pub struct RequirementChange {
     pub new: Vec<String>,
 }
 
-/// The texts behind each name, by place and name.
+/// The texts after each name, by place and name.
 type Requirements = BTreeMap<(String, String), BTreeSet<String>>;
 
 /// Compares the requirements of two trees.
@@ -43,20 +43,24 @@ pub(super) fn changes(old: &Scan, new: &Scan) -> Vec<RequirementChange> {
     changed.into_iter().map(change).collect()
 }
 
-/// Returns what a project says of Python: its pyproject.toml, or the sdist's metadata.
+/// Returns the Python range of a project: from pyproject.toml, or from the sdist's metadata.
 pub(super) fn python(scan: &Scan) -> Option<String> {
-    let declared = pyprojects(scan)
-        .find_map(|(_, root)| Some(root.get("project")?.get("requires-python")?.as_str()?.to_owned()));
+    let declared = pyprojects(scan).find_map(|(_, root)| {
+        Some(root.get("project")?.get("requires-python")?.as_str()?.to_owned())
+    });
     let metadata = || {
         let lines = scan.text("PKG-INFO")?.lines().take_while(|line| !line.is_empty());
-        lines.filter_map(|line| line.strip_prefix("Requires-Python:")).map(|v| v.trim().to_owned()).next()
+        lines
+            .filter_map(|line| line.strip_prefix("Requires-Python:"))
+            .map(|v| v.trim().to_owned())
+            .next()
     };
     declared.or_else(metadata)
 }
 
 fn pyprojects(scan: &Scan) -> impl Iterator<Item = (&str, toml::Table)> {
     let files = scan.files().filter(|(path, _)| path.ends_with("pyproject.toml"));
-    // One that does not parse says nothing.
+    // Ignore one that does not parse.
     files.filter_map(|(path, text)| Some((path, text.parse::<toml::Table>().ok()?)))
 }
 
@@ -71,7 +75,9 @@ fn all(scan: &Scan) -> Requirements {
         let folder = path.strip_suffix("pyproject.toml").unwrap_or_default();
         let mut add_all = |place: &str, value: Option<&toml::Value>| {
             let lines = value.and_then(toml::Value::as_array).into_iter().flatten();
-            lines.filter_map(toml::Value::as_str).for_each(|line| add(&format!("{folder}{place}"), line));
+            lines
+                .filter_map(toml::Value::as_str)
+                .for_each(|line| add(&format!("{folder}{place}"), line));
         };
         add_all("build-system", root.get("build-system").and_then(|table| table.get("requires")));
         let project = root.get("project");
@@ -87,14 +93,16 @@ fn all(scan: &Scan) -> Requirements {
     found
 }
 
-/// Splits a requirement into its normalised name and the rest, blanks made one.
+/// Splits a requirement into its normalized name and the rest with single spaces.
 fn requirement(line: &str) -> Option<(String, String)> {
     let line = line.trim();
-    let end = line.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).unwrap_or(line.len());
+    let end = line
+        .find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c)))
+        .unwrap_or(line.len());
     let (name, rest) = line.split_at(end);
     let rest = rest.split_whitespace().collect::<Vec<_>>().join(" ");
     if is_option(line) {
-        // `-r common.txt` and other options are as good as requirements.
+        // `-r common.txt` and other options count as requirements.
         return Some((line.split_whitespace().collect::<Vec<_>>().join(" "), String::new()));
     }
     (!name.is_empty()).then(|| (normalized(name), rest))
@@ -105,13 +113,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requirements_come_go_and_change() {
+    fn compares_requirements() {
         let old = Scan::from([
             (
                 "pyproject.toml",
                 "[build-system]\nrequires = [\"torch == 2.11.0\", \"cmake>=3.26\", \"ninja\"]\n[project]\nrequires-python=\">=3.10\"\n",
             ),
-            ("requirements/rocm.txt", "-r common.txt\n# x\nRay>=2 ; python_version < '3.14' # why\n"),
+            (
+                "requirements/rocm.txt",
+                "-r common.txt\n# x\nRay>=2 ; python_version < '3.14' # why\n",
+            ),
             ("requirements/test.txt", "pytest\n"),
         ]);
         let new = Scan::from([
@@ -134,10 +145,18 @@ mod tests {
                 change("build-system", "ninja", &[""], &[]),
                 change("build-system", "setuptools-rust", &[], &[""]),
                 change("build-system", "torch", &["== 2.11.0"], &["==2.12.0"]),
-                change("requirements/rocm.txt", "ray", &[">=2 ; python_version < '3.14'"], &[">= 2"]),
+                change(
+                    "requirements/rocm.txt",
+                    "ray",
+                    &[">=2 ; python_version < '3.14'"],
+                    &[">= 2"]
+                ),
             ]
         );
-        assert_eq!((python(&old).as_deref(), python(&new).as_deref()), (Some(">=3.10"), Some(">=3.11")));
+        assert_eq!(
+            (python(&old).as_deref(), python(&new).as_deref()),
+            (Some(">=3.10"), Some(">=3.11"))
+        );
         assert_eq!(changes(&Scan::from([("pyproject.toml", "[")]), &Scan::from([])), []);
     }
 }

@@ -1,16 +1,14 @@
-//! The text files of a source tree that say something about its build. What they say is
-//! found elsewhere.
+//! Reads the text files of a source tree that describe its build. Does not interpret them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::error::IoError;
 
-/// How large a file may be that is looked at; build files have a few hundred kilobytes at
-/// most.
+/// The size limit of a file. Build files have a few hundred kilobytes at most.
 const MAX_SIZE: u64 = 4 << 20;
 
-/// Folders whose files take no part in the build of the project itself.
+/// Folders whose files are not part of the project's own build.
 const ASIDE: &[&str] = &[
     "test",
     "tests",
@@ -29,8 +27,9 @@ const ASIDE: &[&str] = &[
     "3rdparty",
 ];
 
-/// Folders whose Python files belong to the build.
-const HELPERS: &[&str] = &["setup_helpers", "build_backend", "build_helpers", "build_tools", "cmake"];
+/// Folders whose Python files are part of the build.
+const HELPERS: &[&str] =
+    &["setup_helpers", "build_backend", "build_helpers", "build_tools", "cmake"];
 
 /// The texts by path.
 #[derive(Debug)]
@@ -39,19 +38,29 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Reads a tree. Links are not followed: they may lead anywhere.
+    /// Reads a tree. Does not follow links, which can lead anywhere.
     pub fn of(dir: &Path) -> Result<Self, IoError> {
         let mut files = BTreeMap::new();
         for entry in walkdir::WalkDir::new(dir) {
-            let entry = entry.map_err(|error| IoError::doing("read an unpacked source")(error.into()))?;
-            let path = entry.path().strip_prefix(dir).unwrap_or(entry.path()).to_string_lossy().into_owned();
-            let wanted = is_build(&path) || is_requirements(&path) || is_licence(&path) || is_metadata(&path);
+            let entry =
+                entry.map_err(|error| IoError::doing("read an unpacked source")(error.into()))?;
+            let path = entry
+                .path()
+                .strip_prefix(dir)
+                .unwrap_or(entry.path())
+                .to_string_lossy()
+                .into_owned();
+            let wanted = is_build(&path)
+                || is_requirements(&path)
+                || is_license(&path)
+                || is_metadata(&path);
             if !wanted || !entry.file_type().is_file() {
                 continue;
             }
             let size = entry.metadata().map_or(0, |metadata| metadata.len());
             if size <= MAX_SIZE {
-                let bytes = fs_err::read(entry.path()).map_err(IoError::doing("read an unpacked source"))?;
+                let bytes = fs_err::read(entry.path())
+                    .map_err(IoError::doing("read an unpacked source"))?;
                 files.insert(path, String::from_utf8_lossy(&bytes).into_owned());
             }
         }
@@ -89,8 +98,8 @@ fn folders(path: &str) -> impl Iterator<Item = &str> {
     path.rsplit('/').skip(1)
 }
 
-/// Returns whether a file takes part in the build: CMake's, and Python's build scripts and
-/// their helpers.
+/// Returns whether a file is part of the build: CMake files, and Python's build scripts with their
+/// helpers.
 pub(super) fn is_build(path: &str) -> bool {
     let name = name(path);
     if folders(path).any(|folder| ASIDE.contains(&folder)) {
@@ -104,8 +113,8 @@ pub(super) fn is_build(path: &str) -> bool {
     name == "CMakeLists.txt" || name.ends_with(".cmake") || (name.ends_with(".py") && helper())
 }
 
-/// Returns whether a file names requirements that matter with ROCm: `requirements.txt`, and
-/// those in folders of that name but for tests, documentation and other devices.
+/// Returns whether a file has requirements that matter with ROCm: `requirements.txt`, and those
+/// in folders of that name except for tests, documentation and other devices.
 pub(super) fn is_requirements(path: &str) -> bool {
     let name = name(path);
     let folder = folders(path).any(|folder| folder == "requirements");
@@ -130,7 +139,7 @@ pub(super) fn is_requirements(path: &str) -> bool {
         && !other.iter().any(|word| stem.contains(word))
 }
 
-/// Returns whether a file names crates.
+/// Returns whether a file lists crates.
 pub(super) fn is_cargo(path: &str) -> bool {
     matches!(name(path), "Cargo.toml" | "Cargo.lock")
 }
@@ -139,8 +148,8 @@ fn is_metadata(path: &str) -> bool {
     matches!(path, "pyproject.toml" | "python/pyproject.toml" | ".gitmodules" | "PKG-INFO")
 }
 
-/// Returns whether a file is a licence, by the names that forges and packaging tools know.
-pub(super) fn is_licence(path: &str) -> bool {
+/// Returns whether a file is a license, by the names that forges and packaging tools know.
+pub(super) fn is_license(path: &str) -> bool {
     let name = name(path).to_ascii_uppercase();
     let words = ["LICENSE", "LICENCE", "COPYING", "NOTICE"];
     let code = [".PY", ".H", ".HPP", ".CPP", ".JSON", ".YML", ".SH"];
@@ -152,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_known_by_their_names() {
+    fn classifies_files_by_name() {
         for path in [
             "setup.py",
             "CMakeLists.txt",
@@ -162,13 +171,20 @@ mod tests {
         ] {
             assert!(is_build(path), "{path}");
         }
-        for path in
-            ["tests/setup.py", "vllm/v1/attention/a/builder.py", "third_party/x/CMakeLists.txt", "x.py"]
-        {
+        for path in [
+            "tests/setup.py",
+            "vllm/v1/attention/a/builder.py",
+            "third_party/x/CMakeLists.txt",
+            "x.py",
+        ] {
             assert!(!is_build(path), "{path}");
         }
-        assert!(is_requirements("requirements/build/rocm.txt") && is_requirements("requirements.txt"));
-        assert!(!is_requirements("requirements/rocm-test.txt") && !is_requirements("CMakeLists.txt"));
-        assert!(is_licence("csrc/x/LICENSE-MIT.txt") && !is_licence("license.py"));
+        assert!(
+            is_requirements("requirements/build/rocm.txt") && is_requirements("requirements.txt")
+        );
+        assert!(
+            !is_requirements("requirements/rocm-test.txt") && !is_requirements("CMakeLists.txt")
+        );
+        assert!(is_license("csrc/x/LICENSE-MIT.txt") && !is_license("license.py"));
     }
 }

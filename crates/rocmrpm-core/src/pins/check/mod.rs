@@ -1,5 +1,5 @@
-//! A pin set against upstream's files and the versions that work together: why it is impossible,
-//! or doubtful. One rule per function of `rules`; what is read is here.
+//! Compares a pin set with upstream's files and the versions that work together, and reports what is
+//! impossible or doubtful. `rules` has one function per rule; this file reads the sources.
 
 mod rules;
 
@@ -15,7 +15,7 @@ use crate::sources::{Fetcher, SourceError};
 use crate::text::line_of;
 use crate::workspace::{Pin, Workspace};
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -24,7 +24,7 @@ pub enum Severity {
     Error,
     /// The set is doubtful.
     Warning,
-    /// The set is possible; this should be known.
+    /// The set is possible; the note is for information.
     Note,
 }
 
@@ -32,21 +32,21 @@ pub enum Severity {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// Which rule found it.
+    /// The rule that found it.
     pub rule: &'static str,
-    /// The component whose pin it is about.
+    /// The component with the pin.
     pub component: String,
     /// A lower-case sentence without a period.
     pub message: String,
-    /// The file of ours that it is about.
+    /// The file of the workspace.
     pub file: String,
-    /// The line there, counted from 1.
+    /// The line in it, counted from 1.
     pub line: usize,
-    /// What upstream or the table says, each with its place.
+    /// The statements of upstream or of the table, each with its place.
     pub upstream: Vec<String>,
-    /// How to fix it, if known.
+    /// The fix, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
     #[serde(skip)]
@@ -56,7 +56,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Returns the finding as a mistake in our file, with its place.
+    /// Returns the finding as a problem in the file of the workspace.
     pub fn problem(&self) -> Problem {
         Problem {
             file: self.file.clone(),
@@ -72,36 +72,36 @@ impl Finding {
     }
 }
 
-/// A source that was not looked at.
+/// A source that was not checked.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NotLookedAt {
     /// The component and its version.
     pub source: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
-    /// The disagreements, worst first.
+    /// The findings, worst first.
     pub findings: Vec<Finding>,
     /// The files that were read, by component and version.
     pub read: BTreeMap<String, Vec<String>>,
-    /// The sources that were not.
+    /// The sources that were not checked.
     pub not_looked_at: Vec<NotLookedAt>,
 }
 
 impl Report {
-    /// Returns how many findings of a severity there are.
+    /// Returns the number of findings of a severity.
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|finding| finding.severity == severity).count()
     }
 }
 
-/// What the rules look at.
+/// The input and the findings of the rules.
 struct Check<'a> {
     workspace: &'a Workspace,
     read: BTreeMap<String, Upstream>,
@@ -126,11 +126,21 @@ pub fn check(workspace: &Workspace, reader: &Fetcher<'_>) -> Result<Report, Erro
             }
             Err(error) if may_be_absent(&error) => {
                 let error = Error::from(error);
-                let causes: String = error.causes().iter().map(|cause| format!(": {cause}")).collect();
-                report.not_looked_at.push(NotLookedAt { source, reason: format!("{error}{causes}") });
+                let causes: String =
+                    error.causes().iter().map(|cause| format!(": {cause}")).collect();
+                report
+                    .not_looked_at
+                    .push(NotLookedAt { source, reason: format!("{error}{causes}") });
             }
             Err(error) if matches!(error.kind(), Kind::Config) => {
-                check.find(Severity::Error, "source", name, &["version"], error.to_string(), Vec::new());
+                check.find(
+                    Severity::Error,
+                    "source",
+                    name,
+                    &["version"],
+                    error.to_string(),
+                    Vec::new(),
+                );
             }
             Err(error) => return Err(error.into()),
         }
@@ -141,22 +151,34 @@ pub fn check(workspace: &Workspace, reader: &Fetcher<'_>) -> Result<Report, Erro
     Ok(report)
 }
 
-/// Returns whether a source is only out of reach, or has not been locked yet.
+/// Returns whether a source is only unreachable or not locked yet.
 fn may_be_absent(error: &SourceError) -> bool {
     matches!(error, SourceError::NotPinned { .. }) || error.kind() == Kind::Network
 }
 
 impl<'a> Check<'a> {
     fn pin(&self, name: &str) -> Option<&'a Pin> {
-        self.workspace.pins.pins.iter().find(|(key, _)| key.as_str() == name).map(|(_, at)| &at.value)
+        self.workspace
+            .pins
+            .pins
+            .iter()
+            .find(|(key, _)| key.as_str() == name)
+            .map(|(_, at)| &at.value)
     }
 
     fn odd(&mut self, name: &str, oddity: &Oddity) {
-        let message = format!("a file of {} is not as known from other versions", oddity.place.of);
-        self.find(Severity::Warning, "upstream-file", name, &["version"], message, vec![oddity.to_string()]);
+        let message = format!("a file of {} has an unexpected form", oddity.place.of);
+        self.find(
+            Severity::Warning,
+            "upstream-file",
+            name,
+            &["version"],
+            message,
+            vec![oddity.to_string()],
+        );
     }
 
-    /// Notes a finding about a value of the set: the keys below the component's table.
+    /// Adds a finding about a value of the set: the keys below the component's table.
     fn find(
         &mut self,
         severity: Severity,
@@ -184,14 +206,16 @@ impl<'a> Check<'a> {
     }
 }
 
-/// Returns where the value of a key of a component's table stands, or as much of the way to
-/// it as is there.
+/// Returns the position of a key's value below a component's table, or of the last table on the way
+/// to it that exists.
 fn span_of(text: &str, component: &str, keys: &[&str]) -> Range<usize> {
     let Ok(root) = toml::de::DeTable::parse(text) else { return 0..0 };
     let mut table = root.get_ref();
     let mut span = 0..0;
     for key in std::iter::once(&component).chain(keys) {
-        let Some((name, value)) = table.iter().find(|(name, _)| name.get_ref() == key) else { break };
+        let Some((name, value)) = table.iter().find(|(name, _)| name.get_ref() == key) else {
+            break;
+        };
         match value.get_ref().as_table() {
             Some(inner) => {
                 table = inner;

@@ -1,5 +1,4 @@
-//! The rules. Each sentence names what upstream says and what the set says, because both
-//! can be wrong.
+//! The rules. Each message names upstream's value and the set's value, because either can be wrong.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +9,13 @@ use crate::pins::upstream::{Says, Statement, Weight};
 use crate::workspace::upstreams::{States, UpstreamSource, satisfies};
 use crate::workspace::{Pin, RocmVersion, Source, VersionRange, compare};
 
-fn said(statement: &Statement) -> String {
-    format!("{} says `{}`", statement.place, statement.written)
+fn quote(statement: &Statement) -> String {
+    format!("{}: `{}`", statement.place, statement.written)
 }
 
-fn whose(statements: &[&Statement]) -> String {
-    let of: BTreeSet<&str> = statements.iter().map(|statement| statement.place.of.as_str()).collect();
+fn sources_of(statements: &[&Statement]) -> String {
+    let of: BTreeSet<&str> =
+        statements.iter().map(|statement| statement.place.of.as_str()).collect();
     of.into_iter().collect::<Vec<_>>().join(" and ")
 }
 
@@ -27,7 +27,8 @@ fn release(version: &str) -> &str {
 impl<'a> Check<'a> {
     /// Applies all rules.
     pub(super) fn rules(&mut self) {
-        let names: Vec<String> = self.workspace.pins.written().map(|pin| pin.component.to_string()).collect();
+        let names: Vec<String> =
+            self.workspace.pins.written().map(|pin| pin.component.to_string()).collect();
         for name in &names {
             self.versions(name);
         }
@@ -51,13 +52,15 @@ impl<'a> Check<'a> {
         self.read.values().flat_map(|read| read.about(about).cloned()).collect()
     }
 
-    /// Returns whether a statement about a component is about the build that the set has.
+    /// Returns whether a statement about a component describes the build in the set.
     fn belongs_to_set(&self, about: &str, statement: &Statement) -> bool {
         let known = self.workspace.upstreams.component(about);
-        known.and_then(|known| known.against.as_deref()).is_none_or(|base| self.names_our(base, statement))
+        known
+            .and_then(|known| known.against.as_deref())
+            .is_none_or(|base| self.names_our(base, statement))
     }
 
-    /// Returns whether the file of a statement names no other version of `base` than the set's.
+    /// Returns whether the file of a statement names no version of `base` other than the set's.
     fn names_our(&self, base: &str, statement: &Statement) -> bool {
         let Some(pin) = self.pin(base) else { return true };
         let mut stated = self.read.values().flat_map(|read| read.about(base));
@@ -67,7 +70,7 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// The version that the set has against those that upstream's builds demand.
+    /// Compares the version in the set with those that upstream's builds require.
     fn versions(&mut self, name: &str) {
         let Some(pin) = self.pin(name) else { return };
         let statements = self.statements(name);
@@ -75,18 +78,27 @@ impl<'a> Check<'a> {
             .iter()
             .filter(|s| s.weight == Weight::Demand && self.belongs_to_set(name, s))
             .collect();
-        // What a source says of itself is no demand.
+        // What a source states about itself is not a requirement.
         let own = format!("{name} ");
         let (of_itself, named): (Vec<&Statement>, Vec<&Statement>) = statements
             .iter()
             .filter(|s| {
-                s.says.version().is_some() && (s.weight == Weight::Demand || s.place.of.starts_with(&own))
+                s.says.version().is_some()
+                    && (s.weight == Weight::Demand || s.place.of.starts_with(&own))
             })
             .filter(|s| self.belongs_to_set(name, s))
             .partition(|s| s.place.of.starts_with(&own));
-        for statement in of_itself.iter().filter(|s| s.says.version() != Some(pin.version.as_str())) {
-            let message = format!("the source that is pinned as {name} {} says another version", pin.version);
-            self.find(Severity::Warning, "version", name, &["version"], message, vec![said(statement)]);
+        for statement in of_itself.iter().filter(|s| s.says.version() != Some(pin.version.as_str()))
+        {
+            let message = format!("the source of {name} {} states another version", pin.version);
+            self.find(
+                Severity::Warning,
+                "version",
+                name,
+                &["version"],
+                message,
+                vec![quote(statement)],
+            );
         }
         let (agree, differ): (Vec<&Statement>, Vec<&Statement>) =
             named.into_iter().partition(|s| s.says.version() == Some(pin.version.as_str()));
@@ -94,13 +106,15 @@ impl<'a> Check<'a> {
             let versions: BTreeSet<&str> = differ.iter().filter_map(|s| s.says.version()).collect();
             let versions = versions.into_iter().collect::<Vec<_>>().join(" or ");
             let (severity, message) = if agree.is_empty() {
-                let message =
-                    format!("{} wants {name} {versions}, and the set has {}", whose(&differ), pin.version);
+                let message = format!(
+                    "the set has {name} {}, but {versions} is required by {}",
+                    pin.version,
+                    sources_of(&differ)
+                );
                 (Severity::Error, message)
             } else {
                 let message = format!(
-                    "upstream contradicts itself about {name}: {} files agree with {}, others have {versions}",
-                    agree.len(),
+                    "upstream's files disagree about {name}: some have {}, others {versions}",
                     pin.version
                 );
                 (Severity::Note, message)
@@ -111,7 +125,7 @@ impl<'a> Check<'a> {
                 name,
                 &["version"],
                 message,
-                differ.iter().map(|s| said(s)).collect(),
+                differ.iter().map(|s| quote(s)).collect(),
             );
         }
         for statement in &demands {
@@ -122,13 +136,24 @@ impl<'a> Check<'a> {
 
     fn specifiers(&mut self, name: &str, version: &str, statement: &Statement) {
         let Says::Requires(wanted) = &statement.says else { return };
-        let (Ok(specifiers), Ok(parsed)) = (wanted.parse::<VersionSpecifiers>(), version.parse::<Version>())
+        let (Ok(specifiers), Ok(parsed)) =
+            (wanted.parse::<VersionSpecifiers>(), version.parse::<Version>())
         else {
             return;
         };
         if !specifiers.contains(&parsed) {
-            let message = format!("{} wants {name}{wanted}, and the set has {version}", statement.place.of);
-            self.find(Severity::Error, "version", name, &["version"], message, vec![said(statement)]);
+            let message = format!(
+                "the set has {name} {version}, but {wanted} is required by {}",
+                statement.place.of
+            );
+            self.find(
+                Severity::Error,
+                "version",
+                name,
+                &["version"],
+                message,
+                vec![quote(statement)],
+            );
         }
     }
 
@@ -140,27 +165,35 @@ impl<'a> Check<'a> {
         };
         if !commit.starts_with(wanted.as_str()) {
             let message =
-                format!("{} takes another commit of {name} {version} than the set", statement.place.of);
-            self.find(Severity::Warning, "commit", name, &["commit"], message, vec![said(statement)]);
+                format!("{} requires another commit of {name} {version}", statement.place.of);
+            self.find(
+                Severity::Warning,
+                "commit",
+                name,
+                &["commit"],
+                message,
+                vec![quote(statement)],
+            );
         }
     }
 
-    /// The table, where upstream's files were not read or are silent.
+    /// Checks the table where upstream's files were not read or state nothing.
     fn table(&mut self, names: &[String]) {
-        let mut told: BTreeSet<(String, String)> = BTreeSet::new();
+        let mut reported: BTreeSet<(String, String)> = BTreeSet::new();
         for name in names {
             let Some(pin) = self.pin(name) else { continue };
             let Some(row) = self.workspace.upstreams.together(name, &pin.version) else { continue };
             for (other, wanted) in &row.with {
                 let Some(there) = self.pin(other) else { continue };
                 let spoken = self.read.get(name.as_str()).is_some_and(|read| {
-                    read.about(other).any(|s| s.weight == Weight::Demand && s.says.version().is_some())
+                    read.about(other)
+                        .any(|s| s.weight == Weight::Demand && s.says.version().is_some())
                 });
-                // A pair is told once, whichever of the two rows has it.
+                // Report a pair once, whichever of the two rows has it.
                 let mut pair = [name.clone(), other.clone()];
                 pair.sort();
                 let [a, b] = pair;
-                if spoken || satisfies(&there.version, wanted) || !told.insert((a, b)) {
+                if spoken || satisfies(&there.version, wanted) || !reported.insert((a, b)) {
                     continue;
                 }
                 let may_differ =
@@ -168,7 +201,7 @@ impl<'a> Check<'a> {
                 let severity = if may_differ { Severity::Warning } else { Severity::Error };
                 let condition = if wanted.starts_with(['<', '>', '=', '!']) { "" } else { "==" };
                 let message = format!(
-                    "{name} {} goes with {other} {condition}{wanted}, and the set has {}",
+                    "{name} {} works with {other} {condition}{wanted}, but the set has {}",
                     pin.version, there.version
                 );
                 self.find(severity, "table", other, &["version"], message, vec![row.cited()]);
@@ -176,7 +209,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// The chroot's Python against what upstream allows.
+    /// Compares the chroot's Python with the range that upstream allows.
     fn python(&mut self, name: &str) {
         let chroot = &self.workspace.chroot;
         let (python, Some(pin)) = (chroot.python.as_str(), self.pin(name)) else { return };
@@ -187,10 +220,10 @@ impl<'a> Check<'a> {
         let refused = own.iter().flatten().find_map(|statement| match &statement.says {
             Says::Python(range) => {
                 let parsed = VersionRange::parse(range)?;
-                (!parsed.holds(python)).then(|| (parsed.to_string(), said(statement)))
+                (!parsed.holds(python)).then(|| (parsed.to_string(), quote(statement)))
             }
             Says::Pythons(list) => {
-                (!list.iter().any(|one| one == python)).then(|| (list.join(", "), said(statement)))
+                (!list.iter().any(|one| one == python)).then(|| (list.join(", "), quote(statement)))
             }
             _ => None,
         });
@@ -203,33 +236,37 @@ impl<'a> Check<'a> {
         });
         let Some((allowed, place)) = refused else { return };
         let has = format!(
-            "{name} {} allows Python {allowed}, and the chroot {} has {python}",
+            "{name} {} allows Python {allowed}, but the chroot {} has {python}",
             pin.version, chroot.name
         );
         let edited = self.edits_python(name, &pin.version);
         let (severity, message) = if !pin.python.holds(python) {
-            (Severity::Note, format!("{has}: it is left out there, as the set says"))
+            (Severity::Note, format!("{has}: the set leaves the component out there"))
         } else if let Some(file) = edited {
             (Severity::Note, format!("{has}: the component edits {file}"))
         } else if pin.python.to_string().is_empty() {
             (Severity::Error, has)
         } else {
-            (Severity::Warning, format!("{has}, which the set allows: is there a patch for it?"))
+            (
+                Severity::Warning,
+                format!("{has}, which only the set allows: a patch must add the support"),
+            )
         };
         self.find(severity, "python", name, &["python"], message, vec![place]);
     }
 
-    /// Returns the file, of those that say which Pythons are allowed, that a component edits.
+    /// Returns the file with the allowed Python versions that a component edits.
     fn edits_python(&self, name: &str, version: &str) -> Option<String> {
         let component = self.workspace.component(name).ok()?;
-        let said = ["pyproject.toml", "setup.py", "CMakeLists.txt"];
+        let files = ["pyproject.toml", "setup.py", "CMakeLists.txt"];
         let about_python = |text: &str| text.to_ascii_lowercase().contains("python");
-        let mut edits =
-            component.edits_for(version).filter(|edit| about_python(&edit.find) && edit.source.is_none());
-        edits.find(|edit| said.contains(&edit.file.as_str())).map(|edit| edit.file.clone())
+        let mut edits = component
+            .edits_for(version)
+            .filter(|edit| about_python(&edit.find) && edit.source.is_none());
+        edits.find(|edit| files.contains(&edit.file.as_str())).map(|edit| edit.file.clone())
     }
 
-    /// The workspace's GPU targets against those that components can be built for.
+    /// Compares the workspace's GPU targets with those that components support.
     fn targets(&mut self) {
         let statements = self.read.values().flat_map(|read| read.statements.iter().cloned());
         for statement in statements.collect::<Vec<_>>() {
@@ -240,16 +277,23 @@ impl<'a> Check<'a> {
                 continue;
             }
             let message = format!(
-                "{} cannot be built for {}, which the workspace is for",
+                "{} does not support these GPU targets of the workspace: {}",
                 statement.place.of,
                 missing.join(", ")
             );
             let about = &statement.about;
-            self.find(Severity::Error, "gpu-target", about, &["version"], message, vec![said(&statement)]);
+            self.find(
+                Severity::Error,
+                "gpu-target",
+                about,
+                &["version"],
+                message,
+                vec![quote(&statement)],
+            );
         }
     }
 
-    /// The provider's ROCm against what upstream builds with.
+    /// Compares the provider's ROCm with the releases that upstream builds with.
     fn rocm(&mut self) {
         let provider = &self.workspace.provider;
         let RocmVersion::Known(ours) = &provider.version else { return };
@@ -260,13 +304,19 @@ impl<'a> Check<'a> {
             let of = &statement.place.of;
             let (severity, message) = match &statement.says {
                 Says::Rocm(releases) => {
-                    let mut sorted: Vec<&str> = releases.iter().map(|version| release(version)).collect();
+                    let mut sorted: Vec<&str> =
+                        releases.iter().map(|version| release(version)).collect();
                     sorted.sort_by(|a, b| compare(a, b));
-                    let (Some(lowest), Some(highest)) = (sorted.first(), sorted.last()) else { continue };
+                    let (Some(lowest), Some(highest)) = (sorted.first(), sorted.last()) else {
+                        continue;
+                    };
                     if compare(ours, lowest).is_lt() {
-                        (Severity::Error, format!("{of} needs ROCm {lowest} or newer, and {has}"))
+                        (Severity::Error, format!("{of} needs ROCm {lowest} or newer, but {has}"))
                     } else if compare(ours, highest).is_gt() {
-                        (Severity::Warning, format!("{of} knows no ROCm above {highest}, and {has}"))
+                        (
+                            Severity::Warning,
+                            format!("{of} supports ROCm up to {highest}, but {has}"),
+                        )
                     } else {
                         continue;
                     }
@@ -278,13 +328,23 @@ impl<'a> Check<'a> {
                     if !ours_is_older || !bases.iter().all(|base| self.names_our(base, statement)) {
                         continue;
                     }
-                    (Severity::Warning, format!("{of} is built with ROCm {theirs} upstream, and {has}"))
+                    (
+                        Severity::Warning,
+                        format!("upstream builds {of} with ROCm {theirs}, but {has}"),
+                    )
                 }
                 _ => continue,
             };
             if !self.findings.iter().any(|f| f.rule == "rocm" && f.message == message) {
                 let component = of.split(' ').next().unwrap_or_default();
-                self.find(severity, "rocm", component, &["version"], message, vec![said(statement)]);
+                self.find(
+                    severity,
+                    "rocm",
+                    component,
+                    &["version"],
+                    message,
+                    vec![quote(statement)],
+                );
             }
         }
         if statements.iter().any(|statement| matches!(statement.says, Says::Rocm(_))) {
@@ -292,14 +352,16 @@ impl<'a> Check<'a> {
         }
         for (name, pin) in self.pins() {
             let Some(row) = self.workspace.upstreams.together(name, &pin.version) else { continue };
-            if let Some(lowest) = row.rocm.as_deref().filter(|lowest| compare(ours, lowest).is_lt()) {
-                let message = format!("{name} {} needs ROCm {lowest} or newer, and {has}", pin.version);
+            if let Some(lowest) = row.rocm.as_deref().filter(|lowest| compare(ours, lowest).is_lt())
+            {
+                let message =
+                    format!("{name} {} needs ROCm {lowest} or newer, but {has}", pin.version);
                 self.find(Severity::Error, "rocm", name, &["version"], message, vec![row.cited()]);
             }
         }
     }
 
-    /// The crates of components that have a lock file of crates.
+    /// Checks the crates of components with a lock file of crates.
     fn crates(&mut self) {
         for (name, pin) in self.pins() {
             let Some(read) = self.read.get(name) else { continue };
@@ -310,19 +372,30 @@ impl<'a> Check<'a> {
             match (lock, has_source) {
                 (Some(lock), false) => {
                     let message = format!(
-                        "{name} {} has a Rust part, and the set has no source for its crates: its build would fetch them",
+                        "{name} {} has a Rust part, but the set has no source for its crates: the \
+                         build would download them",
                         pin.version
                     );
-                    self.find(Severity::Error, "crates", name, &["version"], message, vec![said(&lock)]);
+                    self.find(
+                        Severity::Error,
+                        "crates",
+                        name,
+                        &["version"],
+                        message,
+                        vec![quote(&lock)],
+                    );
                     if let Some(finding) = self.findings.last_mut() {
                         let file = &lock.place.file;
-                        finding.help =
-                            Some(format!("add `[{name}.sources.crates]` with `cargo-vendor = \"{file}\"`"));
+                        finding.help = Some(format!(
+                            "add `[{name}.sources.crates]` with `cargo-vendor = \"{file}\"`"
+                        ));
                     }
                 }
                 (None, true) if self.can_have_crates(name) => {
-                    let message =
-                        format!("{name} {} has no lock file whose crates could be packed", pin.version);
+                    let message = format!(
+                        "{name} {} has no lock file of crates, so rocmrpm cannot pack them",
+                        pin.version
+                    );
                     self.find(Severity::Error, "crates", name, &["sources"], message, Vec::new());
                 }
                 _ => {}
@@ -335,14 +408,16 @@ impl<'a> Check<'a> {
         files.flat_map(|file| &file.facts).any(|fact| fact.states == States::Crates)
     }
 
-    /// Further sources whose commit or version a component's files state.
+    /// Checks further sources whose commit or version a component's files state.
     fn further_sources(&mut self) {
         let upstreams = &self.workspace.upstreams;
         for (name, pin) in self.pins() {
             for known in upstreams.sources_of(name, &pin.version) {
                 let Some(read) = self.read.get(name) else { continue };
-                let is_revision = |says: &Says| matches!(says, Says::Commit { .. } | Says::Tag { .. });
-                let statement = read.about(&known.name).find(|statement| is_revision(&statement.says));
+                let is_revision =
+                    |says: &Says| matches!(says, Says::Commit { .. } | Says::Tag { .. });
+                let statement =
+                    read.about(&known.name).find(|statement| is_revision(&statement.says));
                 if let Some(statement) = statement.cloned() {
                     self.further_source(known, pin, &statement);
                 }
@@ -353,17 +428,18 @@ impl<'a> Check<'a> {
     fn further_source(&mut self, known: &UpstreamSource, pin: &Pin, statement: &Statement) {
         let UpstreamSource { of, name, .. } = known;
         let source = match pin.sources.get(name) {
-            // The set has it as a component.
+            // The set has it as a component of its own.
             None if self.pin(name).is_some() => return,
             None => {
-                let message = format!("{of} {} needs {name}, and the set has no source for it", pin.version);
+                let message =
+                    format!("{of} {} needs {name}, but the set has no source for it", pin.version);
                 self.find(
                     Severity::Error,
                     "further-source",
                     of,
                     &["version"],
                     message,
-                    vec![said(statement)],
+                    vec![quote(statement)],
                 );
                 return;
             }
@@ -373,23 +449,39 @@ impl<'a> Check<'a> {
             (Says::Commit { commit: wanted, .. }, Source::Git { commit: Some(commit), .. }) => {
                 (!commit.starts_with(wanted.as_str()), "commit")
             }
-            (says, _) => (says.version().is_some_and(|version| version != source.version), "version"),
+            (says, _) => {
+                (says.version().is_some_and(|version| version != source.version), "version")
+            }
         };
         if differs {
-            let message = format!("{of} {} needs another {what} of {name} than the set has", pin.version);
+            let message = format!("{of} {} needs another {what} of {name}", pin.version);
             let keys = ["sources", name, what];
-            self.find(Severity::Error, "further-source", of, &keys, message, vec![said(statement)]);
+            self.find(
+                Severity::Error,
+                "further-source",
+                of,
+                &keys,
+                message,
+                vec![quote(statement)],
+            );
         } else if let Source::Git { url, .. } = &source.source
             && *url != known.git
             && self.workspace.upstreams.has_repository(known, url)
         {
-            // A repository of the packager's own may have any commit.
+            // A packager's own repository can have any commit.
             let message = format!(
-                "{of} {} has {name} in {}, and the set takes it from the repository of other versions",
+                "{of} {} takes {name} from {}, but the set uses the repository of other versions",
                 pin.version, known.git
             );
             let keys = ["sources", name, "git"];
-            self.find(Severity::Warning, "further-source", of, &keys, message, vec![said(statement)]);
+            self.find(
+                Severity::Warning,
+                "further-source",
+                of,
+                &keys,
+                message,
+                vec![quote(statement)],
+            );
         }
     }
 }

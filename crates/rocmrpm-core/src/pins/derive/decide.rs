@@ -1,16 +1,16 @@
-//! Which of several statements a set follows.
+//! Decides which of several statements a set follows, in this order:
 //!
-//! - What was chosen on the command line counts before everything.
-//! - What a build or a package demands counts next; where two demands differ, upstream
-//!   contradicts itself.
-//! - A file that names another version of the component that a build belongs to (`against` of
-//!   upstreams.toml) is about another build: its versions belong together.
-//! - Then the versions that work together count.
-//! - What upstream's images and tests use counts last, and only for components that the set takes
-//!   from git, because their versions are tags and commits.
+//! - a choice on the command line;
+//! - a requirement of a build or a package; two different requirements are a contradiction. A file
+//!   that names another version of the component that a build belongs to (`against` of
+//!   upstreams.toml) describes another build and does not count;
+//! - the versions that work together;
+//! - the versions in upstream's images and tests, but only for components that the set takes from
+//!   git, because these versions are tags and commits.
 
 use serde::Serialize;
 
+use super::source::note;
 use super::{Contradiction, FurtherSource, Unreachable, Work};
 use crate::error::{Diagnose, Error, Kind};
 use crate::names::ComponentName;
@@ -20,44 +20,44 @@ use crate::pins::upstream::{
 use crate::workspace::upstreams::{Origin, exact};
 use crate::workspace::{Pin, Source, UPSTREAMS, VersionRange};
 
-/// What a version follows from.
+/// The origin of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Followed {
-    /// It was begun with.
+    /// `--from` on the command line.
     Given,
-    /// It was chosen on the command line.
+    /// `--choose` on the command line.
     Chosen,
-    /// Upstream's files say it.
+    /// Upstream's files.
     Upstream,
-    /// It works with what is decided.
+    /// The table of versions that work together.
     Table,
-    /// Nothing speaks of it: it is the base set's.
+    /// The base set, because nothing else states it.
     Base,
 }
 
-/// What became of one component, and why.
+/// The version of one component, and the reasons for it.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Decision {
-    /// Its version.
+    /// The version.
     pub version: String,
-    /// What that follows from.
+    /// The origin of the version.
     pub followed: Followed,
-    /// Where that stands, and what else is said.
+    /// Where it is stated, and the statements that were not followed.
     pub notes: Vec<String>,
-    /// Where digest or commit come from.
+    /// The origin of the digest or the commit.
     pub origin_notes: Vec<String>,
-    /// The Pythons, and where they stand.
+    /// The Python versions, and where they are stated.
     pub python: Option<(String, Vec<String>)>,
     /// The further sources: name, note, and the keys of their table.
     pub sources: Vec<FurtherSource>,
-    /// The names of further sources that upstream's files speak of, so that the base set's do
-    /// not stay.
+    /// The further sources that upstream's files mention; they replace those of the base
+    /// set.
     #[serde(skip)]
     pub spoken: Vec<String>,
-    /// The repository and the commit that upstream names, where it names one.
+    /// The repository and the commit that upstream states, if any.
     #[serde(skip)]
     pub commit: Option<(Option<String>, Option<String>)>,
     /// The pin.
@@ -84,20 +84,17 @@ impl Decision {
 
 /// Why there is no decision.
 pub(super) enum Undecided {
-    /// Upstream contradicts itself.
+    /// Upstream's files disagree.
     Contradiction(Contradiction),
-    /// Something else is wrong.
+    /// Another error.
     Failed(Error),
 }
 
-pub(super) fn note(statement: &Statement) -> String {
-    format!("{}: {}", statement.place, statement.written)
-}
-
 impl Work<'_> {
-    /// Decides on a component's version; `None` if nothing states it.
+    /// Decides the version of a component; `None` if nothing states it.
     pub(super) fn decide(&mut self, name: &str) -> Result<Option<Decision>, Undecided> {
-        let all: Vec<Statement> = self.read.values().flat_map(|read| read.about(name).cloned()).collect();
+        let all: Vec<Statement> =
+            self.read.values().flat_map(|read| read.about(name).cloned()).collect();
         let (fits, other): (Vec<Statement>, Vec<Statement>) = all
             .into_iter()
             .filter(|statement| {
@@ -111,8 +108,10 @@ impl Work<'_> {
         let distinct = versions.iter().any(|version| *version != versions[0]);
         let chosen = self.request.choices.get(name).copied();
         let table = self.table(name);
-        let example =
-            examples.iter().find(|s| s.says.version().is_some()).filter(|_| self.taken_from_git(name));
+        let example = examples
+            .iter()
+            .find(|s| s.says.version().is_some())
+            .filter(|_| self.taken_from_git(name));
         let commit = demands.iter().find_map(|statement| match &statement.says {
             Says::Commit { git, commit } if commit.len() >= 40 => Some((git, commit, *statement)),
             _ => None,
@@ -121,32 +120,45 @@ impl Work<'_> {
             Says::Commit { commit, .. } if commit.len() >= 40 => Some(commit),
             _ => None,
         });
-        if chosen.is_none() && commit.is_some_and(|(_, first, _)| commits.clone().any(|other| other != first))
+        if chosen.is_none()
+            && commit.is_some_and(|(_, first, _)| commits.clone().any(|other| other != first))
         {
             let statements = fits.clone();
-            return Err(Undecided::Contradiction(Contradiction { about: name.to_owned(), statements }));
+            return Err(Undecided::Contradiction(Contradiction {
+                about: name.to_owned(),
+                statements,
+            }));
         }
         let mut decision = match (chosen, versions.first(), &table, example) {
-            (Some(version), ..) => {
-                Decision::new(version, Followed::Chosen, vec![format!("chosen: --choose {name}={version}")])
-            }
+            (Some(version), ..) => Decision::new(
+                version,
+                Followed::Chosen,
+                vec![format!("chosen: --choose {name}={version}")],
+            ),
             (None, Some(_), ..) if distinct => {
                 let mut statements: Vec<Statement> = fits.clone();
                 statements.retain(|statement| statement.says.version().is_some());
-                return Err(Undecided::Contradiction(Contradiction { about: name.to_owned(), statements }));
+                return Err(Undecided::Contradiction(Contradiction {
+                    about: name.to_owned(),
+                    statements,
+                }));
             }
             (None, Some(version), ..) => Decision::new(version, Followed::Upstream, Vec::new()),
             (None, None, Some((version, source)), _) => {
                 Decision::new(version, Followed::Table, vec![format!("{UPSTREAMS}: {source}")])
             }
-            (None, None, None, Some(example)) => {
-                Decision::new(example.says.version().unwrap_or_default(), Followed::Upstream, Vec::new())
-            }
+            (None, None, None, Some(example)) => Decision::new(
+                example.says.version().unwrap_or_default(),
+                Followed::Upstream,
+                Vec::new(),
+            ),
             (None, None, None, None) => match &commit {
                 Some((git, commit, _)) => {
                     let version = self.version_of_commit(name, git.as_deref(), commit);
                     match version.map_err(Undecided::Failed)? {
-                        Some((version, note)) => Decision::new(&version, Followed::Upstream, vec![note]),
+                        Some((version, note)) => {
+                            Decision::new(&version, Followed::Upstream, vec![note])
+                        }
                         None => return Ok(None),
                     }
                 }
@@ -154,7 +166,7 @@ impl Work<'_> {
             },
         };
         for statement in &fits {
-            // The commit that is followed stands above the commit.
+            // The commit's own note names this statement.
             if chosen.is_none() && commit.is_some_and(|(_, _, of_commit)| of_commit == statement) {
                 continue;
             }
@@ -163,18 +175,18 @@ impl Work<'_> {
             let followed = statement.weight == Weight::Demand || version.is_some_and(|_| same);
             let how = match (same, followed) {
                 (true, true) => "",
-                (true, false) => "upstream's own build has ",
-                (false, _) => "not followed: ",
+                (true, false) => "upstream's own build uses ",
+                (false, _) => "ignored: ",
             };
             decision.notes.push(format!("{how}{}", note(statement)));
         }
         let against = self.upstreams().component(name).and_then(|known| known.against.as_deref());
         for statement in &other {
             let base = against.unwrap_or_default();
-            decision.notes.push(format!("named with another {base}: {}", note(statement)));
+            decision.notes.push(format!("for another {base}: {}", note(statement)));
         }
         if let Some((git, commit, statement)) = commit {
-            // A version that was chosen has a commit of its own.
+            // A chosen version has its own commit.
             if chosen.is_none() {
                 decision.commit = Some((git.clone(), Some(commit.clone())));
                 decision.origin_notes.push(note(statement));
@@ -185,8 +197,8 @@ impl Work<'_> {
         Ok(Some(decision))
     }
 
-    /// Returns the version of a component at a commit, and where that stands: the beginning of the
-    /// commit if that is the base set's version, else that of the component in whose repository it is.
+    /// Returns the version of a component at a commit, and where it is stated: the first digits of the
+    /// commit if the base set has them, else the version of the component in the same repository.
     fn version_of_commit(
         &mut self,
         name: &str,
@@ -203,17 +215,19 @@ impl Work<'_> {
             }
             if is_commit_like(&base.version) && old.starts_with(&base.version) {
                 let version = &commit[..base.version.len().min(commit.len())];
-                let note = format!("the beginning of the commit, as in pins/{set}.toml");
+                let note = format!("the first digits of the commit, as in pins/{set}.toml");
                 return Ok(Some((version.to_owned(), note)));
             }
         }
         let known = self.upstreams().component(name);
         let Some(of) = known.and_then(|known| known.version_of.as_deref()) else { return Ok(None) };
-        let said = self.read.values().flat_map(|read| read.about(of));
-        let label = said.filter(|s| matches!(s.says, Says::Version(_))).find_map(|statement| {
-            let word = statement.written.split(['=', ' ']).rfind(|word| word.contains("+git"))?;
-            Some((labelled(word, commit)?.to_owned(), note(statement)))
-        });
+        let statements = self.read.values().flat_map(|read| read.about(of));
+        let label =
+            statements.filter(|s| matches!(s.says, Says::Version(_))).find_map(|statement| {
+                let word =
+                    statement.written.split(['=', ' ']).rfind(|word| word.contains("+git"))?;
+                Some((labelled(word, commit)?.to_owned(), note(statement)))
+            });
         if label.is_some() {
             return Ok(label);
         }
@@ -223,8 +237,12 @@ impl Work<'_> {
             (None, _) => return Ok(None),
         };
         let Some(component) = ComponentName::parse(name) else { return Ok(None) };
-        let source =
-            Source::Git { url, commit: Some(commit.to_owned()), submodules: false, paths: Vec::new() };
+        let source = Source::Git {
+            url,
+            commit: Some(commit.to_owned()),
+            submodules: false,
+            paths: Vec::new(),
+        };
         let at = format!("{of} at {}", &commit[..8]);
         match self.reader.tree(&Pin::new(component, &commit[..8], source)) {
             Ok(tree) => {
@@ -241,7 +259,7 @@ impl Work<'_> {
         }
     }
 
-    /// Returns the repository of a tag that is demanded, where the set has it from git.
+    /// Returns the repository of a required tag, if the set takes the component from git.
     fn other_repository(
         &self,
         name: &str,
@@ -254,15 +272,17 @@ impl Work<'_> {
         match self.base_pin(name).map(|pin| &pin.source) {
             Some(Source::Git { url, .. }) if repository(url) == git => None,
             Some(Source::Git { .. }) | None => Some((Some(git.clone()), None)),
-            // The set has it from elsewhere, by its version.
+            // The set takes it from elsewhere, by its version.
             Some(_) => None,
         }
     }
 
-    /// Returns whether a statement is about the build that the set has.
+    /// Returns whether a statement describes the build in the set.
     fn belongs_to_set(&self, name: &str, statement: &Statement) -> bool {
         let against = self.upstreams().component(name).and_then(|known| known.against.as_deref());
-        let Some((base, decided)) = against.and_then(|base| Some((base, self.decisions.get(base)?))) else {
+        let Some((base, decided)) =
+            against.and_then(|base| Some((base, self.decisions.get(base)?)))
+        else {
             return true;
         };
         let mut stated = self.read.values().flat_map(|read| read.about(base));
@@ -272,13 +292,16 @@ impl Work<'_> {
         })
     }
 
-    /// Returns the version that works with what is decided, and where that is stated.
+    /// Returns the version that works with the decided ones, and where that is stated.
     fn table(&self, name: &str) -> Option<(String, String)> {
         self.upstreams().components.iter().find_map(|other| {
             let decided = self.decisions.get(&other.name)?;
             let row = self.upstreams().together(&other.name, &decided.version)?;
             let version = exact(row.with.get(name)?)?;
-            Some((version.to_owned(), format!("{} {}: {}", other.name, decided.version, row.source)))
+            Some((
+                version.to_owned(),
+                format!("{} {}: {}", other.name, decided.version, row.source),
+            ))
         })
     }
 
@@ -293,7 +316,7 @@ impl Work<'_> {
         }
     }
 
-    /// Adds what a component's own files state of its Python and its further sources.
+    /// Adds the Python versions and the further sources that a component's own files state.
     pub(super) fn complete(&mut self, name: &str) -> Result<(), Error> {
         let read = self.read.get(name).cloned().unwrap_or_default();
         let version = self.decisions[name].version.clone();
@@ -307,16 +330,16 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Returns the Pythons: what upstream's files state, and the upper bound of `[[together]]` if
+    /// Returns the Python versions: those of upstream's files, with the upper bound of `[[together]]` if
     /// they have none.
     fn python(&self, name: &str, version: &str, read: &Upstream) -> Option<(String, Vec<String>)> {
         let row = self.upstreams().together(name, version);
         let table = row.and_then(|row| Some((row.python.clone()?, &row.source)));
-        let said = read.about(name).find_map(|statement| match &statement.says {
+        let stated = read.about(name).find_map(|statement| match &statement.says {
             Says::Python(range) => Some((VersionRange::parse(range)?.to_string(), note(statement))),
             _ => None,
         });
-        match (said, table) {
+        match (stated, table) {
             (Some((range, note)), Some((table, source))) if !range.contains('<') => {
                 let bounds: Vec<&str> =
                     table.split(", ").filter(|part| part.starts_with(['<', '!'])).collect();
@@ -334,7 +357,7 @@ impl Work<'_> {
     }
 }
 
-/// Returns the version in a text such as `3.8.0+git669b31ac` whose label has the beginning of
+/// Returns the version in a text such as `3.8.0+git669b31ac` whose label has the first digits of
 /// this commit.
 fn labelled<'v>(version: &'v str, commit: &str) -> Option<&'v str> {
     let (_, label) = version.split_once("+git")?;

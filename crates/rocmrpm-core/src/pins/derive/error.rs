@@ -1,4 +1,4 @@
-//! Why no set follows.
+//! Errors of deriving a pin set.
 
 use crate::error::{Diagnose, Diagnosis, Error, Kind};
 use crate::pins::upstream::{Oddity, Statement};
@@ -10,19 +10,19 @@ use crate::sources::SourceError;
 pub struct Contradiction {
     /// The component.
     pub about: String,
-    /// Everything that is said, in the order of the files.
+    /// All statements, in the order of the files.
     pub statements: Vec<Statement>,
 }
 
-/// A source that could not be had, and what would have come from it.
+/// A source that could not be fetched, and the values that it would have provided.
 #[derive(Debug, Clone, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unreachable {
     /// The component and its version.
     pub source: String,
-    /// The values, each with the file that it would have come from.
+    /// The values, each with the file that would have provided it.
     pub values: Vec<String>,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
@@ -33,46 +33,46 @@ impl Unreachable {
     }
 }
 
-/// Why no set follows.
+/// Why a set could not be derived.
 #[derive(Debug, thiserror::Error)]
 pub enum DeriveError {
     /// No file of this component is declared.
-    #[error("nothing can be derived from `{name}`: upstreams.toml declares none of its files")]
+    #[error("cannot derive a set from `{name}`: upstreams.toml declares none of its files")]
     NotReadable {
         /// The component.
         name: String,
-        /// The components that have files there.
+        /// The components with declared files.
         known: String,
     },
-    /// A choice about something that is not derived.
-    #[error("`--choose {name}=...` chooses a version of something that is not derived")]
+    /// A choice for a component that is not derived.
+    #[error("`--choose {name}=...` names a component that is not derived")]
     Choice {
         /// The component.
         name: String,
-        /// A name that is nearly the same.
+        /// A similar name.
         near: Option<String>,
     },
-    /// Upstream contradicts itself.
-    #[error("upstream's files contradict each other about {}", names(.list))]
+    /// Upstream's files disagree.
+    #[error("upstream's files disagree about {}", names(.list))]
     Contradictions {
-        /// What was begun with, as on the command line.
+        /// The version to derive from, as on the command line.
         from: String,
-        /// About what.
+        /// The contradictions.
         list: Vec<Contradiction>,
     },
-    /// Files are not as they should be.
-    #[error("upstream's files are not as known from other versions, so what they say is not known")]
+    /// Files have an unexpected form.
+    #[error("upstream's files have an unexpected form, so the versions in them are unknown")]
     Odd(Vec<Oddity>),
-    /// Sources cannot be had.
-    #[error("{} cannot be had, so not all of the set can be derived", sources(.0))]
+    /// Sources are unreachable.
+    #[error("cannot fetch {}, so the set cannot be derived", sources(.0))]
     Unreachable(Vec<Unreachable>),
     /// The origin of a component is unknown.
-    #[error("neither the base set nor upstreams.toml states where `{name}` comes from")]
+    #[error("neither the base set nor upstreams.toml has a source for `{name}`")]
     NoOrigin {
         /// The component.
         name: String,
     },
-    /// A source is not what it should be.
+    /// An error of a source.
     #[error(transparent)]
     Source(Box<SourceError>),
 }
@@ -88,23 +88,27 @@ fn sources(list: &[Unreachable]) -> String {
 impl Diagnose for DeriveError {
     fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::NotReadable { name, known } if known.is_empty() => Kind::Usage
-                .with_help(format!("declare them in upstreams.toml: `[[file]]` with `of = \"{name}\"`")),
-            Self::NotReadable { known, .. } => Kind::Usage.with_help(format!("begin with one of {known}")),
+            Self::NotReadable { name, known } if known.is_empty() => Kind::Usage.with_help(
+                format!("declare them in upstreams.toml: `[[file]]` with `of = \"{name}\"`"),
+            ),
+            Self::NotReadable { known, .. } => {
+                Kind::Usage.with_help(format!("derive from one of {known}"))
+            }
             Self::Choice { near, .. } => Diagnosis::from(Kind::Usage)
                 .with_help_lines(near.iter().map(|name| format!("did you mean `{name}`?"))),
             Self::Contradictions { from, list } => {
                 let choices = list.iter().filter_map(|one| {
-                    let first = one.statements.iter().find_map(|statement| statement.says.version())?;
+                    let first =
+                        one.statements.iter().find_map(|statement| statement.says.version())?;
                     Some(format!(" --choose {}={first}", one.about))
                 });
                 let choices: String = choices.collect();
                 let statements = |one: &Contradiction| -> Vec<String> {
-                    one.statements.iter().map(|s| told(&one.about, s)).collect()
+                    one.statements.iter().map(|s| detail(&one.about, s)).collect()
                 };
                 Kind::Findings
                     .with_help(format!(
-                        "choose: run it again with `{}`, or begin with another version than {from}",
+                        "run it again with `{}`, or derive from a version other than {from}",
                         choices.trim_start()
                     ))
                     .with_details(list.iter().flat_map(statements))
@@ -114,7 +118,7 @@ impl Diagnose for DeriveError {
                 about.sort();
                 about.dedup();
                 Kind::Findings
-                    .with_help(format!("say the versions yourself: {}", choose_all(&about)))
+                    .with_help(format!("run it again with {}", choose_all(&about)))
                     .with_details(list.iter().map(ToString::to_string))
             }
             Self::Unreachable(list) => {
@@ -123,12 +127,11 @@ impl Diagnose for DeriveError {
                     std::iter::once(head).chain(one.values.iter().map(|value| format!("  {value}")))
                 });
                 Kind::Network
-                    .with_help("run the same command again where these sources can be reached")
+                    .with_help("check the network, then run the command again")
                     .with_details(lines)
             }
-            Self::NoOrigin { name } => {
-                Kind::Config.with_help(format!("add a table `[{name}]` with a source to the base set"))
-            }
+            Self::NoOrigin { name } => Kind::Config
+                .with_help(format!("add a `[{name}]` table with a source to the base set")),
             Self::Source(error) => error.diagnosis(),
         }
     }
@@ -139,6 +142,6 @@ fn choose_all(about: &[String]) -> String {
     choices.join(", ")
 }
 
-fn told(about: &str, statement: &Statement) -> String {
+fn detail(about: &str, statement: &Statement) -> String {
     format!("{}: {about}: {}", statement.place, statement.written)
 }

@@ -1,6 +1,5 @@
-//! From one component's version to the set of pins that follows from upstream's files. The
-//! order of the work is here; which statement counts is `decide`'s business, how the set
-//! is written is `write`'s.
+//! Derives a pin set from the version of one component by reading upstream's files. `decide` chooses
+//! between statements, and `write` writes the set.
 
 mod decide;
 mod error;
@@ -21,13 +20,13 @@ use crate::sources::{Fetcher, Resolved, SourceError, Tree};
 use crate::workspace::upstreams::Origin;
 use crate::workspace::{Lock, Pin, PinSet, Source, Upstreams};
 
-/// What is asked for.
+/// The input of a derivation.
 pub struct Request<'a> {
-    /// The component and the version to begin with.
+    /// The component and the version to derive from.
     pub from: (&'a str, &'a str),
-    /// The versions that were chosen where upstream contradicts itself.
+    /// The versions chosen on the command line where upstream's files disagree.
     pub choices: BTreeMap<&'a str, &'a str>,
-    /// The set that says where sources come from, and what upstream does not speak of.
+    /// The set with the sources, and with the versions that upstream's files do not state.
     pub base: &'a PinSet,
     /// What the stack knows about upstream projects.
     pub upstreams: &'a Upstreams,
@@ -40,13 +39,13 @@ pub struct Request<'a> {
 pub struct Derived {
     /// The file's text.
     pub text: String,
-    /// Every component with what it follows from.
+    /// The decision about every component.
     pub decisions: BTreeMap<String, Decision>,
-    /// What was odd in upstream's files and does not touch the set.
+    /// Oddities in upstream's files that do not affect the set.
     pub oddities: Vec<Oddity>,
 }
 
-/// What is known while it grows.
+/// The state of the derivation.
 struct Work<'a> {
     request: &'a Request<'a>,
     fetcher: &'a Fetcher<'a>,
@@ -57,17 +56,17 @@ struct Work<'a> {
     unreachable: Vec<Unreachable>,
 }
 
-/// What came of it.
+/// The result of a derivation.
 #[derive(Debug)]
 pub enum Outcome {
     /// A set.
     Set(Derived),
-    /// Upstream's files contradict each other, so a choice is needed.
+    /// Upstream's files disagree, so a choice is needed.
     Contradictions(Vec<Contradiction>),
 }
 
-/// Derives a set. Either all of it is known in the end, or nothing is returned. `fetcher`
-/// finds digests and commits; `reader` gets sources that are only read, without submodules.
+/// Derives a complete set, or returns nothing. `fetcher` finds digests and commits; `reader` fetches
+/// sources only to read them, without submodules.
 pub fn derive<'a>(
     request: &'a Request<'a>,
     fetcher: &'a Fetcher<'a>,
@@ -90,7 +89,8 @@ pub fn derive<'a>(
         unreachable: Vec::new(),
     };
     work.check_choices()?;
-    let given = Decision::new(version, Followed::Given, vec![format!("given: --from {from}={version}")]);
+    let given =
+        Decision::new(version, Followed::Given, vec![format!("given: --from {from}={version}")]);
     work.settle(from, given)?;
     let mut contradictions = Vec::new();
     for component in &request.upstreams.components {
@@ -104,7 +104,7 @@ pub fn derive<'a>(
             Err(Undecided::Failed(error)) => return Err(error),
             Err(Undecided::Contradiction(contradiction)) => {
                 contradictions.push(contradiction);
-                // Builds that belong to a version of it are not known without that version.
+                // Builds that belong to one of its versions are unknown without it.
                 if request.upstreams.bases().contains(name) {
                     break;
                 }
@@ -114,8 +114,11 @@ pub fn derive<'a>(
     if !contradictions.is_empty() {
         return Ok(Outcome::Contradictions(contradictions));
     }
-    let (blocking, oddities): (Vec<_>, Vec<_>) =
-        work.read.values().flat_map(|read| read.oddities.clone()).partition(|oddity| work.blocks(oddity));
+    let (blocking, oddities): (Vec<_>, Vec<_>) = work
+        .read
+        .values()
+        .flat_map(|read| read.oddities.clone())
+        .partition(|oddity| work.blocks(oddity));
     if !blocking.is_empty() {
         return Err(DeriveError::Odd(blocking).into());
     }
@@ -154,19 +157,20 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    /// Returns whether the set cannot be known because of an oddity: the file would have said
-    /// a version that nobody chose.
+    /// Returns whether an oddity leaves a version of the set unknown: the file would have stated it,
+    /// and it was not chosen on the command line.
     fn blocks(&self, oddity: &Oddity) -> bool {
         oddity.about.iter().any(|name| {
             let is_source = self.upstreams().component(name).is_none()
                 && self.upstreams().sources.iter().any(|source| source.name == *name);
             let of_set = is_source || self.wanted(name);
-            of_set && name != self.request.from.0 && !self.request.choices.contains_key(name.as_str())
+            of_set
+                && name != self.request.from.0
+                && !self.request.choices.contains_key(name.as_str())
         })
     }
 
-    /// Finds the source of a decided component and, if it is one whose files are read, reads
-    /// it.
+    /// Finds the source of a decided component, and reads it if it has declared files.
     fn settle(&mut self, name: &str, decision: Decision) -> Result<(), Error> {
         let version = decision.version.clone();
         self.decisions.insert(name.to_owned(), decision);
@@ -187,12 +191,15 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Pins the source of a decided component; returns it unpacked where its files are read.
+    /// Pins the source of a decided component; returns it unpacked if it has declared files.
     fn source(&mut self, name: &str) -> Result<Option<Tree>, Error> {
         let mut pin = self.pin(name)?;
         let reads = self.upstreams().readable().contains(&name);
-        let resolved =
-            if pin.source.is_immutable() { Resolved::Folder } else { self.fetcher.resolve(&pin)? };
+        let resolved = if pin.source.is_immutable() {
+            Resolved::Folder
+        } else {
+            self.fetcher.resolve(&pin)?
+        };
         if let (Resolved::Commit { tag: Some(tag), .. }, Some(decision)) =
             (&resolved, self.decisions.get_mut(name))
         {
@@ -205,8 +212,7 @@ impl<'a> Work<'a> {
         Ok(if reads { Some(self.reader.tree(&for_reading(&pin, Vec::new()))?) } else { None })
     }
 
-    /// Returns where a decided component's source comes from, digest and commit as far as
-    /// they are known.
+    /// Returns the source of a decided component, with digest and commit if they are known.
     fn pin(&self, name: &str) -> Result<Pin, Error> {
         let decision = &self.decisions[name];
         let version = decision.version.as_str();
@@ -224,7 +230,9 @@ impl<'a> Work<'a> {
                         submodules: *submodules,
                         paths: paths.clone(),
                     },
-                    Origin::Sdist(project) => Source::Sdist { project: project.clone(), sha256: None },
+                    Origin::Sdist(project) => {
+                        Source::Sdist { project: project.clone(), sha256: None }
+                    }
                 };
                 Pin::new(component, version, source)
             }
@@ -241,12 +249,12 @@ impl<'a> Work<'a> {
                 Source::Git { url, .. } => Some(url.clone()),
                 _ => None,
             };
-            // One spelling of the same repository: the set's.
+            // Use the set's spelling of the repository.
             let url = match (git, own) {
                 (Some(git), Some(own)) if upstream::repository(&own) == git => own,
                 (Some(git), _) => git.clone(),
                 (None, Some(own)) => own,
-                // The set has it from elsewhere, where commits mean nothing.
+                // The set takes it from elsewhere, where commits do not apply.
                 (None, None) => return Ok(pin),
             };
             pin.top_folder = None;
@@ -255,12 +263,11 @@ impl<'a> Work<'a> {
         Ok(pin)
     }
 
-    /// Lists what is unknown without the source of a decided component.
+    /// Lists the values that are unknown without the source of a decided component.
     fn out_of_reach(&self, name: &str, version: &str, error: &Error) -> Unreachable {
         let mut values = Vec::new();
         if self.decisions[name].pin.is_none() {
-            values
-                .push(format!("what makes {name} {version} immutable: the commit of its tag, or its digest"));
+            values.push(format!("the digest of {name} {version}, or the commit of its tag"));
         }
         let mut named = BTreeSet::new();
         for file in self.upstreams().files_of(name, version) {
@@ -278,19 +285,27 @@ impl<'a> Work<'a> {
     fn other_version(&self, name: &str, version: &str) -> Result<Pin, Error> {
         let overrides = [(name.to_owned(), version.to_owned())].into_iter().collect();
         let base = self.request.base;
-        let set = PinSet::read(&base.name, base.file.clone(), &Lock::default(), &overrides, &mut Vec::new());
-        let pin = set.pins.into_iter().find(|(key, _)| key.as_str() == name).map(|(_, at)| at.value);
+        let set = PinSet::read(
+            &base.name,
+            base.file.clone(),
+            &Lock::default(),
+            &overrides,
+            &mut Vec::new(),
+        );
+        let pin =
+            set.pins.into_iter().find(|(key, _)| key.as_str() == name).map(|(_, at)| at.value);
         let mut pin = pin.ok_or_else(|| DeriveError::NoOrigin { name: name.to_owned() })?;
         pin.overridden = false;
         if let Some((_, old)) = base.pins.iter().find(|(key, _)| key.as_str() == name) {
-            pin.top_folder = pin.top_folder.map(|folder| folder.replace(&old.value.version, version));
+            pin.top_folder =
+                pin.top_folder.map(|folder| folder.replace(&old.value.version, version));
         }
         Ok(pin)
     }
 }
 
-/// Returns a pin of which only text is read: submodules are left out, and all but some
-/// folders where some are enough.
+/// Returns a pin for reading text only: without submodules, and with only some folders if they are
+/// enough.
 pub(super) fn for_reading(pin: &Pin, only: Vec<String>) -> Pin {
     let mut pin = pin.clone();
     if let Source::Git { submodules, paths, .. } = &mut pin.source {

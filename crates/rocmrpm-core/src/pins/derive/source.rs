@@ -1,13 +1,12 @@
-//! Further sources that follow from a component's own files: repositories at a commit or tag, and
-//! the crates of a lock file.
+//! Further sources that a component's own files state: repositories at a commit or tag, and the crates
+//! of a lock file.
 
 use serde::Serialize;
 
-use super::decide::note;
 use super::{Unreachable, Work, for_reading};
 use crate::error::{Error, Kind};
 use crate::names::ComponentName;
-use crate::pins::upstream::{Place, Says, Statement, Upstream, cmake};
+use crate::pins::upstream::{Says, Statement, Upstream, UpstreamLocation, cmake};
 use crate::sources::Resolved;
 use crate::workspace::upstreams::{States, UpstreamSource};
 use crate::workspace::{Pin, Source};
@@ -15,27 +14,31 @@ use crate::workspace::{Pin, Source};
 /// The name of the further source with the crates of a component.
 const CRATES: &str = "crates";
 
+pub(super) fn note(statement: &Statement) -> String {
+    format!("{}: {}", statement.place, statement.written)
+}
+
 /// A further source that follows from upstream's files.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FurtherSource {
     /// Its name.
     pub name: String,
-    /// Where that is stated.
+    /// Where it is stated.
     pub notes: Vec<String>,
-    /// The version, unless it is the component's.
+    /// The version, if it differs from the component's.
     pub version: Option<String>,
     /// A repository and its commit.
     pub git: Option<(String, String)>,
     /// A lock file of crates.
     pub cargo_vendor: Option<String>,
-    /// The folders that are packed if the base set does not say it.
+    /// The packed folders, if the base set does not name them.
     #[serde(skip)]
     pub paths: Vec<String>,
 }
 
 impl Work<'_> {
-    /// Returns a component's further sources, and the names of those that its files can state.
+    /// Returns a component's further sources, and all names that its files can state.
     pub(super) fn further_sources(
         &mut self,
         name: &str,
@@ -49,12 +52,13 @@ impl Work<'_> {
             sources.extend(crates(name, read));
         }
         for known in self.upstreams().sources_of(name, version) {
-            // The set has it as a component.
+            // The set has it as a component of its own.
             if self.upstreams().component(&known.name).is_some() && self.wanted(&known.name) {
                 continue;
             }
             spoken.push(known.name.clone());
-            let Some(statement) = read.about(&known.name).find(|statement| is_revision(&statement.says))
+            let Some(statement) =
+                read.about(&known.name).find(|statement| is_revision(&statement.says))
             else {
                 continue;
             };
@@ -94,7 +98,7 @@ impl Work<'_> {
         let url = match (stated, unchanged, base) {
             (Some(git), ..) => git,
             (None, Some((url, ..)), _) => url,
-            // A repository of the packager's own has what they put there.
+            // A packager's own repository has its own contents.
             (None, None, Some((url, ..))) if !self.upstreams().has_repository(known, url) => url,
             (None, None, _) => &known.git,
         };
@@ -158,7 +162,7 @@ impl Work<'_> {
         }
         let first = values.iter().filter(|(name, _)| form.contains(&format!("{{{name}}}")));
         let line = first.map(|(_, value)| value.line).min().unwrap_or(0);
-        let place = Place { of: known.name.clone(), file: file.to_owned(), line };
+        let place = UpstreamLocation { of: known.name.clone(), file: file.to_owned(), line };
         notes.push(format!("{place}: {version}"));
         Ok(Some(version))
     }

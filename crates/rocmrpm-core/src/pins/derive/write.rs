@@ -1,5 +1,5 @@
-//! The text of a derived set: tables sorted by component, each value below the lines that
-//! say where it came from. What is in it was decided elsewhere.
+//! Writes a derived set: tables sorted by component, with the origin of each value in a comment above
+//! it. `decide` and `source` chose the values.
 
 use toml_edit::{DocumentMut, Item, Table};
 
@@ -7,9 +7,10 @@ use super::{Decision, Followed, Work};
 use crate::error::{Error, Kind, Problems};
 use crate::names::ComponentName;
 use crate::workspace::document::File;
+use crate::workspace::pin::shown_folder;
 use crate::workspace::{Lock, Pin, PinSet, Source};
 
-/// The base set as it is written.
+/// The base set as written.
 pub(super) struct Base {
     name: String,
     document: DocumentMut,
@@ -35,24 +36,25 @@ impl Base {
         self.document.get(component)?.as_table()
     }
 
-    /// Returns a text of a component's table as it stands there, `{version}` and all.
+    /// Returns the raw text of a key in a component's table, with `{version}` not replaced.
     fn text(&self, component: &str, key: &str) -> Option<&str> {
         self.table(component)?.get(key)?.as_str()
     }
 
-    /// Returns a component's table as it stands there, with the comments that belong to it.
+    /// Returns a component's table as written, with its comments.
     fn carried(&self, component: &str) -> String {
-        let mut alone = DocumentMut::new();
+        let mut document = DocumentMut::new();
         let Some(table) = self.table(component) else { return String::new() };
         let mut table = table.clone();
         own_comments(&mut table);
-        alone.insert(component, Item::Table(table));
-        alone.to_string().trim_start_matches('\n').to_owned()
+        document.insert(component, Item::Table(table));
+        document.to_string().trim_start_matches('\n').to_owned()
     }
 
-    /// Returns a further source of a component as it stands there.
+    /// Returns a further source of a component as written.
     fn carried_source(&self, component: &str, source: &str) -> Option<String> {
-        let mut table = self.table(component)?.get("sources")?.as_table()?.get(source)?.as_table()?.clone();
+        let mut table =
+            self.table(component)?.get("sources")?.as_table()?.get(source)?.as_table()?.clone();
         own_comments(&mut table);
         let mut sources = Table::new();
         sources.set_implicit(true);
@@ -60,14 +62,14 @@ impl Base {
         let mut outer = Table::new();
         outer.set_implicit(true);
         outer.insert("sources", Item::Table(sources));
-        let mut alone = DocumentMut::new();
-        alone.insert(component, Item::Table(outer));
-        Some(alone.to_string().trim_start_matches('\n').to_owned())
+        let mut document = DocumentMut::new();
+        document.insert(component, Item::Table(outer));
+        Some(document.to_string().trim_start_matches('\n').to_owned())
     }
 }
 
-/// Keeps of the comments above a table those that stand directly above it: what an empty line
-/// separates from it is about the file.
+/// Keeps only the comments directly above a table: those above an empty line belong to the
+/// file.
 fn own_comments(table: &mut Table) {
     let prefix = table.decor().prefix().and_then(|raw| raw.as_str()).unwrap_or_default();
     let own = prefix.rsplit("\n\n").next().unwrap_or_default().trim_start_matches('\n').to_owned();
@@ -78,7 +80,7 @@ fn quoted(text: &str) -> String {
     toml_edit::Value::from(text).to_string()
 }
 
-/// Writes lines of comment; a note is one line.
+/// Writes comment lines, one per note.
 fn comments(text: &mut String, notes: &[String]) {
     for note in notes {
         text.push_str(&format!("# {}\n", crate::text::visible(note)));
@@ -86,7 +88,7 @@ fn comments(text: &mut String, notes: &[String]) {
 }
 
 impl Work<'_> {
-    /// Returns the whole text, which reads as a pin set.
+    /// Returns the whole text of the pin set.
     pub(super) fn text(&mut self) -> Result<String, Error> {
         let (from, version) = self.request.from;
         let choices: String = self
@@ -96,8 +98,8 @@ impl Work<'_> {
             .map(|(name, version)| format!(" --choose {name}={version}"))
             .collect();
         let mut text = format!(
-            "# What follows from {from} {version}: `rocmrpm pins derive --from {from}={version} --base {}{choices}`.\n\
-             # Above each value stands the file and line of upstream's that it came from.\n",
+            "# Derived from {from} {version}: `rocmrpm pins derive --from {from}={version} --base {}{choices}`.\n\
+             # The comment above a value names the upstream file and line that states it.\n",
             self.base.name
         );
         let mut names: Vec<String> = self.base.names().map(str::to_owned).collect();
@@ -110,7 +112,7 @@ impl Work<'_> {
                 Some(decision) => text.push_str(&self.component(&name, decision)?),
                 None => {
                     let note = format!(
-                        "carried over from pins/{}.toml: nothing that was read speaks of it",
+                        "copied from pins/{}.toml: no file that was read states it",
                         self.base.name
                     );
                     comments(&mut text, std::slice::from_ref(&note));
@@ -124,18 +126,19 @@ impl Work<'_> {
         self.reads(text)
     }
 
-    /// Makes sure that the text is a pin set that says what was decided.
+    /// Checks that the text is a pin set with the decided values.
     fn reads(&self, text: String) -> Result<String, Error> {
         let file = File { name: "the derived set".into(), text };
         let mut problems = Vec::new();
-        let set = PinSet::read("derived", file, &Lock::default(), &Default::default(), &mut problems);
+        let set =
+            PinSet::read("derived", file, &Lock::default(), &Default::default(), &mut problems);
         if !problems.is_empty() {
             return Err(Problems(problems).into());
         }
         for (name, decision) in &self.decisions {
             let pin = ComponentName::parse(name).and_then(|name| set.pins.get(&name));
             if pin.is_none_or(|at| at.value.version != decision.version) {
-                return Err(Error::new(Kind::Internal, format!("the derived set does not have {name}")));
+                return Err(Error::new(Kind::Internal, format!("the derived set lacks {name}")));
             }
         }
         Ok(set.file.text)
@@ -143,8 +146,9 @@ impl Work<'_> {
 
     fn component(&self, name: &str, decision: &Decision) -> Result<String, Error> {
         let pin = decision.pin.as_ref();
-        let pin =
-            pin.ok_or_else(|| Error::new(Kind::Internal, format!("the source of {name} is not known")))?;
+        let pin = pin.ok_or_else(|| {
+            Error::new(Kind::Internal, format!("the source of {name} is unknown"))
+        })?;
         let base = self.base_pin(name).filter(|base| base.source == pin.source);
         let mut text = format!("[{}]\n", toml_edit::Key::new(name));
         comments(&mut text, &decision.notes);
@@ -170,7 +174,7 @@ impl Work<'_> {
         Ok(text)
     }
 
-    /// Writes where the source comes from.
+    /// Writes the source of a pin.
     fn origin(&self, name: &str, pin: &Pin, notes: &[String]) -> String {
         let mut text = String::new();
         match &pin.source {
@@ -189,7 +193,8 @@ impl Work<'_> {
                 }
             }
             Source::Wheel { file, sha256 } => {
-                text += &format!("wheel = {}\n", quoted(self.base.text(name, "wheel").unwrap_or(file)));
+                text +=
+                    &format!("wheel = {}\n", quoted(self.base.text(name, "wheel").unwrap_or(file)));
                 comments(&mut text, notes);
                 if let Some(sha256) = sha256 {
                     text += &format!("sha256 = \"{sha256}\"\n");
@@ -208,7 +213,12 @@ impl Work<'_> {
                     text += &format!("paths = {}\n", list(paths));
                 }
             }
-            Source::Folder { path } => text += &format!("path = {}\n", quoted(&path.to_string_lossy())),
+            Source::Folder { path, paths } => {
+                text += &format!("path = {}\n", quoted(&shown_folder(path)));
+                if !paths.is_empty() {
+                    text += &format!("paths = {}\n", list(paths));
+                }
+            }
             Source::Crates { .. } => {}
         }
         if let Some(folder) = &pin.top_folder {
@@ -217,8 +227,8 @@ impl Work<'_> {
         text
     }
 
-    /// Writes the further sources: those that follow, and the base set's of which nothing
-    /// speaks.
+    /// Writes the further sources: the decided ones, and those of the base set that upstream's files do
+    /// not mention.
     fn sources(&self, name: &str, decision: &Decision) -> String {
         let mut tables: Vec<(String, String)> = Vec::new();
         for source in &decision.sources {
@@ -249,7 +259,7 @@ impl Work<'_> {
                 && let Some(table) = self.base.carried_source(name, source)
             {
                 let note = format!(
-                    "carried over from pins/{}.toml: nothing that was read speaks of it",
+                    "copied from pins/{}.toml: no file that was read states it",
                     self.base.name
                 );
                 tables.push((source.to_owned(), format!("# {note}\n{table}")));

@@ -1,23 +1,22 @@
-//! CMake files as far as pins need them: commands with their arguments, and the values
-//! that variables get. Not a CMake: loops, functions and generator expressions are
-//! passed over.
+//! Reads CMake files as far as pins need it: commands with their arguments, and the values of
+//! variables. Ignores loops, functions and generator expressions.
 //!
 //! Source: cmake-language(7), "Syntax" and "Variables".
 
 use std::collections::BTreeMap;
 
-/// How many commands of one file are read: PyTorch's largest file has about a thousand.
+/// The limit of commands per file. PyTorch's largest file has about a thousand.
 const MAX_COMMANDS: usize = 50_000;
 
-/// How long a variable's value may become, in bytes: values can be made of each other.
+/// The size limit of a variable's value in bytes. Values can be composed of each other.
 const MAX_VALUE: usize = 64 << 10;
 
 /// One command: its name in lower case, its arguments, and the line of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// Such as `set`.
+    /// The name, such as `set`.
     pub name: String,
-    /// Quotes are off, references such as `${X}` stay.
+    /// The arguments, without quotes and with references such as `${X}`.
     pub arguments: Vec<Argument>,
     /// The line, counted from 1.
     pub line: usize,
@@ -28,11 +27,11 @@ pub struct Command {
 pub struct Argument {
     /// Its text.
     pub text: String,
-    /// The line that it begins in, counted from 1.
+    /// The line that it starts in, counted from 1.
     pub line: usize,
 }
 
-/// A variable's value and the line that it was given in.
+/// A variable's value and the line that sets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Value {
     /// A list has `;` between its elements.
@@ -44,14 +43,14 @@ pub struct Value {
 /// The values that a file sets.
 #[derive(Debug, Default)]
 pub struct Evaluated {
-    /// The variables that `set` gives a value.
+    /// The variables that `set` sets.
     pub variables: BTreeMap<String, Value>,
     /// The arguments of each `FetchContent_Declare`, by the content's name: keyword and
     /// value.
     pub contents: BTreeMap<String, BTreeMap<String, Value>>,
 }
 
-/// Splits a file into its commands. What cannot be one is an error with its line.
+/// Splits a file into its commands. The error has the line of what is not a command.
 pub fn commands(text: &str) -> Result<Vec<Command>, (usize, String)> {
     let mut reader = Reader { rest: text, line: 1 };
     let mut commands = Vec::new();
@@ -80,7 +79,7 @@ impl<'t> Reader<'t> {
         taken
     }
 
-    /// Passes over space and comments.
+    /// Skips space and comments.
     fn blank(&mut self) {
         loop {
             let space = self.rest.len() - self.rest.trim_start().len();
@@ -95,11 +94,14 @@ impl<'t> Reader<'t> {
 
     fn command(&mut self) -> Result<Command, (usize, String)> {
         let line = self.line;
-        let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(self.rest.len());
+        let end = self
+            .rest
+            .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .unwrap_or(self.rest.len());
         let name = self.take(end).to_ascii_lowercase();
         self.blank();
         if name.is_empty() || !self.rest.starts_with('(') {
-            return Err((line, "this is no CMake command".into()));
+            return Err((line, "this is not a CMake command".into()));
         }
         self.take(1);
         let (mut arguments, mut depth) = (Vec::new(), 1_usize);
@@ -120,7 +122,7 @@ impl<'t> Reader<'t> {
                 }
                 '"' => {
                     let end = unescaped(&self.rest[1..], |c| c == '"')
-                        .ok_or_else(|| (at, "a quoted argument has no end".to_owned()))?;
+                        .ok_or_else(|| (at, "a quoted argument has no closing quote".to_owned()))?;
                     let text = self.take(end + 2);
                     unquoted(&text[1..text.len() - 1])
                 }
@@ -131,7 +133,8 @@ impl<'t> Reader<'t> {
                         content
                     }
                     None => {
-                        let stop = |c: char| c.is_whitespace() || matches!(c, '(' | ')' | '#' | '"');
+                        let stop =
+                            |c: char| c.is_whitespace() || matches!(c, '(' | ')' | '#' | '"');
                         let end = unescaped(self.rest, stop).unwrap_or(self.rest.len());
                         unquoted(self.take(end.max(first.len_utf8())))
                     }
@@ -142,7 +145,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Finds the first character that `stop` knows and that no backslash precedes.
+/// Finds the first character that `stop` matches and that is not escaped by a backslash.
 fn unescaped(text: &str, stop: impl Fn(char) -> bool) -> Option<usize> {
     let mut escaped = false;
     text.char_indices().find_map(|(at, c)| {
@@ -152,7 +155,7 @@ fn unescaped(text: &str, stop: impl Fn(char) -> bool) -> Option<usize> {
     })
 }
 
-/// Takes the escapes out that stand for the character itself.
+/// Removes the backslashes of escaped characters.
 fn unquoted(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut escaped = false;
@@ -177,11 +180,11 @@ fn bracket(text: &str) -> Option<(&str, usize)> {
     Some((&content[..end], 2 + signs + end + close.len()))
 }
 
-/// Follows the commands for a build with these variables where no variable of the environment is
-/// set. Conditions about anything else are unknown: both branches are followed.
+/// Evaluates the commands of a build with these variables and without environment variables. If a
+/// condition is about anything else, both branches are followed.
 pub fn evaluate(commands: &[Command], given: &BTreeMap<String, String>) -> Evaluated {
     let mut found = Evaluated::default();
-    // For each open `if`: whether this branch is followed, and whether one was.
+    // For each open `if`: whether this branch is followed, and whether an earlier one was.
     let mut branches: Vec<(bool, bool)> = Vec::new();
     let mut definition = 0_usize;
     for command in commands {
@@ -216,7 +219,7 @@ pub fn evaluate(commands: &[Command], given: &BTreeMap<String, String>) -> Evalu
     found
 }
 
-/// Decides the conditions that are known.
+/// Evaluates the conditions that are known.
 fn condition(arguments: &[Argument], given: &BTreeMap<String, String>) -> Option<bool> {
     let words: Vec<&str> = arguments.iter().map(|argument| argument.text.as_str()).collect();
     match words.as_slice() {
@@ -232,7 +235,8 @@ fn condition(arguments: &[Argument], given: &BTreeMap<String, String>) -> Option
 impl Evaluated {
     fn set(&mut self, arguments: &[Argument]) {
         let Some((name, values)) = arguments.split_first() else { return };
-        let end = values.iter().position(|value| matches!(value.text.as_str(), "CACHE" | "PARENT_SCOPE"));
+        let end =
+            values.iter().position(|value| matches!(value.text.as_str(), "CACHE" | "PARENT_SCOPE"));
         let values = &values[..end.unwrap_or(values.len())];
         let Some(first) = values.first() else {
             self.variables.remove(&name.text);
@@ -255,14 +259,17 @@ impl Evaluated {
         let Some((name, rest)) = arguments.split_first() else { return };
         let mut values = BTreeMap::new();
         for pair in rest.windows(2) {
-            if matches!(pair[0].text.as_str(), "GIT_REPOSITORY" | "GIT_TAG" | "URL" | "SOURCE_SUBDIR") {
+            if matches!(
+                pair[0].text.as_str(),
+                "GIT_REPOSITORY" | "GIT_TAG" | "URL" | "SOURCE_SUBDIR"
+            ) {
                 values.insert(pair[0].text.clone(), self.resolved(&pair[1]));
             }
         }
         self.contents.insert(name.text.clone(), values);
     }
 
-    /// Replaces references to variables; a text that is nothing but one has the line of the
+    /// Replaces references to variables. A text that is only a reference has the line of the
     /// variable's value.
     fn resolved(&self, argument: &Argument) -> Value {
         let only = argument.text.strip_prefix("${").and_then(|text| text.strip_suffix('}'));
@@ -272,8 +279,9 @@ impl Evaluated {
         let (mut text, mut rest) = (String::new(), argument.text.as_str());
         while let Some((before, after)) = rest.split_once("${") {
             text.push_str(before);
-            let known =
-                after.split_once('}').and_then(|(name, tail)| Some((self.variables.get(name)?, tail)));
+            let known = after
+                .split_once('}')
+                .and_then(|(name, tail)| Some((self.variables.get(name)?, tail)));
             match known {
                 Some((value, tail)) if text.len() <= MAX_VALUE => {
                     text.push_str(&value.text);
@@ -324,17 +332,21 @@ mod tests {
     }
 
     #[test]
-    fn values_do_not_grow_without_end() {
-        let doubling =
-            format!("set(A x)\n{}set(B \"${{A}} ${{C}}${{\")\n", "set(A \"${A}${A}\")\n".repeat(1000));
+    fn limits_the_size_of_values() {
+        let doubling = format!(
+            "set(A x)\n{}set(B \"${{A}} ${{C}}${{\")\n",
+            "set(A \"${A}${A}\")\n".repeat(1000)
+        );
         let found = evaluated(&doubling);
         assert!(found.variables.get("A").is_none_or(|value| value.text.len() <= MAX_VALUE));
         assert!(found.variables["B"].text.ends_with(" ${C}${"));
     }
 
     #[test]
-    fn what_is_no_cmake_is_told_with_its_line() {
-        for (text, line) in [("set(A 1)\n???\n", 2), ("set(A 1", 1), ("\nset(\"a)", 2), ("\0\u{1}", 1)] {
+    fn reports_the_line_of_invalid_commands() {
+        for (text, line) in
+            [("set(A 1)\n???\n", 2), ("set(A 1", 1), ("\nset(\"a)", 2), ("\0\u{1}", 1)]
+        {
             assert_eq!(commands(text).unwrap_err().0, line, "{text:?}");
         }
         assert!(commands(&"a(".repeat(100_000)).is_err());

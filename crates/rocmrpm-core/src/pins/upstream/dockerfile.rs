@@ -17,7 +17,9 @@ pub(super) fn args(text: &str) -> Vec<Arg<'_>> {
     for (at, line) in text.lines().enumerate() {
         let inside = continues;
         continues = line.trim_end().ends_with('\\');
-        let Some((word, rest)) = line.trim_start().split_once(char::is_whitespace) else { continue };
+        let Some((word, rest)) = line.trim_start().split_once(char::is_whitespace) else {
+            continue;
+        };
         if inside || !word.eq_ignore_ascii_case("ARG") {
             continue;
         }

@@ -1,6 +1,5 @@
-//! What upstream's own files state about versions: of themselves and of what they need beside
-//! them. `upstreams.toml` says which files are read and how; which statement a pin set follows is
-//! decided elsewhere.
+//! Versions that upstream's own files state: those of the project and of what it needs.
+//! `upstreams.toml` declares the files and their readers; `derive` and `check` use the statements.
 
 pub mod cmake;
 mod dockerfile;
@@ -18,33 +17,33 @@ use serde::Serialize;
 
 pub use read::{Upstream, own_version, read};
 
-/// One thing that a file of upstream's says.
+/// A statement in a file of an upstream project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Statement {
     /// The component that it is about.
     pub about: String,
-    /// What is said.
+    /// The content.
     #[serde(flatten)]
     pub says: Says,
-    /// The text as it stands there.
+    /// The text in the file.
     pub written: String,
-    /// Where.
-    pub place: Place,
-    /// What it is worth.
+    /// The place.
+    pub place: UpstreamLocation,
+    /// The weight.
     pub weight: Weight,
 }
 
-/// What a statement says.
+/// The content of a statement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "says", content = "value", rename_all = "kebab-case")]
 pub enum Says {
-    /// Exactly this version, without a local label.
+    /// This exact version, without a local label.
     Version(String),
     /// Versions that these PEP 440 specifiers allow.
     Requires(String),
-    /// This commit, which may be cut short, of a repository.
+    /// This commit of a repository, which may be abbreviated.
     Commit {
         /// The repository, if the file names it.
         git: Option<String>,
@@ -58,24 +57,24 @@ pub enum Says {
         /// The tag.
         tag: String,
     },
-    /// The range of Pythons.
+    /// The range of Python versions.
     Python(String),
-    /// The Pythons, one by one.
+    /// A list of Python versions.
     Pythons(Vec<String>),
-    /// The GPU targets that it can be built for.
+    /// The supported GPU targets.
     Targets(Vec<String>),
-    /// The releases of ROCm that it can be built with.
+    /// The supported releases of ROCm.
     Rocm(Vec<String>),
     /// The release of ROCm that upstream builds it with.
     BuiltWithRocm(String),
     /// The version of Rust.
     Rust(String),
-    /// It has a lock file with so many crates.
+    /// The number of crates in the lock file.
     Crates(usize),
 }
 
 impl Says {
-    /// Returns the version that is named, by itself or as a tag.
+    /// Returns the stated version, which can be a tag.
     pub fn version(&self) -> Option<&str> {
         match self {
             Self::Version(version) => Some(version),
@@ -85,53 +84,52 @@ impl Says {
     }
 }
 
-/// What a statement is worth.
+/// The weight of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Weight {
-    /// The build or the package demands it.
+    /// The build or the package requires it.
     Demand,
-    /// Upstream's own images or tests use it; other versions may do as well.
+    /// Upstream's own images or tests use it; other versions can work.
     Example,
 }
 
-/// A place in a file of upstream's.
+/// A place in a file of an upstream project.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Place {
-    /// Whose file, such as `vllm 0.33.0`.
+pub struct UpstreamLocation {
+    /// The project, such as `vllm 0.33.0`.
     pub of: String,
     /// The path below the source's top folder.
     pub file: String,
-    /// The line, counted from 1; 0 stands for the whole file.
+    /// The line, counted from 1; 0 for the whole file.
     pub line: usize,
 }
 
-impl Place {
+impl UpstreamLocation {
     /// Returns whether two places are in the same file.
     pub fn is_same_file(&self, other: &Self) -> bool {
         (&self.of, &self.file) == (&other.of, &other.file)
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for UpstreamLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {}", self.of, self.file)?;
         if self.line > 0 { write!(f, ":{}", self.line) } else { Ok(()) }
     }
 }
 
-/// A file of upstream's that is not as it should be: missing, or without what it has in
-/// every version known.
+/// An upstream file in an unexpected form: missing, or without what all known versions have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Oddity {
-    /// Where.
-    pub place: Place,
+    /// The place.
+    pub place: UpstreamLocation,
     /// What is wrong: a lower-case sentence without a period.
     pub wrong: String,
-    /// The components whose versions the file would have said.
+    /// The components whose versions the file should state.
     pub about: Vec<String>,
 }
 
@@ -146,14 +144,14 @@ pub fn public(version: &str) -> &str {
     version.split('+').next().unwrap_or(version)
 }
 
-/// Returns whether a text is a commit, whole or cut short, and no version: at least seven
+/// Returns whether a text is a full or abbreviated commit and not a version: at least seven
 /// hexadecimal digits.
 pub fn is_commit_like(text: &str) -> bool {
     (7..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// Returns the repository's URL without `.git` and a slash at its end, so that two spellings
-/// are one.
+/// Returns a repository's URL without `.git` and a slash at its end, so that equal repositories
+/// compare equal.
 pub fn repository(url: &str) -> &str {
     let url = url.trim_end_matches('/');
     url.strip_suffix(".git").unwrap_or(url)

@@ -1,26 +1,26 @@
-//! From an unpacked source to everything that its files state.
+//! Reads the statements of all files of an unpacked source.
 
 use std::path::Path;
 
 use super::readers::Reading;
-use super::{Oddity, Place, Says, Statement};
+use super::{Oddity, Says, Statement, UpstreamLocation};
 use crate::sources::read_inside;
 use crate::workspace::Upstreams;
 use crate::workspace::upstreams::{States, UpstreamFile};
 
-/// What a source's files state.
+/// The statements of a source's files.
 #[derive(Debug, Default, Clone)]
 pub struct Upstream {
-    /// Everything, in the order of upstreams.toml and of the lines.
+    /// The statements, in the order of upstreams.toml and of the lines.
     pub statements: Vec<Statement>,
-    /// What is not as it should be.
+    /// The oddities.
     pub oddities: Vec<Oddity>,
     /// The files that were read.
     pub files: Vec<String>,
 }
 
 impl Upstream {
-    /// Returns what is stated about a component.
+    /// Returns the statements about a component.
     pub fn about<'a>(&'a self, component: &'a str) -> impl Iterator<Item = &'a Statement> + 'a {
         self.statements.iter().filter(move |statement| statement.about == component)
     }
@@ -29,7 +29,7 @@ impl Upstream {
     fn read(&mut self, upstreams: &Upstreams, file: &UpstreamFile, of: &str, dir: &Path) {
         let mut exists = false;
         for path in &file.paths {
-            let place = |line| Place { of: of.to_owned(), file: path.clone(), line };
+            let place = |line| UpstreamLocation { of: of.to_owned(), file: path.clone(), line };
             let mut odd = |line, wrong| {
                 self.oddities.push(Oddity { place: place(line), wrong, about: file.about.clone() })
             };
@@ -52,8 +52,12 @@ impl Upstream {
             self.files.push(path.clone());
         }
         if !exists && !file.optional {
-            let place = Place { of: of.to_owned(), file: file.paths.join(" or "), line: 0 };
-            let wrong = format!("there is no such file, though other versions have it ({})", file.declared);
+            let place =
+                UpstreamLocation { of: of.to_owned(), file: file.paths.join(" or "), line: 0 };
+            let wrong = format!(
+                "the file does not exist, although other versions have it ({})",
+                file.declared
+            );
             self.oddities.push(Oddity { place, wrong, about: file.about.clone() });
         }
     }
@@ -69,13 +73,21 @@ pub fn read(upstreams: &Upstreams, component: &str, version: &str, dir: &Path) -
     upstream
 }
 
-/// Returns the version that a component's files state of itself, in a source of unknown version.
-/// Messages call the source `of`.
-pub fn own_version(upstreams: &Upstreams, component: &str, of: &str, dir: &Path) -> Option<Statement> {
+/// Returns the version that a component's files state, in a source of unknown version. `of` is the
+/// source's name in messages.
+pub fn own_version(
+    upstreams: &Upstreams,
+    component: &str,
+    of: &str,
+    dir: &Path,
+) -> Option<Statement> {
     let mut upstream = Upstream::default();
     let own = |file: &&UpstreamFile| {
         file.of == component
-            && file.facts.iter().any(|fact| fact.about == component && fact.states == States::Version)
+            && file
+                .facts
+                .iter()
+                .any(|fact| fact.about == component && fact.states == States::Version)
     };
     for file in upstreams.files.iter().filter(own) {
         upstream.read(upstreams, file, of, dir);
@@ -84,7 +96,7 @@ pub fn own_version(upstreams: &Upstreams, component: &str, of: &str, dir: &Path)
     upstream.about(component).find(is_version).cloned()
 }
 
-/// Returns the text of a file; `None` if there is no such file.
+/// Returns the text of a file; `None` if it does not exist.
 fn text(dir: &Path, path: &str) -> Result<Option<String>, String> {
     let Some(bytes) = read_inside(dir, path)? else { return Ok(None) };
     String::from_utf8(bytes).map(Some).map_err(|_| "it is not UTF-8 text".into())

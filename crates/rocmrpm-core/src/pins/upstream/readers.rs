@@ -1,5 +1,5 @@
-//! The readers: the text of a file in, statements out. What a file should state and does not, is
-//! reported with its line; nothing is guessed.
+//! The readers: they turn the text of a file into statements. Whatever a file should state and does not
+//! is reported with its line; the readers do not guess.
 
 use std::str::FromStr;
 
@@ -9,7 +9,10 @@ use regex::{Captures, Regex};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Place, Says, Statement, Weight, cmake, dockerfile, is_commit_like, public, repository};
+use super::{
+    Says, Statement, UpstreamLocation, Weight, cmake, dockerfile, is_commit_like, public,
+    repository,
+};
 use crate::pins::requirements_file;
 use crate::style::count;
 use crate::text::{line_of, visible};
@@ -17,34 +20,34 @@ use crate::wheel::requirement;
 use crate::workspace::Upstreams;
 use crate::workspace::upstreams::{Fact, Locator, Matches, Reader, States, UpstreamFile};
 
-/// How often a pattern may match in one file.
+/// The limit of a pattern's matches in one file.
 const MAX_MATCHES: usize = 10_000;
 
-/// One file that is read.
+/// One file.
 pub(super) struct Reading<'a> {
-    /// What is known about upstream projects.
+    /// The declared upstream projects.
     pub upstreams: &'a Upstreams,
-    /// What is known about this file.
+    /// The declaration of this file.
     pub file: &'a UpstreamFile,
-    /// Makes a place of a line.
-    pub place: &'a dyn Fn(usize) -> Place,
-    /// What was found.
+    /// Returns the place of a line.
+    pub place: &'a dyn Fn(usize) -> UpstreamLocation,
+    /// The statements.
     pub statements: Vec<Statement>,
-    /// What is wrong, with its line.
+    /// The oddities with their lines.
     pub wrong: Vec<(usize, String)>,
 }
 
-/// A value that a fact leads to.
+/// A value for a fact.
 struct Found<'t> {
     value: &'t str,
-    /// The repository that stands beside it.
+    /// The repository next to it.
     git: Option<&'t str>,
     /// The text for messages.
     written: &'t str,
     line: usize,
 }
 
-/// Returns a text for messages and comments: one line, not too long.
+/// Returns a text for messages and comments: one line of limited length.
 fn shortened(text: &str) -> String {
     let line: String = text.trim().chars().take(120).collect();
     visible(&line)
@@ -58,14 +61,14 @@ fn rocm_label(version: &str) -> Option<String> {
     dotted(rest)
 }
 
-/// Returns the dotted number that a text begins with.
+/// Returns the dotted number at the start of a text.
 fn dotted(text: &str) -> Option<String> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let number = text[..end].trim_matches('.');
     number.contains('.').then(|| number.to_owned())
 }
 
-/// Returns the line around a place, without the spaces at its ends.
+/// Returns the line around a position, trimmed.
 fn line_around(text: &str, at: usize) -> &str {
     let start = text[..at].rfind('\n').map_or(0, |end| end + 1);
     text[start..].lines().next().unwrap_or_default().trim()
@@ -107,7 +110,7 @@ impl Reading<'_> {
         self.wrong.push((line, wrong.into()));
     }
 
-    /// Notes what a fact's value states.
+    /// Records what a fact's value states.
     fn state(&mut self, fact: &Fact, about: &str, found: &Found<'_>) {
         let Found { value, git, written, line } = *found;
         let git = git.map(|url| repository(url).to_owned());
@@ -128,14 +131,14 @@ impl Reading<'_> {
                 Says::Rocm(elements(value).iter().filter_map(release).collect())
             }
             States::Rust => Says::Rust(value.to_owned()),
-            // Lists of a TOML file, which are read there.
+            // Lists of a TOML file, which `toml_value` reads.
             States::Requirements | States::Crates => return,
         };
         let about = if fact.states == States::Rocm { "rocm" } else { about };
         self.say(about, says, written, line);
     }
 
-    /// Notes a version, and the ROCm in its label.
+    /// Records a version, and the ROCm in its label.
     fn version(&mut self, about: &str, version: &str, written: &str, line: usize) {
         if Version::from_str(version).is_ok() || crate::names::is_version(public(version)) {
             self.say(about, Says::Version(public(version).to_owned()), written, line);
@@ -147,7 +150,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Reads one requirement. Returns the component that it is about.
+    /// Reads one requirement and returns the component that it is about.
     fn requirement(&mut self, line: &str, number: usize) -> Result<Option<String>, String> {
         let wanted = requirement(line)?;
         let Some(about) = self.upstreams.component_of_project(wanted.name.as_ref()) else {
@@ -162,15 +165,18 @@ impl Reading<'_> {
                 _ => self.say(&about, Says::Requires(specifiers.to_string()), line, number),
             },
             Some(VersionOrUrl::Url(url)) => {
-                self.wrong(number, format!("`{about}` comes from a URL, {}", shortened(&url.to_string())));
+                self.wrong(
+                    number,
+                    format!("`{about}` comes from a URL, {}", shortened(&url.to_string())),
+                );
             }
             None => {}
         }
         Ok(Some(about))
     }
 
-    /// Reads a requirements file. Of pip's options, only the URL of an index counts, which can
-    /// name a release of ROCm.
+    /// Reads a requirements file. The only option of pip that matters is an index URL, which can
+    /// contain a release of ROCm.
     fn requirements(&mut self, text: &str) {
         let mut named = false;
         for (number, line) in requirements_file::lines(text) {
@@ -196,7 +202,10 @@ impl Reading<'_> {
             Ok(root) => root,
             Err(error) => {
                 let line = error.span().map_or(0, |span| line_of(text, span.start));
-                return self.wrong(line, format!("this is not valid TOML: {}", shortened(error.message())));
+                return self.wrong(
+                    line,
+                    format!("this is not valid TOML: {}", shortened(error.message())),
+                );
             }
         };
         for fact in &self.file.facts {
@@ -209,7 +218,13 @@ impl Reading<'_> {
         }
     }
 
-    fn toml_value(&mut self, fact: &Fact, key: &[String], value: &Spanned<DeValue<'_>>, text: &str) {
+    fn toml_value(
+        &mut self,
+        fact: &Fact,
+        key: &[String],
+        value: &Spanned<DeValue<'_>>,
+        text: &str,
+    ) {
         let line = line_of(text, value.span().start);
         let shown = key.join(".");
         match (fact.states, value.get_ref()) {
@@ -262,7 +277,10 @@ impl Reading<'_> {
                         Some(tag) => self.cmake_value(fact, "GIT_TAG", tag, git),
                         None if fact.optional => {}
                         None => {
-                            self.wrong(0, format!("it has no FetchContent_Declare({name}) with a GIT_TAG"));
+                            self.wrong(
+                                0,
+                                format!("it has no FetchContent_Declare({name}) with a GIT_TAG"),
+                            );
                         }
                     }
                 }
@@ -273,7 +291,10 @@ impl Reading<'_> {
 
     fn cmake_value(&mut self, fact: &Fact, name: &str, value: &cmake::Value, git: Option<&str>) {
         let is_list = matches!(fact.states, States::Pythons | States::GpuTargets | States::Rocm);
-        if value.text.is_empty() || value.text.contains('$') || (!is_list && value.text.contains(';')) {
+        if value.text.is_empty()
+            || value.text.contains('$')
+            || (!is_list && value.text.contains(';'))
+        {
             let message = format!("the value of {name}, `{}`, is unknown", shortened(&value.text));
             return self.wrong(value.line, message);
         }
@@ -314,7 +335,8 @@ impl Reading<'_> {
         if !fits {
             if !(fact.optional && all.is_empty()) {
                 let times = count(all.len(), "time");
-                let message = format!("its pattern matches {times}, expected {expected} ({})", fact.declared);
+                let message =
+                    format!("its pattern matches {times}, expected {expected} ({})", fact.declared);
                 self.wrong(0, message);
             }
             return;
@@ -330,7 +352,7 @@ impl Reading<'_> {
                 self.wrong(0, format!("its pattern matches without a value ({})", fact.declared));
                 continue;
             };
-            // The same value can be stated for each operating system.
+            // A value can be stated once per operating system.
             let statement = (about, value);
             if stated.contains(&statement) {
                 continue;
@@ -343,8 +365,8 @@ impl Reading<'_> {
     }
 }
 
-/// Returns the value of a match, and its place: the group `value`, or the range from the Python
-/// `oldest` to the Python `newest`.
+/// Returns the value of a match and its position: the group `value`, or the range from Python
+/// `oldest` to Python `newest`.
 fn value(captures: &Captures<'_>) -> Option<(String, usize)> {
     if let Some(value) = captures.name("value") {
         return Some((value.as_str().trim().to_owned(), value.start()));
@@ -361,7 +383,7 @@ fn pair(value: &str) -> Option<(u32, u32)> {
     Some((major.trim().parse().ok()?, minor.trim().parse().ok()?))
 }
 
-/// Returns the value of a key that is in tables.
+/// Returns the value of a key below tables.
 fn lookup<'d>(table: &'d DeTable<'d>, key: &[String]) -> Option<&'d Spanned<DeValue<'d>>> {
     let (first, rest) = key.split_first()?;
     let (_, value) = table.iter().find(|(name, _)| name.get_ref() == first.as_str())?;

@@ -1,5 +1,5 @@
-//! The readers with the repository's own upstreams.toml, each with a small file of the shape that
-//! upstream's has.
+//! Tests the readers with the repository's own upstreams.toml and small files in the form of
+//! upstream's.
 
 use std::path::Path;
 
@@ -14,7 +14,11 @@ fn upstreams() -> Upstreams {
     let text = include_str!("../../../../../upstreams.toml").to_owned();
     let mut problems = Vec::new();
     let upstreams = Upstreams::read(&File { name: "upstreams.toml".into(), text }, &mut problems);
-    assert!(problems.is_empty(), "{:?}", problems.iter().map(|problem| &problem.message).collect::<Vec<_>>());
+    assert!(
+        problems.is_empty(),
+        "{:?}",
+        problems.iter().map(|problem| &problem.message).collect::<Vec<_>>()
+    );
     upstreams
 }
 
@@ -32,7 +36,7 @@ fn source(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     dir
 }
 
-fn said(upstream: &Upstream, about: &str) -> Vec<(Says, String)> {
+fn statements_about(upstream: &Upstream, about: &str) -> Vec<(Says, String)> {
     upstream.about(about).map(|s| (s.says.clone(), s.place.to_string())).collect()
 }
 
@@ -45,25 +49,33 @@ fn selects_files_by_version() {
         files.flat_map(|file| file.paths.clone()).collect::<Vec<_>>()
     };
     let has = |version, path: &str| of(version).iter().any(|file| file == path);
-    assert!(has("0.19.1", "requirements/rocm-build.txt") && !has("0.20.2", "requirements/rocm-build.txt"));
+    assert!(
+        has("0.19.1", "requirements/rocm-build.txt")
+            && !has("0.20.2", "requirements/rocm-build.txt")
+    );
     assert!(has("0.22.0", "rust/Cargo.lock") && !has("0.20.2", "rust/Cargo.lock"));
     assert_eq!(upstreams.together("torch", "2.13.0").unwrap().with["torchvision"], "0.28.0");
     assert!(upstreams.together("torch", "1.0").is_none());
-    let llvm =
-        |version| upstreams.sources_of("triton", version).map(|source| &source.git).collect::<Vec<_>>();
+    let llvm = |version| {
+        upstreams.sources_of("triton", version).map(|source| &source.git).collect::<Vec<_>>()
+    };
     assert_eq!(llvm("3.7.0"), ["https://github.com/llvm/llvm-project"]);
     assert_eq!(llvm("3.7.1"), ["https://github.com/triton-lang/llvm-project"]);
 }
 
 #[test]
-fn rows_of_torch_agree_with_those_of_what_is_built_against_it() {
+fn rows_agree_with_those_of_their_base() {
     let upstreams = upstreams();
     let mut compared = 0;
     for row in upstreams.together.iter().filter(|row| row.of == "torch") {
         let torch = row.versions.to_string().trim_start_matches("==").to_owned();
         for name in ["torchvision", "torchaudio"] {
             let Some(other) = upstreams.together(name, &row.with[name]) else { continue };
-            assert!(satisfies(&torch, &other.with["torch"]), "{torch} and {name} {}", row.with[name]);
+            assert!(
+                satisfies(&torch, &other.with["torch"]),
+                "{torch} and {name} {}",
+                row.with[name]
+            );
             compared += 1;
         }
     }
@@ -102,7 +114,7 @@ fn reads_what_vllm_requires() {
     assert_eq!(upstream.oddities, []);
     let version = |v: &str| Says::Version(v.into());
     assert_eq!(
-        said(&upstream, "torch"),
+        statements_about(&upstream, "torch"),
         [
             (version("2.14.0"), "vllm 0.33.0, pyproject.toml:4".into()),
             (version("2.12.0"), "vllm 0.33.0, requirements/build/rocm.txt:3".into()),
@@ -110,7 +122,7 @@ fn reads_what_vllm_requires() {
             (version("2.13.0"), "vllm 0.33.0, docker/Dockerfile.rocm_base:1".into()),
         ]
     );
-    let only = |about| said(&upstream, about).remove(0).0;
+    let only = |about| statements_about(&upstream, about).remove(0).0;
     assert_eq!(only("torchaudio"), Says::Requires(">=2.10".into()));
     assert_eq!(
         only("triton-kernels"),
@@ -159,26 +171,38 @@ fn reads_what_torch_and_triton_are_built_with() {
     let upstream = read("torch", "2.13.0", dir.path());
     assert_eq!(upstream.oddities, []);
     assert_eq!(
-        said(&upstream, "triton")[0],
+        statements_about(&upstream, "triton")[0],
         (Says::Version("3.7.1".into()), "torch 2.13.0, .ci/docker/triton_version.txt:1".into())
     );
     assert_eq!(
-        said(&upstream, "aotriton")[0],
+        statements_about(&upstream, "aotriton")[0],
         (Says::Version("0.12b".into()), "torch 2.13.0, cmake/External/aotriton.cmake:2".into())
     );
-    assert!(said(&upstream, "aotriton")[1].1.ends_with(":9"));
-    assert_eq!(said(&upstream, "torchvision").len(), 2, "each project once");
-    assert_eq!(said(&upstream, "rocm")[0].0, Says::Rocm(vec!["6.4".into(), "7.14".into()]));
+    assert!(statements_about(&upstream, "aotriton")[1].1.ends_with(":9"));
+    assert_eq!(statements_about(&upstream, "torchvision").len(), 2, "each project once");
+    assert_eq!(
+        statements_about(&upstream, "rocm")[0].0,
+        Says::Rocm(vec!["6.4".into(), "7.14".into()])
+    );
 
-    let setup = b"TRITON_VERSION = \"3.7.1\" + suffix()\nMIN_PYTHON = (3, 10)\nMAX_PYTHON = (3, 14)\n";
+    let setup =
+        b"TRITON_VERSION = \"3.7.1\" + suffix()\nMIN_PYTHON = (3, 10)\nMAX_PYTHON = (3, 14)\n";
     let hash = format!("{commit}\n");
     let info = format!("{{\n  \"llvm_hash\": \"{commit}\"\n}}\n");
-    for (file, text, line) in [("cmake/llvm-hash.txt", &hash, 1), ("cmake/llvm-info.json", &info, 2)] {
+    for (file, text, line) in
+        [("cmake/llvm-hash.txt", &hash, 1), ("cmake/llvm-info.json", &info, 2)]
+    {
         let dir = source(&[("setup.py", setup), (file, text.as_bytes())]);
         let upstream = read("triton", "3.7.1", dir.path());
         assert_eq!(upstream.oddities, []);
-        assert_eq!(said(&upstream, "llvm")[0].1, format!("triton 3.7.1, {file}:{line}"));
-        assert_eq!(said(&upstream, "triton")[1].0, Says::Python(">=3.10, <3.15".into()));
+        assert_eq!(
+            statements_about(&upstream, "llvm")[0].1,
+            format!("triton 3.7.1, {file}:{line}")
+        );
+        assert_eq!(
+            statements_about(&upstream, "triton")[1].0,
+            Says::Python(">=3.10, <3.15".into())
+        );
     }
 }
 
@@ -192,7 +216,7 @@ fn reports_missing_and_broken_files() {
         ("pyproject.toml", &deep, "not valid TOML"),
         ("pyproject.toml", b"[project]\nname = \"x\"\n", "it has no `project.requires-python`"),
         ("pyproject.toml", b"\xff\xfe\x00", "not UTF-8"),
-        ("pyproject.toml", &huge, "at most 4194304"),
+        ("pyproject.toml", &huge, "the limit is 4194304"),
         ("requirements/build/rocm.txt", b"wheel\n", "names none of torch"),
         ("requirements/build/rocm.txt", b"amd-aiter==1\n", "names none of torch"),
         ("requirements/build/rocm.txt", b"torch==\n", "is not a requirement"),
@@ -212,8 +236,8 @@ fn reports_missing_and_broken_files() {
     ] {
         let dir = source(&[(path, bytes)]);
         let upstream = read("vllm", "0.33.0", dir.path());
-        let told: Vec<_> = upstream.oddities.iter().filter(|odd| odd.place.file == path).collect();
-        assert!(told.iter().any(|odd| odd.wrong.contains(expected)), "{path}: {told:?}");
+        let odd: Vec<_> = upstream.oddities.iter().filter(|odd| odd.place.file == path).collect();
+        assert!(odd.iter().any(|odd| odd.wrong.contains(expected)), "{path}: {odd:?}");
     }
     let empty = tempfile::tempdir().unwrap();
     let upstream = read("vllm", "0.33.0", empty.path());
@@ -246,10 +270,11 @@ fn reports_missing_and_broken_files() {
 }
 
 #[test]
-fn refuses_links_out_of_the_source() {
+fn rejects_links_out_of_the_source() {
     let outside = source(&[("secret", b"[project]\nrequires-python = \">=3\"\n")]);
     let dir = source(&[]);
-    std::os::unix::fs::symlink(outside.path().join("secret"), dir.path().join("pyproject.toml")).unwrap();
+    std::os::unix::fs::symlink(outside.path().join("secret"), dir.path().join("pyproject.toml"))
+        .unwrap();
     std::os::unix::fs::symlink("/dev/zero", dir.path().join("version.txt")).unwrap();
     let upstream = read("torch", "2.13.0", dir.path());
     let wrong: Vec<_> =

@@ -3,8 +3,8 @@
 use super::*;
 
 #[test]
-fn a_file_is_fetched_once_verified_and_copied() {
-    let (place, bytes) = (Place::new(), archive());
+fn fetches_a_file_once_and_copies_it() {
+    let (place, bytes) = (FetchSandbox::new(), archive());
     let (digest, body) = (Sha256::of_bytes(&bytes), bytes.clone());
     let server = TestServer::start(move |_| Reply::file(body.clone()));
     let pin = url_pin(&server.url("/demo-1.tar.gz"), Some(digest));
@@ -30,8 +30,8 @@ fn a_file_is_fetched_once_verified_and_copied() {
 }
 
 #[test]
-fn a_broken_off_download_is_resumed() {
-    let (place, bytes) = (Place::new(), archive());
+fn resumes_an_interrupted_download() {
+    let (place, bytes) = (FetchSandbox::new(), archive());
     let (digest, body, turn) = (Sha256::of_bytes(&bytes), bytes.clone(), AtomicUsize::new(0));
     let server = TestServer::start(move |_| match turn.fetch_add(1, Ordering::SeqCst) {
         0 => Reply::file(body.clone()).cut_after(5000),
@@ -40,7 +40,7 @@ fn a_broken_off_download_is_resumed() {
     let pin = url_pin(&server.url("/demo-1.tar.gz"), Some(digest));
     let error = place.fetcher().obtain(&pin).unwrap_err();
     assert!(matches!(error, SourceError::Truncated { arrived: 5000, .. }), "{error}");
-    assert!(error.to_string().contains("broke off after 5000 bytes"), "{error}");
+    assert!(error.to_string().contains("was interrupted after 5000 bytes"), "{error}");
     assert_eq!(error.kind(), Kind::Network);
     assert!(error.help()[0].contains("again to resume"));
     place.fetcher().obtain(&pin).unwrap();
@@ -48,13 +48,14 @@ fn a_broken_off_download_is_resumed() {
 }
 
 #[test]
-fn what_cannot_be_resumed_starts_again() {
+fn restarts_downloads_that_cannot_resume() {
     let bytes = archive();
     let digest = Sha256::of_bytes(&bytes);
     // A server without ranges; one with ranges; a part of another file; a complete file.
     let other = vec![7; 100];
-    for (ranges, part) in [(false, &bytes[..5000]), (true, &other), (true, &bytes), (false, &bytes)] {
-        let (place, body) = (Place::new(), bytes.clone());
+    for (ranges, part) in [(false, &bytes[..5000]), (true, &other), (true, &bytes), (false, &bytes)]
+    {
+        let (place, body) = (FetchSandbox::new(), bytes.clone());
         let server = TestServer::start(move |_| match ranges {
             true => Reply::file(body.clone()),
             false => Reply::file(body.clone()).without_ranges(),
@@ -68,8 +69,8 @@ fn what_cannot_be_resumed_starts_again() {
 }
 
 #[test]
-fn without_a_digest_nothing_is_resumed() {
-    let (place, bytes) = (Place::new(), archive());
+fn does_not_resume_without_a_digest() {
+    let (place, bytes) = (FetchSandbox::new(), archive());
     let body = bytes.clone();
     let server = TestServer::start(move |_| Reply::file(body.clone()));
     let url = server.url("/demo-1.tar.gz");
@@ -83,12 +84,15 @@ fn without_a_digest_nothing_is_resumed() {
 }
 
 #[test]
-fn a_wrong_digest_is_refused_with_both_values() {
-    let place = Place::new();
+fn reports_both_digests_of_a_mismatch() {
+    let place = FetchSandbox::new();
     let html = "<!DOCTYPE html>\n<p>sorry";
     let server = TestServer::start(move |_| Reply::file(html));
     let expected = Sha256::of_bytes("expected");
-    let error = place.fetcher().obtain(&url_pin(&server.url("/demo-1.tar.gz"), Some(expected))).unwrap_err();
+    let error = place
+        .fetcher()
+        .obtain(&url_pin(&server.url("/demo-1.tar.gz"), Some(expected)))
+        .unwrap_err();
     let (text, found) = (error.to_string(), Sha256::of_bytes(html).to_string());
     assert!(text.contains(&expected.to_string()) && text.contains(&found), "{text}");
     assert!(text.contains("begins with `<!DOCTYPE html>`"), "{text}");
@@ -96,8 +100,8 @@ fn a_wrong_digest_is_refused_with_both_values() {
 }
 
 #[test]
-fn a_source_that_is_not_an_archive_is_refused() {
-    let place = Place::new();
+fn rejects_a_source_that_is_not_an_archive() {
+    let place = FetchSandbox::new();
     let html = "<!DOCTYPE html>\n<p>sorry";
     let server = TestServer::start(move |_| Reply::file(html));
     for sha256 in [None, Some(Sha256::of_bytes(html))] {
@@ -113,8 +117,8 @@ fn a_source_that_is_not_an_archive_is_refused() {
 }
 
 #[test]
-fn failed_transfers_say_why() {
-    let place = Place::new();
+fn reports_why_a_transfer_failed() {
+    let place = FetchSandbox::new();
     let server = TestServer::start(|seen| match seen.path.as_str() {
         "/404" => Reply::status(404),
         "/403" => Reply::status(403),
@@ -130,17 +134,19 @@ fn failed_transfers_say_why() {
         (missing, "does not exist or cannot be read"),
         ("ftp://127.0.0.1/x".into(), "only https, http and file URLs"),
     ] {
-        let error = place.fetcher().obtain(&url_pin(&url, Some(Sha256::of_bytes("x")))).unwrap_err();
+        let error =
+            place.fetcher().obtain(&url_pin(&url, Some(Sha256::of_bytes("x")))).unwrap_err();
         assert!(error.to_string().contains(why) && error.to_string().contains(&url), "{error}");
         assert_eq!(error.kind(), Kind::Network, "{url}");
     }
-    let odd = place.fetcher().obtain(&url_pin("http://127.0.0.1/a\nb", Some(Sha256::of_bytes("x"))));
+    let odd =
+        place.fetcher().obtain(&url_pin("http://127.0.0.1/a\nb", Some(Sha256::of_bytes("x"))));
     assert!(matches!(odd, Err(SourceError::BadUrl { .. })));
 }
 
 #[test]
-fn a_full_disk_is_named() {
-    let (place, bytes) = (Place::new(), archive());
+fn reports_a_full_disk() {
+    let (place, bytes) = (FetchSandbox::new(), archive());
     let digest = Sha256::of_bytes(&bytes);
     let server = TestServer::start(move |_| Reply::file(bytes.clone()));
     let url = server.url("/demo-1.tar.gz");
@@ -154,8 +160,8 @@ fn a_full_disk_is_named() {
 }
 
 #[test]
-fn several_at_once_fetch_once() {
-    let (place, bytes) = (Place::new(), archive());
+fn concurrent_runs_fetch_once() {
+    let (place, bytes) = (FetchSandbox::new(), archive());
     let digest = Sha256::of_bytes(&bytes);
     let server = TestServer::start(move |_| Reply::file(bytes.clone()));
     let pin = url_pin(&server.url("/demo-1.tar.gz"), Some(digest));
@@ -168,8 +174,8 @@ fn several_at_once_fetch_once() {
 }
 
 #[test]
-fn file_urls_work() {
-    let (place, bytes) = (Place::new(), archive());
+fn fetches_file_urls() {
+    let (place, bytes) = (FetchSandbox::new(), archive());
     fs::write(place.dir.path().join("demo-1.tar.gz"), &bytes).unwrap();
     let url = format!("file://{}/demo-1.tar.gz", place.dir.path().display());
     let fetched = place.fetcher().obtain(&url_pin(&url, Some(Sha256::of_bytes(&bytes)))).unwrap();

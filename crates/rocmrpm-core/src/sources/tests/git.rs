@@ -6,7 +6,9 @@ use super::*;
 fn git(dir: &Path, args: &[&str], stdin: &[u8]) -> String {
     let mut git = Command::new("git").cwd(dir).env("GIT_CONFIG_GLOBAL", "/dev/null");
     for role in ["AUTHOR", "COMMITTER"] {
-        git = git.env(format!("GIT_{role}_NAME"), "A").env(format!("GIT_{role}_EMAIL"), "a@example.org");
+        git = git
+            .env(format!("GIT_{role}_NAME"), "A")
+            .env(format!("GIT_{role}_EMAIL"), "a@example.org");
     }
     git.args(args).stdin(stdin).text().unwrap()
 }
@@ -53,8 +55,8 @@ fn command_lines_with(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_password_is_used_and_is_no_argument_of_any_process() {
-    let place = Place::new();
+fn uses_a_password_without_passing_it_as_an_argument() {
+    let place = FetchSandbox::new();
     let dir = place.dir.path().join("upstream");
     let commit = repository(&dir, &[("main.c", "int x;")]);
     let leaks = std::sync::Arc::new(Mutex::new((0, Vec::new())));
@@ -82,8 +84,8 @@ fn a_password_is_used_and_is_no_argument_of_any_process() {
 }
 
 #[test]
-fn a_password_is_not_sent_to_another_server() {
-    let place = Place::new();
+fn does_not_send_a_password_to_another_server() {
+    let place = FetchSandbox::new();
     let asks = |_: &_| Reply::status(401).header("WWW-Authenticate", "Basic realm=\"x\"");
     let other = TestServer::start(asks);
     let target = other.url("/r/info/refs?service=git-upload-pack");
@@ -96,11 +98,12 @@ fn a_password_is_not_sent_to_another_server() {
 }
 
 #[test]
-fn the_same_commit_gives_the_same_archive_at_any_time() {
-    let place = Place::new();
+fn same_commit_gives_same_archive() {
+    let place = FetchSandbox::new();
     let dir = place.dir.path().join("upstream");
     let attributes = "ver.txt export-subst\nhidden.txt export-ignore\n";
-    let files = [("ver.txt", "$Format:%cr %G?$"), ("hidden.txt", "x"), (".gitattributes", attributes)];
+    let files =
+        [("ver.txt", "$Format:%cr %G?$"), ("hidden.txt", "x"), (".gitattributes", attributes)];
     let commit = repository(&dir, &files);
     let archive = |name: &str| {
         let (fetcher, to) = (place.fetcher(), place.dir.path().join(name));
@@ -124,8 +127,8 @@ fn the_same_commit_gives_the_same_archive_at_any_time() {
 }
 
 #[test]
-fn a_tree_that_leads_out_is_not_fetched() {
-    let place = Place::new();
+fn rejects_a_tree_that_leads_out() {
+    let place = FetchSandbox::new();
     let dir = place.dir.path().join("upstream");
     repository(&dir, &[("main.c", "int x;")]);
     let inner = git(&dir, &["rev-parse", "HEAD^{tree}"], b"");
@@ -137,6 +140,7 @@ fn a_tree_that_leads_out_is_not_fetched() {
     let commit = git(&dir, &["commit-tree", "-m", "x", &tree], b"");
     git(&dir, &["update-ref", "refs/heads/bad", &commit], b"");
     let fetcher = place.fetcher();
-    let error = fetcher.repository("upstream").obtain(&commit, false, || ()).unwrap_err().to_string();
+    let error =
+        fetcher.repository("upstream").obtain(&commit, false, || ()).unwrap_err().to_string();
     assert!(error.contains("hasDotdot"), "{error}");
 }

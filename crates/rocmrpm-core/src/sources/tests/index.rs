@@ -3,16 +3,18 @@
 use super::*;
 
 #[test]
-fn an_sdist_is_found_on_a_private_html_index() {
-    let (place, bytes) = (Place::new(), archive());
+fn finds_an_sdist_on_a_private_html_index() {
+    let (place, bytes) = (FetchSandbox::new(), archive());
     let (digest, body) = (Sha256::of_bytes(&bytes), bytes.clone());
-    let server = TestServer::start(move |seen| match seen.path.as_str() {
+    let server = TestServer::start(move |seen| {
+        match seen.path.as_str() {
         "/simple/foo-bar/" => Reply::file(format!(
             "<a href='../../f/Foo.Bar-1.0.tar.gz#sha256={digest}'>x</a><a href='/f/Foo.Bar-1.1.tar.gz'>x</a>"
         ))
         .header("Content-Type", "text/html"),
         path if path.starts_with("/f/") => Reply::file(body.clone()),
         _ => Reply::status(404),
+    }
     });
     let index = server.url("/simple/").replace("http://", "http://me:s%3Acret@");
     let fetcher = place.fetcher().index(&index);
@@ -21,15 +23,20 @@ fn an_sdist_is_found_on_a_private_html_index() {
     let seen = server.seen();
     assert!(seen[0].header("accept").unwrap().starts_with("application/vnd.pypi.simple.v1+json, "));
     // "me:s:cret" in base64, for both the page and the file on the same server.
-    assert!(seen.iter().all(|s| s.header("authorization") == Some("Basic bWU6czpjcmV0")), "{seen:?}");
+    assert!(
+        seen.iter().all(|s| s.header("authorization") == Some("Basic bWU6czpjcmV0")),
+        "{seen:?}"
+    );
     assert_eq!(seen[1].path, "/f/Foo.Bar-1.0.tar.gz");
 
     let other = Sha256::of_bytes("other");
     let error = fetcher.obtain(&sdist_pin("Foo_Bar", "1.0", Some(other))).unwrap_err();
     assert!(matches!(error, SourceError::IndexDigest { .. }), "{error}");
-    assert_eq!(server.seen().len(), 3, "the file itself was not asked for");
+    assert_eq!(server.seen().len(), 3, "the file itself was not requested");
 
-    for (project, version, message) in [("none", "1", "no project `none`"), ("foo.bar", "9", "no sdist")] {
+    for (project, version, message) in
+        [("none", "1", "no project `none`"), ("foo.bar", "9", "no sdist")]
+    {
         let error = fetcher.obtain(&sdist_pin(project, version, Some(other))).unwrap_err();
         let text = format!("{error} {:?}", error.help());
         assert!(text.contains(message) && !text.contains("cret"), "{text}");
@@ -43,8 +50,8 @@ fn an_sdist_is_found_on_a_private_html_index() {
 }
 
 #[test]
-fn credentials_stay_with_the_server_they_are_for() {
-    let (place, bytes) = (Place::new(), archive());
+fn sends_credentials_only_to_their_server() {
+    let (place, bytes) = (FetchSandbox::new(), archive());
     let digest = Sha256::of_bytes(&bytes);
     let files = TestServer::start(move |_| Reply::file(bytes.clone()));
     let (link, redirect) = (files.url("/demo-1.tar.gz"), files.url("/moved/demo-1.tar.gz"));
@@ -55,16 +62,21 @@ fn credentials_stay_with_the_server_they_are_for() {
     let with_password = |url: String| url.replace("http://", "http://me:secret@");
     let fetcher = place.fetcher().index(with_password(server.url("/simple")));
     fetcher.obtain(&sdist_pin("demo", "1", Some(digest))).unwrap();
-    let resolved = fetcher.resolve(&url_pin(&with_password(server.url("/demo-1.tar.gz")), None)).unwrap();
+    let resolved =
+        fetcher.resolve(&url_pin(&with_password(server.url("/demo-1.tar.gz")), None)).unwrap();
     assert!(!format!("{resolved:?}").contains("secret"), "{resolved:?}");
     assert!(server.seen().iter().all(|seen| seen.header("authorization").is_some()));
     assert_eq!(files.seen().len(), 2);
-    assert!(files.seen().iter().all(|seen| seen.header("authorization").is_none()), "{:?}", files.seen());
+    assert!(
+        files.seen().iter().all(|seen| seen.header("authorization").is_none()),
+        "{:?}",
+        files.seen()
+    );
 }
 
 #[test]
-fn a_json_index_is_preferred_and_its_digest_checked() {
-    let (place, bytes) = (Place::new(), archive());
+fn prefers_a_json_index_and_checks_its_digest() {
+    let (place, bytes) = (FetchSandbox::new(), archive());
     let (digest, wrong) = (Sha256::of_bytes(&bytes), Sha256::of_bytes("wrong"));
     let server = TestServer::start(move |seen| match seen.path.as_str() {
         "/simple/demo/" => Reply::file(format!(
@@ -75,7 +87,8 @@ fn a_json_index_is_preferred_and_its_digest_checked() {
     });
     let fetcher = place.fetcher().index(server.url("/simple"));
     assert_eq!(fetcher.latest_sdist("demo").unwrap().version, "1");
-    let Resolved::File { sha256, .. } = fetcher.resolve(&sdist_pin("demo", "1", None)).unwrap() else {
+    let Resolved::File { sha256, .. } = fetcher.resolve(&sdist_pin("demo", "1", None)).unwrap()
+    else {
         panic!()
     };
     assert_eq!(sha256, digest);
@@ -84,10 +97,11 @@ fn a_json_index_is_preferred_and_its_digest_checked() {
 }
 
 #[test]
-fn a_folder_serves_as_an_index() {
-    let (place, bytes) = (Place::new(), archive());
+fn uses_a_folder_as_an_index() {
+    let (place, bytes) = (FetchSandbox::new(), archive());
     let root = place.dir.path().join("simple");
-    crate::files::write_atomically(&root.join("demo/index.html"), "<a href=demo-1.tar.gz>x</a>").unwrap();
+    crate::files::write_atomically(&root.join("demo/index.html"), "<a href=demo-1.tar.gz>x</a>")
+        .unwrap();
     crate::files::write_atomically(&root.join("demo/demo-1.tar.gz"), &bytes).unwrap();
     let fetcher = place.fetcher().index(format!("file://{}", root.display()));
     fetcher.obtain(&sdist_pin("Demo", "1", Some(Sha256::of_bytes(&bytes)))).unwrap();

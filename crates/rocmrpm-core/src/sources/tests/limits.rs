@@ -6,15 +6,19 @@ use crate::workspace::LockEntry;
 use crate::workspace::pin::Evidence;
 
 /// Returns the size of the cache, in bytes.
-fn bytes_in_cache(place: &Place) -> u64 {
+fn bytes_in_cache(place: &FetchSandbox) -> u64 {
     let files = walkdir::WalkDir::new(place.dir.path().join("cache")).into_iter().flatten();
-    files.filter_map(|entry| entry.metadata().ok()).filter(|data| data.is_file()).map(|data| data.len()).sum()
+    files
+        .filter_map(|entry| entry.metadata().ok())
+        .filter(|data| data.is_file())
+        .map(|data| data.len())
+        .sum()
 }
 
 #[test]
 fn stops_an_endless_page() {
     let server = TestServer::start(|_| Reply::file("<html>").endless());
-    let place = Place::new();
+    let place = FetchSandbox::new();
     let fetcher = place.fetcher().index(server.url("/simple"));
     let error = fetcher.latest_sdist("foo").unwrap_err();
     assert!(matches!(error, SourceError::TooLarge { limit: limits::PAGE, .. }), "{error}");
@@ -22,7 +26,7 @@ fn stops_an_endless_page() {
 }
 
 #[test]
-fn one_endless_page_does_not_take_the_others_along() {
+fn an_endless_page_does_not_affect_others() {
     let server = TestServer::start(|seen| match seen.path.as_str() {
         "/simple/large/" => Reply::file("<html>").endless(),
         path => Reply::file(format!(
@@ -30,7 +34,7 @@ fn one_endless_page_does_not_take_the_others_along() {
             path.trim_matches('/').replace("simple/", "")
         )),
     });
-    let place = Place::new();
+    let place = FetchSandbox::new();
     let fetcher = place.fetcher().index(server.url("/simple"));
     let error = fetcher.projects(&["one", "large", "two"]).unwrap_err();
     let SourceError::TooLarge { url, .. } = &error else { panic!("{error}") };
@@ -39,9 +43,9 @@ fn one_endless_page_does_not_take_the_others_along() {
 }
 
 #[test]
-fn stops_a_file_that_has_no_end_and_keeps_nothing_of_it() {
+fn stops_an_endless_file_and_removes_it() {
     let server = TestServer::start(|_| Reply::file([0x1f, 0x8b]).endless());
-    let (place, digest) = (Place::new(), Sha256::of_bytes("x"));
+    let (place, digest) = (FetchSandbox::new(), Sha256::of_bytes("x"));
     let mut pin = url_pin(&server.url("/demo-1.tar.gz"), Some(digest));
     let entry = LockEntry { sha256: Some(digest), size: Some(1000), ..LockEntry::default() };
     pin.evidence = Evidence(Some(Box::new(entry)));
@@ -52,7 +56,7 @@ fn stops_a_file_that_has_no_end_and_keeps_nothing_of_it() {
 }
 
 #[test]
-fn metadata_come_though_another_wheel_has_no_end() {
+fn an_endless_wheel_does_not_affect_metadata_of_others() {
     let text = "Metadata-Version: 2.1\nName: one\nVersion: 1.0\n";
     let server = TestServer::start(move |seen| match seen.path.as_str() {
         "/simple/one/" => Reply::file("<a href='/one-1.0-py3-none-any.whl'>x</a>"),
@@ -61,7 +65,7 @@ fn metadata_come_though_another_wheel_has_no_end() {
         "/two-1.0-py3-none-any.whl.metadata" => Reply::file("").endless(),
         _ => Reply::status(404),
     });
-    let place = Place::new();
+    let place = FetchSandbox::new();
     let fetcher = place.fetcher().index(server.url("/simple"));
     let wheel = |project: &str| Distribution {
         project: project.into(),
@@ -77,7 +81,10 @@ fn metadata_come_though_another_wheel_has_no_end() {
 }
 
 /// Returns a pin for a `.tar.gz` file created by `write`.
-fn packed(place: &Place, write: impl FnOnce(&mut tar::Builder<flate2::write::GzEncoder<Vec<u8>>>)) -> Pin {
+fn packed(
+    place: &FetchSandbox,
+    write: impl FnOnce(&mut tar::Builder<flate2::write::GzEncoder<Vec<u8>>>),
+) -> Pin {
     let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let mut builder = tar::Builder::new(gzip);
     write(&mut builder);
@@ -98,12 +105,15 @@ fn header(path: &str, kind: tar::EntryType, size: u64) -> tar::Header {
 }
 
 #[test]
-fn stops_unpacking_a_bomb_and_keeps_nothing_of_it() {
-    let place = Place::new();
+fn stops_unpacking_a_bomb_and_removes_it() {
+    let place = FetchSandbox::new();
     let size = crate::limits::BOMB_SIZE + (8 << 20);
     let pin = packed(&place, |tar| {
-        tar.append(&header("demo-1/zeros", tar::EntryType::Regular, size), std::io::repeat(0).take(size))
-            .unwrap();
+        tar.append(
+            &header("demo-1/zeros", tar::EntryType::Regular, size),
+            std::io::repeat(0).take(size),
+        )
+        .unwrap();
     });
     let error = place.fetcher().tree(&pin).unwrap_err();
     assert!(error.to_string().ends_with("it unpacks to more than 67108864 bytes"), "{error}");
@@ -113,8 +123,8 @@ fn stops_unpacking_a_bomb_and_keeps_nothing_of_it() {
 }
 
 #[test]
-fn a_file_of_holes_counts_with_its_size() {
-    let place = Place::new();
+fn counts_the_size_of_sparse_files() {
+    let place = FetchSandbox::new();
     let pin = packed(&place, |tar| {
         let mut holes = header("demo-1/holes", tar::EntryType::GNUSparse, 0);
         let gnu = holes.as_gnu_mut().unwrap();
@@ -129,9 +139,9 @@ fn a_file_of_holes_counts_with_its_size() {
 }
 
 #[test]
-fn devices_and_special_bits_are_not_unpacked() {
+fn does_not_unpack_devices_and_special_bits() {
     use std::os::unix::fs::PermissionsExt;
-    let place = Place::new();
+    let place = FetchSandbox::new();
     let pin = packed(&place, |tar| {
         for (path, kind) in [
             ("demo-1/char", tar::EntryType::Char),
@@ -150,26 +160,30 @@ fn devices_and_special_bits_are_not_unpacked() {
 
 #[test]
 fn unpacks_each_compression() {
-    let place = Place::new();
+    let place = FetchSandbox::new();
     let mut tar = tar::Builder::new(Vec::new());
     tar.append(&header("demo-1/file", tar::EntryType::Regular, 2), &b"hi"[..]).unwrap();
     fs::write(place.dir.path().join("demo-1.tar"), tar.into_inner().unwrap()).unwrap();
-    for (program, suffix) in [("gzip", ".gz"), ("xz", ".xz"), ("zstd", ".zst"), ("bzip2", ".bz2"), ("", "")] {
+    for (program, suffix) in
+        [("gzip", ".gz"), ("xz", ".xz"), ("zstd", ".zst"), ("bzip2", ".bz2"), ("", "")]
+    {
         if !program.is_empty() {
             let pack = Command::new(program).args(["-k", "-q", "demo-1.tar"]).cwd(place.dir.path());
             pack.output().unwrap();
         }
         let file = place.dir.path().join(format!("demo-1.tar{suffix}"));
         let digest = Sha256::of_file(&file).unwrap().0;
-        let tree =
-            place.fetcher().tree(&url_pin(&format!("file://{}", file.display()), Some(digest))).unwrap();
+        let tree = place
+            .fetcher()
+            .tree(&url_pin(&format!("file://{}", file.display()), Some(digest)))
+            .unwrap();
         assert_eq!(tree.text("file").unwrap().as_deref(), Some("hi"), "{suffix}");
     }
 }
 
 #[test]
-fn an_unpacked_source_that_changed_is_unpacked_again() {
-    let place = Place::new();
+fn unpacks_a_modified_source_again() {
+    let place = FetchSandbox::new();
     let pin = packed(&place, |tar| {
         tar.append(&header("demo-1/file", tar::EntryType::Regular, 2), &b"hi"[..]).unwrap();
     });
@@ -184,11 +198,11 @@ fn an_unpacked_source_that_changed_is_unpacked_again() {
 }
 
 #[test]
-fn a_wrong_file_under_the_right_digest_is_fetched_again() {
+fn refetches_a_damaged_file() {
     let archive = archive();
     let digest = Sha256::of_bytes(&archive);
     let server = TestServer::start(move |_| Reply::file(archive.clone()));
-    let (place, notes) = (Place::new(), Notes::default());
+    let (place, notes) = (FetchSandbox::new(), Notes::default());
     let path = place.fetcher().cache().path_of(&digest);
     crate::files::write_atomically(&path, "another file").unwrap();
     let pin = url_pin(&server.url("/demo-1.tar.gz"), Some(digest));
@@ -215,9 +229,10 @@ impl Events for Notes {
 }
 
 #[test]
-fn what_comes_without_tls_needs_a_known_digest() {
-    let place = Place::new();
-    let error = place.fetcher().resolve(&url_pin("http://u:pw@h.invalid/demo-1.tar.gz", None)).unwrap_err();
+fn requires_a_digest_without_tls() {
+    let place = FetchSandbox::new();
+    let error =
+        place.fetcher().resolve(&url_pin("http://u:pw@h.invalid/demo-1.tar.gz", None)).unwrap_err();
     assert!(
         matches!(&error, SourceError::Unprotected { url } if url == "http://h.invalid/demo-1.tar.gz"),
         "{error}"
@@ -226,13 +241,13 @@ fn what_comes_without_tls_needs_a_known_digest() {
 }
 
 #[test]
-fn what_one_index_says_of_a_wheel_does_not_hold_for_another() {
+fn does_not_share_metadata_between_indexes() {
     let serve = |summary: &'static str| {
         TestServer::start(move |seen| match seen.path.as_str() {
             "/simple/one/" => Reply::file("<a href='/one-1.0-py3-none-any.whl'>x</a>"),
-            "/one-1.0-py3-none-any.whl.metadata" => {
-                Reply::file(format!("Metadata-Version: 2.1\nName: one\nVersion: 1.0\nSummary: {summary}\n"))
-            }
+            "/one-1.0-py3-none-any.whl.metadata" => Reply::file(format!(
+                "Metadata-Version: 2.1\nName: one\nVersion: 1.0\nSummary: {summary}\n"
+            )),
             _ => Reply::status(404),
         })
     };
@@ -244,8 +259,10 @@ fn what_one_index_says_of_a_wheel_does_not_hold_for_another() {
         sha256: Sha256::of_bytes("one"),
         metadata: None,
     }];
-    let place = Place::new();
-    let of = |server: &TestServer| place.fetcher().index(server.url("/simple")).metadata(&wheels).unwrap();
+    let place = FetchSandbox::new();
+    let of = |server: &TestServer| {
+        place.fetcher().index(server.url("/simple")).metadata(&wheels).unwrap()
+    };
     assert!(of(&lying)[0].contains("lie"));
     assert!(of(&honest)[0].contains("truth"));
     // Neither is fetched again.

@@ -22,11 +22,11 @@ use crate::events::{Event, Events, Silent};
 use crate::process::Command;
 
 /// A temporary cache and workspace.
-struct Place {
+struct FetchSandbox {
     dir: tempfile::TempDir,
 }
 
-impl Place {
+impl FetchSandbox {
     fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap() }
     }
@@ -36,9 +36,13 @@ impl Place {
     }
 
     fn stored(&self) -> usize {
-        let files =
-            |dir| walkdir::WalkDir::new(dir).into_iter().flatten().filter(|e| e.file_type().is_file());
-        ["sha256", "partial"].iter().map(|d| files(self.dir.path().join("cache").join(d)).count()).sum()
+        let files = |dir| {
+            walkdir::WalkDir::new(dir).into_iter().flatten().filter(|e| e.file_type().is_file())
+        };
+        ["sha256", "partial"]
+            .iter()
+            .map(|d| files(self.dir.path().join("cache").join(d)).count())
+            .sum()
     }
 }
 
@@ -54,7 +58,7 @@ fn archive() -> Vec<u8> {
     let bytes: Vec<u8> = noise.iter().flat_map(|word| word.to_le_bytes()).collect();
     fs::write(dir.path().join("noise"), bytes).unwrap();
     let out = dir.path().join("out");
-    pack::folder(dir.path(), "demo", pack::Which::Sources, "demo-1", 0, &out).unwrap();
+    pack::folder(dir.path(), "demo", pack::Which::Sources(&[]), "demo-1", 0, &out).unwrap();
     fs::read(out).unwrap()
 }
 

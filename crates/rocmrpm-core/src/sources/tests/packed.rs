@@ -4,8 +4,8 @@ use super::*;
 use crate::git::testing::git;
 
 #[test]
-fn refuses_what_is_not_pinned_with_help() {
-    let place = Place::new();
+fn rejects_unpinned_sources_with_help() {
+    let place = FetchSandbox::new();
     let git = |commit: Option<&str>| git_pin("1", "https://u:pw@h/r", commit);
     for unpinned in [url_pin("http://127.0.0.1/x", None), sdist_pin("x", "1", None), git(None)] {
         for error in [
@@ -18,34 +18,46 @@ fn refuses_what_is_not_pinned_with_help() {
         }
     }
     for bad in ["main", "-x", "0123456", &"g".repeat(40)] {
-        assert!(matches!(place.fetcher().obtain(&git(Some(bad))), Err(SourceError::BadCommit { .. })));
+        assert!(matches!(
+            place.fetcher().obtain(&git(Some(bad))),
+            Err(SourceError::BadCommit { .. })
+        ));
     }
     let commit = "0".repeat(40);
-    assert_eq!(identity(&git(Some(&commit)), place.dir.path()).unwrap(), format!("commit:{commit}"));
+    assert_eq!(
+        identity(&git(Some(&commit)), place.dir.path()).unwrap(),
+        format!("commit:{commit}")
+    );
 }
 
 #[test]
-fn offline_names_what_is_missing() {
-    let place = Place::new();
+fn reports_missing_sources_offline() {
+    let place = FetchSandbox::new();
     let digest = Some(Sha256::of_bytes("x"));
     let git = git_pin("1", "https://u:secret@h/r", Some(&"0".repeat(40))).source;
     for (pin, named) in [
-        (url_pin("https://u:secret@h/demo-1.tar.gz", digest), "`demo-1.tar.gz` from https://h/demo-1.tar.gz"),
+        (
+            url_pin("https://u:secret@h/demo-1.tar.gz", digest),
+            "`demo-1.tar.gz` from https://h/demo-1.tar.gz",
+        ),
         (sdist_pin("Foo", "1", digest), "`Foo` on the package index"),
         (pin("1", git), "of https://h/r"),
     ] {
         let error = place.fetcher().offline(true).obtain(&pin).unwrap_err();
         assert_eq!(error.kind(), Kind::Network);
         let text = error.to_string();
-        assert!(text.contains(named) && text.contains("--offline") && !text.contains("secret"), "{text}");
+        assert!(
+            text.contains(named) && text.contains("--offline") && !text.contains("secret"),
+            "{text}"
+        );
     }
 }
 
 #[test]
-fn a_folder_is_packed_again_only_when_it_changes() {
-    let place = Place::new();
+fn packs_a_folder_again_only_after_changes() {
+    let place = FetchSandbox::new();
     crate::files::write_atomically(&place.dir.path().join("src/demo/main.c"), "int x;").unwrap();
-    let pin = pin("1", Source::Folder { path: "src/demo".into() });
+    let pin = pin("1", Source::Folder { path: "src/demo".into(), paths: vec![] });
     let fetched = place.fetcher().offline(true).obtain(&pin).unwrap();
     assert_eq!(fetched.top_folder, Some(source_dir(&pin)));
     let id = identity(&pin, place.dir.path()).unwrap();
@@ -57,7 +69,7 @@ fn a_folder_is_packed_again_only_when_it_changes() {
 }
 
 #[test]
-fn a_folder_that_changes_while_it_is_packed_is_not_kept() {
+fn discards_a_folder_that_changes_while_packing() {
     struct Edit(std::path::PathBuf);
     impl Events for Edit {
         fn event(&self, event: Event) {
@@ -67,25 +79,30 @@ fn a_folder_that_changes_while_it_is_packed_is_not_kept() {
             }
         }
     }
-    let place = Place::new();
+    let place = FetchSandbox::new();
     let file = place.dir.path().join("src/demo/main.c");
     crate::files::write_atomically(&file, "int x;").unwrap();
-    let pin = pin("1", Source::Folder { path: "src/demo".into() });
+    let pin = pin("1", Source::Folder { path: "src/demo".into(), paths: vec![] });
     let edit = Edit(file.clone());
     let fetcher = Fetcher::new(Cache::at(place.dir.path().join("cache")), place.dir.path(), &edit);
     let error = fetcher.obtain(&pin).unwrap_err();
-    assert!(error.to_string().ends_with("cannot be packed: it changed while it was read"), "{error}");
+    assert!(
+        error.to_string().ends_with("cannot be packed: it changed while it was read"),
+        "{error}"
+    );
     assert_eq!(place.stored(), 0);
     fs::write(&file, "int x;").unwrap();
     let fetched = place.fetcher().obtain(&pin).unwrap();
     let mut text = String::new();
-    flate2::read::GzDecoder::new(fs::File::open(fetched.path).unwrap()).read_to_string(&mut text).unwrap();
+    flate2::read::GzDecoder::new(fs::File::open(fetched.path).unwrap())
+        .read_to_string(&mut text)
+        .unwrap();
     assert!(text.contains("int x;") && !text.contains("evil"));
 }
 
 #[test]
-fn an_archive_that_leads_out_is_not_unpacked() {
-    let place = Place::new();
+fn rejects_an_archive_that_leads_out() {
+    let place = FetchSandbox::new();
     let mut tar = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_ustar();
     header.as_mut_bytes()[..10].copy_from_slice(b"d/../../xy");
@@ -103,14 +120,16 @@ fn an_archive_that_leads_out_is_not_unpacked() {
 }
 
 #[test]
-fn a_commit_that_a_killed_git_left_without_its_files_is_fetched_again() {
-    let place = Place::new();
+fn refetches_an_incomplete_commit() {
+    let place = FetchSandbox::new();
     let upstream = place.dir.path().join("up");
     let commit = repository(&upstream);
     let url = format!("file://{}", upstream.display());
     let cached = place.fetcher().cache().repository(&url).unwrap();
     let git = |dir: &Path, args: &[&str]| Command::new("git").cwd(dir).args(args);
-    git(place.dir.path(), &["init", "--quiet", "--bare", &cached.to_string_lossy()]).output().unwrap();
+    git(place.dir.path(), &["init", "--quiet", "--bare", &cached.to_string_lossy()])
+        .output()
+        .unwrap();
     let object = git(&upstream, &["cat-file", "commit", &commit]).output().unwrap();
     let write = git(&cached, &["hash-object", "-t", "commit", "-w", "--stdin"]).stdin(object);
     assert_eq!(write.text().unwrap().trim(), commit);
@@ -153,16 +172,21 @@ fn git_pin(version: &str, url: &str, commit: Option<&str>) -> Pin {
 }
 
 #[test]
-fn a_commit_is_packed_and_then_needs_no_git() {
-    let (place, other) = (Place::new(), Place::new());
+fn packs_a_commit_once() {
+    let (place, other) = (FetchSandbox::new(), FetchSandbox::new());
     let commit = repository(&place.dir.path().join("upstream"));
     assert_eq!(repository(&other.dir.path().join("upstream")), commit);
     let pin = git_pin("1", "upstream", Some(&commit));
     let fetched = place.fetcher().obtain(&pin).unwrap();
     assert_eq!(fetched.top_folder, Some(source_dir(&pin)));
     assert_eq!(fetched.file_name, "demo-1.tar.gz");
-    assert_eq!(other.fetcher().obtain(&pin).unwrap().sha256, fetched.sha256, "the same bytes elsewhere");
-    let mut archive = tar::Archive::new(flate2::read::GzDecoder::new(fs::File::open(&fetched.path).unwrap()));
+    assert_eq!(
+        other.fetcher().obtain(&pin).unwrap().sha256,
+        fetched.sha256,
+        "the same bytes elsewhere"
+    );
+    let mut archive =
+        tar::Archive::new(flate2::read::GzDecoder::new(fs::File::open(&fetched.path).unwrap()));
     let mut text = String::new();
     let mut entry = archive
         .entries()
@@ -178,8 +202,8 @@ fn a_commit_is_packed_and_then_needs_no_git() {
 }
 
 #[test]
-fn a_server_that_gives_no_single_commits_is_fetched_whole() {
-    let place = Place::new();
+fn fetches_everything_from_a_server_without_single_commits() {
+    let place = FetchSandbox::new();
     let dir = place.dir.path().join("upstream");
     let commit = repository(&dir);
     // git's dumb protocol serves only files and no shallow fetches.
@@ -198,34 +222,36 @@ fn a_server_that_gives_no_single_commits_is_fetched_whole() {
 }
 
 #[test]
-fn missing_commits_and_repositories_are_named() {
-    let place = Place::new();
+fn reports_missing_commits_and_repositories() {
+    let place = FetchSandbox::new();
     repository(&place.dir.path().join("upstream"));
     let none = "1".repeat(40);
     let error = place.fetcher().obtain(&git_pin("1", "upstream", Some(&none))).unwrap_err();
     assert_eq!(error.to_string(), format!("the git repository upstream has no commit {none}"));
     let error = place.fetcher().obtain(&git_pin("1", "nowhere", Some(&none))).unwrap_err();
     assert_eq!(error.kind(), Kind::Network);
-    assert!(error.to_string().starts_with("cannot fetch from the git repository nowhere: "), "{error}");
+    assert!(
+        error.to_string().starts_with("cannot fetch from the git repository nowhere: "),
+        "{error}"
+    );
 }
 
 #[test]
-fn tags_lead_to_commits() {
-    let place = Place::new();
+fn resolves_tags_to_commits() {
+    let place = FetchSandbox::new();
     let commit = repository(&place.dir.path().join("upstream"));
     for (version, tag) in [("1", "v1"), ("2", "2")] {
         let resolved = place.fetcher().resolve(&git_pin(version, "upstream", None)).unwrap();
         assert_eq!(resolved, Resolved::Commit { commit: commit.clone(), tag: Some(tag.into()) });
     }
     let error = place.fetcher().resolve(&git_pin("3", "upstream", None)).unwrap_err();
-    let expected =
-        "the git repository upstream has no tag for version 3; looked for v3, 3, rocm-3, demo-3, demo-v3";
+    let expected = "the git repository upstream has no tag for version 3; tried v3, 3, rocm-3, demo-3, demo-v3";
     assert_eq!(error.to_string(), expected);
     assert_eq!(error.help()[0], "the nearest are v1, 2");
 }
 
 #[test]
-fn work_is_told() {
+fn reports_packing() {
     struct Notes(Mutex<Vec<String>>);
     impl Events for Notes {
         fn event(&self, event: Event) {
@@ -234,18 +260,18 @@ fn work_is_told() {
             }
         }
     }
-    let (place, notes) = (Place::new(), Notes(Mutex::new(Vec::new())));
+    let (place, notes) = (FetchSandbox::new(), Notes(Mutex::new(Vec::new())));
     crate::files::write_atomically(&place.dir.path().join("src/a"), "x").unwrap();
     let fetcher = Fetcher::new(Cache::at(place.dir.path().join("cache")), place.dir.path(), &notes);
-    let pin = pin("1", Source::Folder { path: "src".into() });
+    let pin = pin("1", Source::Folder { path: "src".into(), paths: vec![] });
     fetcher.obtain(&pin).unwrap();
     fetcher.obtain(&pin).unwrap();
     assert_eq!(*notes.0.lock().unwrap(), ["Packing src"]);
 }
 
 #[test]
-fn a_source_is_unpacked_once_and_read() {
-    let place = Place::new();
+fn unpacks_a_source_once() {
+    let place = FetchSandbox::new();
     let commit = repository(&place.dir.path().join("upstream"));
     let pin = git_pin("1", "upstream", Some(&commit));
     let fetcher = place.fetcher();

@@ -23,10 +23,18 @@ impl Upstream<'_> {
         self.git(name, &["read-tree", "--empty"], "");
         for (path, text) in files {
             let blob = self.git(name, &["hash-object", "-w", "--stdin"], text);
-            self.git(name, &["update-index", "--add", "--cacheinfo", &format!("100644,{blob},{path}")], "");
+            self.git(
+                name,
+                &["update-index", "--add", "--cacheinfo", &format!("100644,{blob},{path}")],
+                "",
+            );
         }
         for (path, commit) in links {
-            self.git(name, &["update-index", "--add", "--cacheinfo", &format!("160000,{commit},{path}")], "");
+            self.git(
+                name,
+                &["update-index", "--add", "--cacheinfo", &format!("160000,{commit},{path}")],
+                "",
+            );
         }
         let tree = self.git(name, &["write-tree"], "");
         self.commit_tree(name, &tree)
@@ -44,8 +52,11 @@ impl Upstream<'_> {
     fn nested(&self) -> String {
         let leaf = self.commit("leaf", &[("leaf.h", "leaf"), ("d/deep.h", "deep")], &[]);
         let mid_modules = "[submodule \"a.b\"]\n\tpath = ext/leaf\n\turl = ../leaf\n";
-        let mid =
-            self.commit("mid", &[("mid.h", "mid"), (".gitmodules", mid_modules)], &[("ext/leaf", &leaf)]);
+        let mid = self.commit(
+            "mid",
+            &[("mid.h", "mid"), (".gitmodules", mid_modules)],
+            &[("ext/leaf", &leaf)],
+        );
         let top_modules = "[submodule \"third_party/mid\"]\n\tpath = third_party/mid\n\turl = ../mid/\n\
                            [submodule \"unused\"]\n\tpath = unused\n\turl = ../nowhere\n\tupdate = none\n\
                            [submodule \"gone\"]\n\tpath = gone\n\turl = ext::sh\n\
@@ -82,8 +93,8 @@ const NESTED: [&str; 7] = [
 ];
 
 #[test]
-fn submodules_are_packed_recursively_and_alike_everywhere() {
-    let (place, other) = (Place::new(), Place::new());
+fn packs_submodules_recursively_and_reproducibly() {
+    let (place, other) = (FetchSandbox::new(), FetchSandbox::new());
     let root = place.dir.path().join("upstream");
     let commit = Upstream(&root).nested();
     assert_eq!(Upstream(&other.dir.path().join("elsewhere")).nested(), commit);
@@ -110,8 +121,8 @@ fn submodules_are_packed_recursively_and_alike_everywhere() {
 }
 
 #[test]
-fn submodules_come_from_a_server_beside_the_superproject() {
-    let place = Place::new();
+fn fetches_submodules_from_the_superprojects_server() {
+    let place = FetchSandbox::new();
     let root = place.dir.path().join("upstream");
     let commit = Upstream(&root).nested();
     // git's dumb protocol.
@@ -128,8 +139,8 @@ fn submodules_come_from_a_server_beside_the_superproject() {
 }
 
 #[test]
-fn folders_of_a_commit_are_packed_alone() {
-    let place = Place::new();
+fn packs_only_selected_folders_of_a_commit() {
+    let place = FetchSandbox::new();
     let commit = Upstream(&place.dir.path().join("upstream")).nested();
     let obtain = |submodules, paths: &[&str]| {
         place.fetcher().obtain(&git_pin("upstream/top", &commit, submodules, paths))
@@ -161,15 +172,15 @@ fn folders_of_a_commit_are_packed_alone() {
     // The error names the submodule.
     let error = obtain(true, &["third_party/mid/none"]).unwrap_err();
     assert!(
-        error.to_string().starts_with("the submodule `third_party/mid` cannot be had: commit "),
+        error.to_string().starts_with("cannot fetch the submodule `third_party/mid`: commit "),
         "{error}"
     );
     assert_eq!(error.help(), ["its top folder has `.gitmodules`, `ext`, `mid.h`"]);
 }
 
 #[test]
-fn a_submodule_that_is_not_there_is_named() {
-    let place = Place::new();
+fn reports_a_missing_submodule() {
+    let place = FetchSandbox::new();
     let upstream = place.dir.path().join("upstream");
     let upstream = Upstream(&upstream);
     upstream.commit("sub", &[("x", "x")], &[]);
@@ -179,10 +190,13 @@ fn a_submodule_that_is_not_there_is_named() {
     {
         let modules = format!("[submodule \"s\"]\n\tpath = s\n\turl = {url}\n");
         let commit = upstream.commit("top", &[(".gitmodules", &modules)], &[("s", &none)]);
-        let error = place.fetcher().obtain(&git_pin("upstream/top", &commit, true, &[])).unwrap_err();
+        let error =
+            place.fetcher().obtain(&git_pin("upstream/top", &commit, true, &[])).unwrap_err();
         let place = place.dir.path().display();
-        let text =
-            format!("the submodule `s` cannot be had: commit {none} of {place}/upstream/{}", &url[3..]);
+        let text = format!(
+            "cannot fetch the submodule `s`: commit {none} of {place}/upstream/{}",
+            &url[3..]
+        );
         assert_eq!((error.to_string(), error.kind()), (text, kind));
         let source = std::error::Error::source(&error).unwrap().to_string();
         assert!(source.contains(cause), "{source}");
@@ -190,14 +204,15 @@ fn a_submodule_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_hostile_gitmodules_is_refused() {
-    let place = Place::new();
+fn rejects_a_hostile_gitmodules() {
+    let place = FetchSandbox::new();
     let folder = place.dir.path().join("upstream");
     let upstream = Upstream(&folder);
     let sub = upstream.commit("sub", &[("x", "x")], &[]);
     let marker = place.dir.path().join("pwned");
     let refused = |commit: &str, reason: &str| {
-        let error = place.fetcher().obtain(&git_pin("upstream/top", commit, true, &[])).unwrap_err();
+        let error =
+            place.fetcher().obtain(&git_pin("upstream/top", commit, true, &[])).unwrap_err();
         let text = error.to_string();
         assert!(matches!(error, SourceError::BadSubmodule { .. }), "{text}");
         assert_eq!(error.kind(), Kind::Config);
@@ -210,14 +225,20 @@ fn a_hostile_gitmodules_is_refused() {
         (format!("\"--upload-pack=touch {}\"", marker.display()), "is not a URL"),
         (format!("\"ext::touch {}\"", marker.display()), "runs the program git-remote-ext"),
         ("ssh://-oProxyCommand=x/y".into(), "a program's option"),
-        ("sub".into(), "a place on this machine"),
+        ("sub".into(), "a location on this machine"),
     ] {
         let modules = format!("[submodule \"s\"]\n\tpath = s\n\turl = {url}\n");
         refused(&upstream.commit("top", &[(".gitmodules", &modules)], &[("s", &sub)]), reason);
     }
-    refused(&upstream.commit("top", &[("a", "")], &[("s", &sub)]), "`.gitmodules` does not name it");
+    refused(
+        &upstream.commit("top", &[("a", "")], &[("s", &sub)]),
+        "`.gitmodules` does not name it",
+    );
     let broken = "[submodule \"s\"\n\tpath\n";
-    refused(&upstream.commit("top", &[(".gitmodules", broken)], &[("s", &sub)]), "bad config line 2");
+    refused(
+        &upstream.commit("top", &[(".gitmodules", broken)], &[("s", &sub)]),
+        "bad config line 2",
+    );
     let modules = "[submodule \"s\"]\n\tpath = s\n";
     refused(&upstream.commit("top", &[(".gitmodules", modules)], &[("s", &sub)]), "has no URL");
 
@@ -228,17 +249,22 @@ fn a_hostile_gitmodules_is_refused() {
     refused(&upstream.commit_tree("top", &tree), "`.gitmodules` does not name it");
     let modules = "[submodule \"s\"]\n\tpath = a/..\n\turl = ../sub\n";
     let blob = upstream.git("top", &["hash-object", "-w", "--stdin"], modules);
-    let inner = upstream.git("top", &["mktree", "--missing"], &format!("160000 commit {sub}\t..\n"));
+    let inner =
+        upstream.git("top", &["mktree", "--missing"], &format!("160000 commit {sub}\t..\n"));
     let outer = format!("100644 blob {blob}\t.gitmodules\n040000 tree {inner}\ta\n");
     let tree = upstream.git("top", &["mktree"], &outer);
     let commit = upstream.commit_tree("top", &tree);
-    let error = place.fetcher().obtain(&git_pin("upstream/top", &commit, true, &[])).unwrap_err().to_string();
+    let error = place
+        .fetcher()
+        .obtain(&git_pin("upstream/top", &commit, true, &[]))
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("hasDotdot") && !marker.exists(), "{error}");
 }
 
 #[test]
-fn a_repository_in_itself_ends() {
-    let place = Place::new();
+fn rejects_a_repository_that_contains_itself() {
+    let place = FetchSandbox::new();
     let folder = place.dir.path().join("upstream");
     let upstream = Upstream(&folder);
     let modules = "[submodule \"s\"]\n\tpath = s\n\turl = ../top\n";
@@ -251,8 +277,8 @@ fn a_repository_in_itself_ends() {
 }
 
 #[test]
-fn what_the_lock_says_of_a_commit_is_verified() {
-    let place = Place::new();
+fn verifies_a_commit_against_the_lock() {
+    let place = FetchSandbox::new();
     let commit = Upstream(&place.dir.path().join("upstream")).nested();
     let pin = git_pin("upstream/top", &commit, true, &[]);
     let fetched = place.fetcher().obtain(&pin).unwrap();
@@ -273,19 +299,22 @@ fn what_the_lock_says_of_a_commit_is_verified() {
     let wrong = "2".repeat(40);
     let mid = "third_party/mid".to_owned();
     type Lie<'a> = (&'a dyn Fn(&mut LockEntry), &'a str);
-    let lies: [Lie<'_>; 4] = [
+    let wrong_entries: [Lie<'_>; 4] = [
         (&|entry| entry.tree = Some(wrong.clone()), "for the commit's tree"),
         (
             &|entry| drop(entry.submodules.as_mut().unwrap().insert(mid.clone(), wrong.clone())),
             "`third_party/mid`",
         ),
-        (&|entry| drop(entry.submodules.as_mut().unwrap().remove(&mid)), "it has no submodule there"),
+        (
+            &|entry| drop(entry.submodules.as_mut().unwrap().remove(&mid)),
+            "it has no submodule there",
+        ),
         (
             &|entry| drop(entry.submodules.as_mut().unwrap().insert("q".into(), wrong.clone())),
             "which is no submodule",
         ),
     ];
-    for (lie, named) in lies {
+    for (lie, named) in wrong_entries {
         let error = with(lie).unwrap_err();
         assert!(error.to_string().contains(named), "{error}");
         assert_eq!(error.kind(), Kind::Config);
@@ -294,13 +323,13 @@ fn what_the_lock_says_of_a_commit_is_verified() {
 }
 
 #[test]
-fn what_else_was_fetched_does_not_get_into_an_archive() {
-    let (place, other) = (Place::new(), Place::new());
+fn archives_do_not_depend_on_other_fetched_objects() {
+    let (place, other) = (FetchSandbox::new(), FetchSandbox::new());
     let files = [
         (".gitattributes", "names export-subst\n"),
         ("names", "$Format:%D$ $Format:%(describe:tags=true)$\n"),
     ];
-    let commit = |place: &Place| {
+    let commit = |place: &FetchSandbox| {
         let folder = place.dir.path().join("upstream");
         let commit = Upstream(&folder).commit("r", &files, &[]);
         Upstream(&folder).git("r", &["tag", "--force", "v1", &commit], "");
@@ -317,8 +346,8 @@ fn what_else_was_fetched_does_not_get_into_an_archive() {
 }
 
 #[test]
-fn submodules_without_number_are_refused() {
-    let place = Place::new();
+fn limits_the_number_of_submodules() {
+    let place = FetchSandbox::new();
     let folder = place.dir.path().join("upstream");
     let upstream = Upstream(&folder);
     // Three submodules per level: 3 + 9 + 27 + 81 + 243 + 729.
@@ -334,14 +363,18 @@ fn submodules_without_number_are_refused() {
 }
 
 #[test]
-fn slashes_that_say_nothing_do_not_count_in_paths() {
-    let place = Place::new();
+fn ignores_redundant_slashes_in_paths() {
+    let place = FetchSandbox::new();
     let upstream = Upstream(place.dir.path());
     let commit = upstream.commit("up", &[("a/b/c", "c"), ("d", "d")], &[]);
     for path in ["a//b", "a/b/", "/a/b"] {
         let url = format!("file://{}", place.dir.path().join("up").display());
-        let source =
-            Source::Git { url, commit: Some(commit.clone()), submodules: false, paths: vec![path.into()] };
+        let source = Source::Git {
+            url,
+            commit: Some(commit.clone()),
+            submodules: false,
+            paths: vec![path.into()],
+        };
         place.fetcher().facts(&pin("1", source)).unwrap_or_else(|error| panic!("{path}: {error}"));
     }
 }

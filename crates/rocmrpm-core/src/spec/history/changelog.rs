@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_what_people_wrote_as_plain_text() {
+    fn escapes_user_written_text() {
         let text = entry(EARLIEST, "A B <a@b>", "1.0", "2", "Use 100% of it");
         assert_eq!(text, "* Mon Jan 01 1990 A B <a@b> - 1.0-2\n- Use 100%% of it\n");
         let text = entry(EARLIEST, "A\u{1b}[2J <a@b>", "1.0", "2", "x\r\n* Mon Jan 01 1990 ü");

@@ -24,7 +24,8 @@ pub fn commits_of(workspace: &Workspace, paths: &[String]) -> Result<Commits, Re
     if !repository.has_commits()? {
         return Ok(Commits { dirty, ..none });
     }
-    let log = repository.git(["log", "--format=%ct", "--no-color", "--first-parent", "--"]).args(paths);
+    let log =
+        repository.git(["log", "--format=%ct", "--no-color", "--first-parent", "--"]).args(paths);
     let log = log.text().map_err(repository.failed())?;
     let times: Vec<i64> = log.lines().filter_map(|line| line.parse().ok()).collect();
     let seconds = times.iter().max().map_or(none.seconds, |newest| (*newest).max(EARLIEST));

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Commit, EARLIEST, History, Pinned, below, folder};
+use super::{Commit, EARLIEST, History};
 use crate::git::{Repository, RepositoryError};
 use crate::names::is_commit;
 use crate::sources;
+use crate::spec::pinned::{Pinned, below, folders};
 use crate::spec::scope::Scope;
 use crate::workspace::document::File;
 use crate::workspace::pins::Overrides;
@@ -47,9 +48,13 @@ impl History {
         Ok(history)
     }
 
-    fn load(&mut self, workspace: &Workspace, repository: &Repository<'_>) -> Result<(), RepositoryError> {
+    fn load(
+        &mut self,
+        workspace: &Workspace,
+        repository: &Repository<'_>,
+    ) -> Result<(), RepositoryError> {
         let folders: Vec<String> =
-            workspace.pins.pins.values().filter_map(|at| folder(&at.value)).map(str::to_owned).collect();
+            workspace.pins.pins.values().flat_map(|at| folders(&at.value)).collect();
         let mut paths = self.scope.pathspecs();
         paths.extend(folders.iter().cloned());
 
@@ -65,8 +70,8 @@ impl History {
         }
         let shallow = repository.git(["rev-parse", "--is-shallow-repository"]).text();
         if shallow.map_err(repository.failed())? == "true" {
-            let text = "the git clone is shallow, so that Release and changelog begin late; \
-                        `git fetch --unshallow` completes it";
+            let text = "the git clone is shallow, so Release and changelog are incomplete; \
+                        run `git fetch --unshallow`";
             self.warning = Some(text.into());
         }
         self.commits = log(repository, &paths)?;
@@ -82,7 +87,8 @@ impl History {
         let mut now: BTreeMap<&str, Option<&str>> = BTreeMap::new();
         for commit in self.commits.iter().rev() {
             let hash = commit.hash.as_str();
-            let changes = commit.changes.iter().map(|(path, object)| (path.as_str(), object.as_deref()));
+            let changes =
+                commit.changes.iter().map(|(path, object)| (path.as_str(), object.as_deref()));
             now.extend(changes.clone());
             let object = |path: &str| now.get(path).copied().flatten();
             if [pins, lock].iter().any(|path| commit.changes.contains_key(*path)) {
@@ -103,7 +109,8 @@ impl History {
             if path == pins {
                 let text_of_lock = files.next().map(|(_, text)| text).unwrap_or_default();
                 let lock = Lock::read(&file(lock, text_of_lock), &mut ignored);
-                now.own = Some(Arc::new(PinSet::read("", file(path, text), &lock, &none, &mut ignored)));
+                now.own =
+                    Some(Arc::new(PinSet::read("", file(path, text), &lock, &none, &mut ignored)));
             } else {
                 let set = PinSet::read("", file(path, text), &Lock::default(), &none, &mut ignored);
                 now.closures.insert(path.to_owned(), Arc::new(set));
@@ -151,7 +158,8 @@ impl History {
 fn log(repository: &Repository<'_>, paths: &[String]) -> Result<Vec<Commit>, RepositoryError> {
     // Follow first parents only: a merge counts as one change, so the pins of two branches never
     // appear to alternate.
-    let log = repository.git(["log", "-z", "--format=%H%x00%ct%x00%an%x00%ae%x00%s%x00", "--no-color"]);
+    let log =
+        repository.git(["log", "-z", "--format=%H%x00%ct%x00%an%x00%ae%x00%s%x00", "--no-color"]);
     let log = log.args(["--first-parent", "--diff-merges=first-parent", "--raw", "--no-abbrev"]);
     let log = log.args(["--no-renames", "--relative", "--ignore-submodules=none", "--no-ext-diff"]);
     let output = log.arg("--").args(paths).output().map_err(repository.failed())?;
@@ -250,14 +258,18 @@ mod tests {
         );
         let commits = parse_log(&log);
         assert_eq!(commits.len(), 2, "{commits:?}");
-        assert_eq!((commits[0].hash.as_str(), commits[0].subject.as_str()), (one.as_str(), &*subject));
-        let changes: Vec<_> = commits[0].changes.iter().map(|(path, id)| (&**path, id.as_deref())).collect();
+        assert_eq!(
+            (commits[0].hash.as_str(), commits[0].subject.as_str()),
+            (one.as_str(), &*subject)
+        );
+        let changes: Vec<_> =
+            commits[0].changes.iter().map(|(path, id)| (&**path, id.as_deref())).collect();
         assert_eq!(changes, [(":odd", None), ("src/a b", Some(blob.as_str()))]);
         assert_eq!((commits[1].seconds, commits[1].author.as_str()), (EARLIEST, ""));
     }
 
     #[test]
-    fn dates_do_not_rise_towards_the_past() {
+    fn older_commits_have_no_later_dates() {
         for (seconds, expected) in [
             ([9, 7, 8, 5], [9, 7, 7, 5]),
             ([5, 9, 8, 7], [5, 5, 5, 5]),
@@ -265,7 +277,8 @@ mod tests {
             ([i64::MAX - EARLIEST, 3, 2, 1], [i64::MAX - EARLIEST, 3, 2, 1]),
         ] {
             let (one, author) = (hash('1'), "A\0a@example.org\0x\0\0");
-            let log: String = seconds.iter().map(|s| format!("{one}\0{}\0{author}", EARLIEST + s)).collect();
+            let log: String =
+                seconds.iter().map(|s| format!("{one}\0{}\0{author}", EARLIEST + s)).collect();
             let mut commits = parse_log(&log);
             order_dates(&mut commits);
             let found: Vec<i64> = commits.iter().map(|commit| commit.seconds - EARLIEST).collect();
@@ -274,9 +287,12 @@ mod tests {
     }
 
     #[test]
-    fn a_judgement_is_not_part_of_the_recipe() {
+    fn judgements_are_not_part_of_the_recipe() {
         let plain = recipe("requires = [\"a\"]\n");
-        assert_eq!(recipe("requires = [\"a\"]\ntimeout = \"1 h\"\n[[inspect.waive]]\nrule = \"x\"\n"), plain);
+        assert_eq!(
+            recipe("requires = [\"a\"]\ntimeout = \"1 h\"\n[[inspect.waive]]\nrule = \"x\"\n"),
+            plain
+        );
         for change in ["requires = []\n", "requires = [\"a\"]\nmemory-per-job = \"2 GB\"\n"] {
             assert_ne!(recipe(change), plain, "{change}");
         }
@@ -284,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn judgements_stand_in_definitions_only() {
+    fn only_definitions_contain_judgements() {
         for (path, expected) in [
             ("rocmrpm.toml", true),
             ("specs-templates/one/component.toml", true),

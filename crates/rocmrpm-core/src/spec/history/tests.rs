@@ -1,14 +1,16 @@
 //! Tests how Release follows from a given history.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::closure;
 use crate::git::testing;
-use crate::workspace::ClosureRules;
 use crate::workspace::document::At;
 use crate::workspace::testing::sample as workspace;
+use crate::workspace::{ClosureRules, Source};
 
 #[test]
-fn the_date_without_history_is_the_epoch_but_never_before_the_earliest() {
+fn date_without_history_is_the_epoch_or_the_earliest() {
     for (epoch, date) in [
         (None, EARLIEST),
         (Some("yesterday"), EARLIEST),
@@ -20,7 +22,7 @@ fn the_date_without_history_is_the_epoch_but_never_before_the_earliest() {
 }
 
 #[test]
-fn pins_of_closures_count_only_without_an_own_pin() {
+fn closure_pins_count_only_without_an_own_pin() {
     let dir = tempfile::tempdir().unwrap();
     let set = Arc::new(workspace(dir.path(), "fedora-43").pins.clone());
     let name = ComponentName::parse("one").unwrap();
@@ -61,7 +63,7 @@ fn release(workspace: &Workspace, history: &History, name: &str) -> String {
 const BEGIN: &[&str] = &["rocmrpm.toml", "pins/stable.toml", "src/one/a", "src/two/a"];
 
 #[test]
-fn release_counts_what_concerns_the_component() {
+fn release_counts_commits_of_the_component() {
     let dir = tempfile::tempdir().unwrap();
     let workspace = workspace(dir.path(), "fedora-43");
     for (paths, one, two) in [
@@ -83,7 +85,7 @@ fn release_counts_what_concerns_the_component() {
 }
 
 #[test]
-fn an_uncommitted_mock_template_concerns_mock_only() {
+fn uncommitted_mock_template_affects_only_mock() {
     let dir = tempfile::tempdir().unwrap();
     for (chroot, expected) in [("fedora-43", "2~dirty%{?dist}"), ("host", "1%{?dist}")] {
         let workspace = workspace(dir.path(), chroot);
@@ -95,7 +97,7 @@ fn an_uncommitted_mock_template_concerns_mock_only() {
 }
 
 #[test]
-fn an_uncommitted_file_concerns_the_component_and_what_requires_it() {
+fn uncommitted_file_affects_the_component_and_its_dependents() {
     let dir = tempfile::tempdir().unwrap();
     let workspace = workspace(dir.path(), "fedora-43");
     for (path, one, two) in [
@@ -114,7 +116,7 @@ fn an_uncommitted_file_concerns_the_component_and_what_requires_it() {
 }
 
 #[test]
-fn without_history_a_component_has_the_first_release() {
+fn component_without_history_has_the_first_release() {
     let dir = tempfile::tempdir().unwrap();
     let workspace = workspace(dir.path(), "fedora-43");
     let stack = Stack::new(&workspace).unwrap();
@@ -126,7 +128,7 @@ fn without_history_a_component_has_the_first_release() {
 }
 
 #[test]
-fn only_changed_pins_that_are_not_committed_make_a_component_dirty() {
+fn only_uncommitted_pin_changes_make_a_component_dirty() {
     let dir = tempfile::tempdir().unwrap();
     let workspace = workspace(dir.path(), "fedora-43");
     let name = ComponentName::parse("two").unwrap();
@@ -140,13 +142,16 @@ fn only_changed_pins_that_are_not_committed_make_a_component_dirty() {
             history.uncommitted = uncommitted.then(|| path.to_owned()).into_iter().collect();
             let found = release(&changed, &history, "two").contains("~dirty");
             assert_eq!(found, dirty, "{version} {uncommitted} {path}");
-            assert!(!release(&changed, &history, "one").contains("~dirty"), "the pin of another component");
+            assert!(
+                !release(&changed, &history, "one").contains("~dirty"),
+                "the pin of another component"
+            );
         }
     }
 }
 
 #[test]
-fn the_changelog_names_what_is_not_committed() {
+fn changelog_names_uncommitted_changes() {
     let dir = tempfile::tempdir().unwrap();
     let mut workspace = workspace(dir.path(), "fedora-43");
     let mut history = history(&workspace, &[BEGIN]);
@@ -164,7 +169,7 @@ fn the_changelog_names_what_is_not_committed() {
 }
 
 #[test]
-fn the_decisions_of_a_closure_concern_its_component_only() {
+fn closure_decisions_affect_only_their_component() {
     let dir = tempfile::tempdir().unwrap();
     let mut workspace = workspace(dir.path(), "fedora-43");
     let two = ComponentName::parse("two").unwrap();
@@ -176,7 +181,7 @@ fn the_decisions_of_a_closure_concern_its_component_only() {
 }
 
 #[test]
-fn rpms_of_a_closure_are_older_than_a_releases_own() {
+fn closure_rpms_are_older_than_those_of_the_release() {
     let dir = tempfile::tempdir().unwrap();
     let mut workspace = workspace(dir.path(), "fedora-43");
     let names = ["one", "two"].map(|name| ComponentName::parse(name).unwrap());
@@ -193,7 +198,7 @@ fn rpms_of_a_closure_are_older_than_a_releases_own() {
 }
 
 #[test]
-fn build_roots_are_counted_by_their_definitions_only() {
+fn only_definitions_count_for_build_roots() {
     let dir = tempfile::tempdir().unwrap();
     let workspace = workspace(dir.path(), "fedora-43");
     let commits: [&[&str]; 6] = [
@@ -212,13 +217,13 @@ fn git(dir: &std::path::Path, args: &[&str]) {
 }
 
 #[test]
-fn commits_are_counted_below_the_top_of_a_repository() {
+fn counts_commits_in_a_subfolder() {
     let dir = tempfile::tempdir().unwrap();
     let git = |args: &[&str]| git(dir.path(), args);
     let workspace = workspace(&dir.path().join("deep/ws"), "fedora-43");
     let count = || commits_of(&workspace, &["rocmrpm.toml".to_owned()]).unwrap();
     let none = Commits { number: 0, dirty: false, seconds: no_date() };
-    assert_eq!(count(), none, "no repository");
+    assert_eq!(count(), none, "not a repository");
     git(&["init", "--quiet"]);
     assert_eq!(count(), Commits { dirty: true, ..none }, "no commit");
     git(&["add", "deep"]);
@@ -233,13 +238,14 @@ fn reads_pins_changes_and_ignored_sources_from_git() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();
     let workspace = workspace(root, "fedora-43");
-    let write = |path: &str, text: &str| crate::files::write_atomically(&root.join(path), text).unwrap();
+    let write =
+        |path: &str, text: &str| crate::files::write_atomically(&root.join(path), text).unwrap();
     let read = || History::read(&workspace).unwrap();
     let commit = || {
         git(root, &["add", "."]);
         git(root, &["commit", "--quiet", "-m", "x"]);
     };
-    assert!(read().commits.is_empty(), "no repository");
+    assert!(read().commits.is_empty(), "not a repository");
     git(root, &["init", "--quiet"]);
     assert!(read().uncommitted.contains("pins/stable.toml"), "no commit");
     write(".gitignore", "*.o\n");
@@ -275,6 +281,21 @@ fn reads_pins_changes_and_ignored_sources_from_git() {
     commit();
     assert!(read().commits[0].changes.contains_key(component));
     assert_eq!(read().warning, None);
+}
+
+#[test]
+fn listed_paths_of_a_source_affect_its_component() {
+    let pin = |path: &str, paths: &[&str]| {
+        let paths = paths.iter().map(|path| (*path).to_owned()).collect();
+        Pin::new(
+            ComponentName::parse("one").unwrap(),
+            "1",
+            Source::Folder { path: path.into(), paths },
+        )
+    };
+    assert_eq!(folders(&pin("src/one", &[])), ["src/one"]);
+    assert_eq!(folders(&pin("", &["./src/", "Cargo.toml"])), ["src", "Cargo.toml"]);
+    assert_eq!(folders(&pin("a", &["b"])), ["a/b"]);
 }
 
 #[test]

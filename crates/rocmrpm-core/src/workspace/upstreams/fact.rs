@@ -1,14 +1,14 @@
-//! One `[[file.fact]]` of upstreams.toml: where a value is in a file, and what it states.
+//! `[[file.fact]]` of upstreams.toml: a value in a file, and what it states.
 
 use regex::{Regex, RegexBuilder};
 
 use super::Reference;
-use super::file::Reader;
+use super::reader::Reader;
 use crate::names::nearest;
 use crate::text::visible;
 use crate::workspace::document::{At, Table};
 
-/// How large a compiled pattern may become, in bytes.
+/// The size limit of a compiled pattern, in bytes.
 const MAX_PATTERN: usize = 1 << 20;
 
 /// A value in a file, and what it states.
@@ -20,7 +20,7 @@ pub struct Fact {
     pub states: States,
     /// The component that it is about.
     pub about: String,
-    /// Whether the file may lack it.
+    /// Whether the file can lack it.
     pub optional: bool,
     /// Where it is declared, such as `upstreams.toml:12`.
     pub declared: String,
@@ -47,19 +47,19 @@ pub enum Locator {
     Pattern {
         /// The expression.
         regex: Regex,
-        /// How often it matches.
+        /// The expected number of matches.
         matches: Matches,
         /// Whether its group `project` names the component.
         project: bool,
     },
 }
 
-/// How often a pattern matches.
+/// The expected number of matches of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Matches {
-    /// So often.
+    /// Exactly this many.
     Exactly(usize),
-    /// So often or more.
+    /// This many or more.
     AtLeast(usize),
 }
 
@@ -74,13 +74,13 @@ pub enum States {
     Commit,
     /// A list of requirements.
     Requirements,
-    /// The range of Pythons.
+    /// The range of Python versions.
     Python,
-    /// The Pythons, one by one.
+    /// A list of Python versions.
     Pythons,
-    /// The GPU targets that it can be built for.
+    /// The GPU targets that it supports.
     GpuTargets,
-    /// The releases of ROCm that it can be built with.
+    /// The releases of ROCm that it supports.
     Rocm,
     /// The version of Rust.
     Rust,
@@ -114,10 +114,16 @@ impl Fact {
         references.extend(about.clone().map(|name| Reference { name, of: Some(of.to_owned()) }));
         let optional = table.boolean("optional").unwrap_or(false);
         let states = states(table);
-        if let (Some((States::Requirements | States::Crates, span)), Some(reader)) = (&states, reader)
+        if let (Some((States::Requirements | States::Crates, span)), Some(reader)) =
+            (&states, reader)
             && *reader != Reader::Toml
         {
-            table.problem(span.clone(), "only a TOML file states this", "expected `reader = \"toml\"`", None);
+            table.problem(
+                span.clone(),
+                "only a TOML file can state this",
+                "expected `reader = \"toml\"`",
+                None,
+            );
         }
         let locator = match reader? {
             Reader::Toml => {
@@ -128,7 +134,8 @@ impl Fact {
                 table.string("content").map(|at| Locator::Content(at.value))
             }
             Reader::Cmake { .. } => {
-                let name = table.required_string("set", "a variable; or `content`, a FetchContent_Declare");
+                let name = table
+                    .required_string("set", "a variable; or `content`, a FetchContent_Declare");
                 name.map(|at| Locator::Variable(at.value))
             }
             Reader::Dockerfile => {
@@ -145,13 +152,19 @@ impl Fact {
 }
 
 fn states(table: &mut Table<'_>) -> Option<(States, std::ops::Range<usize>)> {
-    let At { value, span } = table.required_string("states", "what the value states, such as `version`")?;
+    let At { value, span } =
+        table.required_string("states", "what the value states, such as `version`")?;
     let known = STATES.iter().find(|(name, _)| *name == value).map(|(_, states)| *states);
     if known.is_none() {
         let names = || STATES.iter().map(|(name, _)| *name);
         let help = nearest(&value, names()).map(|near| format!("did you mean `{near}`?"));
         let label = format!("expected one of {}", names().collect::<Vec<_>>().join(", "));
-        table.problem(span.clone(), format!("a file cannot state `{}`", visible(&value)), label, help);
+        table.problem(
+            span.clone(),
+            format!("a file cannot state `{}`", visible(&value)),
+            label,
+            help,
+        );
     }
     known.map(|states| (states, span))
 }
@@ -163,10 +176,12 @@ fn pattern(table: &mut Table<'_>) -> Option<Locator> {
     let regex = match regex {
         Ok(regex) => regex,
         Err(error) => {
-            // The last line of a syntax error has the reason, the lines above it the pattern.
+            // The last line of a syntax error has the reason; the lines above it repeat the pattern.
             let text = error.to_string();
-            let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            let help = "use the syntax of Rust's crate `regex`, and single quotes around it".to_owned();
+            let reason =
+                text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            let help =
+                "use the syntax of Rust's crate `regex`, and single quotes around it".to_owned();
             table.problem(span, "this is not a regular expression", visible(&reason), Some(help));
             return None;
         }
@@ -174,14 +189,14 @@ fn pattern(table: &mut Table<'_>) -> Option<Locator> {
     let has = |group: &str| regex.capture_names().flatten().any(|name| name == group);
     if !(has("value") || has("oldest") && has("newest")) {
         let label = "expected a group `(?<value>...)`, or for Pythons `(?<oldest>...)` and `(?<newest>...)`";
-        table.problem(span, "the pattern does not say where the value is", label, None);
+        table.problem(span, "the pattern has no group for the value", label, None);
         return None;
     }
     let project = has("project");
     Some(Locator::Pattern { regex, matches: matches?, project })
 }
 
-/// Reads how often a pattern matches: once by default.
+/// Reads the expected number of matches. [default: 1]
 fn matches(table: &mut Table<'_>) -> Option<Matches> {
     let (exactly, at_least) = (table.has("matches"), table.has("at-least"));
     if exactly && at_least {
@@ -192,7 +207,7 @@ fn matches(table: &mut Table<'_>) -> Option<Matches> {
         let number = table.integer(key)?;
         let checked = usize::try_from(number).ok().filter(|number| *number > 0);
         if checked.is_none() {
-            let label = "a pattern that may match nowhere is `optional`";
+            let label = "use `optional = true` for a pattern that need not match";
             table.problem(table.span(), format!("`{key}` must be 1 or more"), label, None);
         }
         checked

@@ -1,26 +1,24 @@
-//! One `[[file]]` of upstreams.toml: a file of an upstream project, and what reads it.
-
-use std::collections::BTreeMap;
+//! `[[file]]` of upstreams.toml: a file of an upstream project, and its reader.
 
 use super::fact::{Fact, Locator, States};
+use super::reader::{Reader, reader};
 use super::{Reference, inside, one_inside, range};
-use crate::names::nearest;
 use crate::range::VersionRange;
-use crate::text::visible;
-use crate::workspace::document::{At, Table};
+use crate::workspace::document::Table;
 
-/// A file of an upstream project that is read.
+/// A file of an upstream project.
 #[derive(Debug, Clone)]
 pub struct UpstreamFile {
     /// The component whose source has it.
     pub of: String,
     /// The paths below the source's top folder of which at least one exists.
     pub paths: Vec<String>,
-    /// The versions that have it.
+    /// The versions that have the file.
     pub versions: VersionRange,
     /// Whether some of these versions lack it.
     pub optional: bool,
-    /// Whether upstream's own images or tests use what it states, and other versions may do.
+    /// Whether the file only describes upstream's own images or tests, so that other versions can
+    /// work too.
     pub example: bool,
     /// What reads it.
     pub reader: Reader,
@@ -31,27 +29,6 @@ pub struct UpstreamFile {
     /// Where it is declared, such as `upstreams.toml:12`.
     pub declared: String,
 }
-
-/// What reads a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reader {
-    /// A requirements file of pip's.
-    Requirements,
-    /// Keys of a TOML file.
-    Toml,
-    /// The variables that a CMake file sets, and its `FetchContent_Declare`.
-    Cmake {
-        /// The variables whose value is known to conditions.
-        given: BTreeMap<String, String>,
-    },
-    /// The defaults of a Dockerfile's ARGs.
-    Dockerfile,
-    /// Regular expressions.
-    Regex,
-}
-
-/// The readers by name.
-const READERS: &[&str] = &["requirements", "toml", "cmake", "dockerfile", "regex"];
 
 impl UpstreamFile {
     pub(super) fn read(table: &mut Table<'_>, references: &mut Vec<Reference>) -> Option<Self> {
@@ -78,7 +55,7 @@ impl UpstreamFile {
             Some(Reader::Requirements) | None => {}
             Some(_) if facts.is_empty() => {
                 let label = "expected `[[file.fact]]`";
-                table.problem(table.span(), "nothing is read from this file", label, None);
+                table.problem(table.span(), "the file has no facts", label, None);
             }
             Some(_) => {}
         }
@@ -101,13 +78,15 @@ impl UpstreamFile {
     }
 }
 
-/// Returns what cannot be known without a file: `python`, and the components that it demands.
+/// Returns what is unknown without the file: `python`, and the components that it requires.
 fn about(of: &str, facts: &[Fact], example: bool) -> Vec<String> {
     let mut about: Vec<String> = Vec::new();
     for fact in facts.iter().filter(|fact| !example && !fact.optional) {
         let name = match fact.states {
             States::Python => "python",
-            States::Version | States::Revision | States::Commit | States::Requirements => fact.about.as_str(),
+            States::Version | States::Revision | States::Commit | States::Requirements => {
+                fact.about.as_str()
+            }
             _ => continue,
         };
         let by_project = matches!(&fact.locator, Locator::Pattern { project: true, .. });
@@ -127,29 +106,4 @@ fn paths(table: &mut Table<'_>) -> Vec<String> {
     let mut paths = inside(table, "paths");
     paths.extend(one_inside(table, "path"));
     paths
-}
-
-fn reader(table: &mut Table<'_>) -> Option<Reader> {
-    let given = table.string_map("given");
-    let At { value, span } = table.required_string("reader", "what reads the file")?;
-    let reader = match value.as_str() {
-        "requirements" => Reader::Requirements,
-        "toml" => Reader::Toml,
-        "cmake" => {
-            let given = given.into_iter().map(|(name, at)| (name, at.value)).collect();
-            return Some(Reader::Cmake { given });
-        }
-        "dockerfile" => Reader::Dockerfile,
-        "regex" => Reader::Regex,
-        other => {
-            let help = nearest(other, READERS.iter().copied()).map(|near| format!("did you mean `{near}`?"));
-            let message = format!("unknown reader `{}`", visible(other));
-            table.problem(span, message, format!("expected one of {}", READERS.join(", ")), help);
-            return None;
-        }
-    };
-    if let Some(At { span, .. }) = given.into_values().next() {
-        table.problem(span, "only the reader `cmake` has `given`", "remove it", None);
-    }
-    Some(reader)
 }

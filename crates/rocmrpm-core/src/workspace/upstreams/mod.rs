@@ -1,15 +1,17 @@
-//! `upstreams.toml`: which files of upstream projects state versions, and which versions work
+//! `upstreams.toml`: the files of upstream projects that state versions, and versions that work
 //! together. `pins::upstream` reads those files.
 
 mod fact;
 mod file;
+mod reader;
 mod together;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 pub use fact::{Fact, Locator, Matches, States};
-pub use file::{Reader, UpstreamFile};
+pub use file::UpstreamFile;
+pub use reader::Reader;
 pub use together::{Together, exact, satisfies};
 
 use super::document::{At, File, Table};
@@ -19,7 +21,7 @@ use crate::names::{ComponentName, nearest};
 use crate::range::VersionRange;
 use crate::text::visible;
 
-/// What a stack knows about upstream projects. Empty without an `upstreams.toml`.
+/// What a stack knows about upstream projects; empty without an `upstreams.toml`.
 #[derive(Debug, Clone, Default)]
 pub struct Upstreams {
     /// The components in the order in which versions are decided: each after those whose files
@@ -40,18 +42,18 @@ pub struct UpstreamComponent {
     pub name: String,
     /// Where it comes from if the pin set does not have it.
     pub origin: Option<Origin>,
-    /// What it is called in requirements.
+    /// Its names in requirements.
     pub projects: Vec<String>,
-    /// The component that each build of this one belongs to: a file that names another version
-    /// of that component is about another build.
+    /// The component that each build of this one belongs to. A file that names another version of
+    /// that component describes another build.
     pub against: Option<String>,
     /// The component whose files state the version of this one, which is in the same repository.
     pub version_of: Option<String>,
-    /// Whether another version than that of `[[together]]` may work.
+    /// Whether versions other than those of `[[together]]` can work.
     pub may_differ: bool,
-    /// What TheRock's source manifest calls it.
+    /// Its name in TheRock's source manifest.
     pub therock: Option<String>,
-    /// The libraries in the folder of its Python package, which are loaded with it.
+    /// The libraries in its Python package, which are loaded with it.
     pub libraries: Vec<String>,
 }
 
@@ -80,16 +82,16 @@ pub struct UpstreamSource {
     pub name: String,
     /// The component's versions that this holds for.
     pub versions: VersionRange,
-    /// Its repository, unless a file states another.
+    /// Its repository, if no file states another one.
     pub git: String,
-    /// The folders that are packed if the pin set does not say it.
+    /// The packed folders, if the pin set does not name them.
     pub paths: Vec<String>,
-    /// The CMake file that sets the parts of its version, and the version made of them: variables
+    /// The CMake file that sets the parts of its version, and the pattern of the version: variables
     /// in braces, and `{commit}`.
     pub version: Option<(String, String)>,
 }
 
-/// A name that has to be one of a component, or of a further source of `of`.
+/// A name that must be a component, or a further source of `of`.
 pub(super) struct Reference {
     name: At<String>,
     of: Option<String>,
@@ -102,7 +104,9 @@ impl Upstreams {
         let mut names = Vec::new();
         let upstreams = file.parse(problems, |root| Self {
             components: root
-                .tables("component", |table| UpstreamComponent::read(table, &mut names, &mut references))
+                .tables("component", |table| {
+                    UpstreamComponent::read(table, &mut names, &mut references)
+                })
                 .into_iter()
                 .flatten()
                 .collect(),
@@ -129,7 +133,9 @@ impl Upstreams {
                 problems.push(file.problem(span, message, "merge the two tables"));
             }
         }
-        problems.extend(references.into_iter().filter_map(|reference| upstreams.check(file, reference)));
+        problems.extend(
+            references.into_iter().filter_map(|reference| upstreams.check(file, reference)),
+        );
         upstreams
     }
 
@@ -158,15 +164,15 @@ impl Upstreams {
         self.components.iter().find(|component| component.name == name)
     }
 
-    /// Returns the component that a project on the package index is.
+    /// Returns the component for a project on the package index.
     pub fn component_of_project(&self, project: &str) -> Option<&str> {
         let is_project =
             |component: &&UpstreamComponent| component.projects.iter().any(|name| name == project);
         self.components.iter().find(is_project).map(|component| component.name.as_str())
     }
 
-    /// Returns whether a library is in the Python package of a component that is called by one of
-    /// these projects, and loaded with it.
+    /// Returns whether a library belongs to the Python package of one of these projects' components
+    /// and is loaded with it.
     pub fn is_loaded_with(&self, library: &str, projects: &BTreeSet<&str>) -> bool {
         self.components.iter().any(|component| {
             component.libraries.iter().any(|name| name == library)
@@ -174,7 +180,7 @@ impl Upstreams {
         })
     }
 
-    /// Returns the components whose builds belong to a version of another one, which is returned.
+    /// Returns the components that builds of other components belong to.
     pub fn bases(&self) -> BTreeSet<&str> {
         self.components.iter().filter_map(|component| component.against.as_deref()).collect()
     }
@@ -185,7 +191,9 @@ impl Upstreams {
         component: &'a str,
         version: &'a str,
     ) -> impl Iterator<Item = &'a UpstreamSource> + 'a {
-        let holds = move |source: &&UpstreamSource| source.of == component && source.versions.holds(version);
+        let holds = move |source: &&UpstreamSource| {
+            source.of == component && source.versions.holds(version)
+        };
         let mut seen = BTreeSet::new();
         self.sources.iter().filter(holds).filter(move |source| seen.insert(source.name.as_str()))
     }
@@ -196,7 +204,7 @@ impl Upstreams {
         self.sources.iter().filter(same).any(|source| source.git == url)
     }
 
-    /// Returns the components of which files are read.
+    /// Returns the components whose files are read.
     pub fn readable(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for file in &self.files {
@@ -207,7 +215,7 @@ impl Upstreams {
         names
     }
 
-    /// Returns the files of a component's version that are read.
+    /// Returns the files to read for a component's version.
     pub fn files_of<'a>(
         &'a self,
         component: &'a str,
@@ -242,13 +250,19 @@ impl UpstreamComponent {
         let paths = inside(table, "paths");
         if let (Some(_), Some(sdist)) = (&git, &sdist) {
             let label = "remove one of the two";
-            table.problem(sdist.span.clone(), "a component has either `git` or `sdist`", label, None);
+            table.problem(
+                sdist.span.clone(),
+                "a component has either `git` or `sdist`",
+                label,
+                None,
+            );
         }
         let origin = match (git, sdist) {
             (Some(git), _) => Some(Origin::Git { url: git.value, submodules, paths }),
             (None, sdist) => sdist.map(|at| Origin::Sdist(at.value)),
         };
-        let projects: Vec<String> = table.strings("projects").into_iter().map(|at| at.value).collect();
+        let projects: Vec<String> =
+            table.strings("projects").into_iter().map(|at| at.value).collect();
         let (against, version_of) = (table.string("against"), table.string("version-of"));
         let may_differ = table.boolean("may-differ").unwrap_or(false);
         let therock = table.string("therock").map(|at| at.value);
@@ -284,7 +298,12 @@ impl UpstreamSource {
             (None, None) => None,
             _ => {
                 let label = "expected both or neither";
-                table.problem(table.span(), "`version` and `version-file` belong together", label, None);
+                table.problem(
+                    table.span(),
+                    "`version` and `version-file` belong together",
+                    label,
+                    None,
+                );
                 None
             }
         };
@@ -292,7 +311,7 @@ impl UpstreamSource {
     }
 }
 
-/// Reads a range of versions: all versions by default.
+/// Reads a range of versions. [default: all versions]
 fn range(table: &mut Table<'_>, key: &str) -> VersionRange {
     let Some(At { value, span }) = table.string(key) else { return VersionRange::default() };
     VersionRange::parse(&value).unwrap_or_else(|| {
@@ -302,7 +321,12 @@ fn range(table: &mut Table<'_>, key: &str) -> VersionRange {
 }
 
 fn not_a_range(table: &mut Table<'_>, span: Range<usize>) {
-    table.problem(span, "this is not a version range", "expected a range such as `>=0.20, <0.22`", None);
+    table.problem(
+        span,
+        "this is not a version range",
+        "expected a range such as `>=0.20, <0.22`",
+        None,
+    );
 }
 
 /// Reads paths below the source's top folder.
@@ -320,7 +344,12 @@ fn checked(table: &mut Table<'_>, At { value, span }: At<String>) -> Option<Stri
     if is_inside(&value) {
         return Some(value);
     }
-    table.problem(span, "the path leads out of the source", "expected a relative path without `..`", None);
+    table.problem(
+        span,
+        "the path leads out of the source",
+        "expected a relative path without `..`",
+        None,
+    );
     None
 }
 
@@ -330,8 +359,10 @@ mod tests {
 
     fn read(text: &str) -> (Upstreams, Vec<String>) {
         let mut problems = Vec::new();
-        let upstreams =
-            Upstreams::read(&File { name: "upstreams.toml".into(), text: text.into() }, &mut problems);
+        let upstreams = Upstreams::read(
+            &File { name: "upstreams.toml".into(), text: text.into() },
+            &mut problems,
+        );
         (upstreams, problems.into_iter().map(|problem| problem.message).collect())
     }
 
@@ -352,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique_and_known() {
+    fn rejects_duplicate_and_unknown_names() {
         let (_, problems) = read(
             "[[component]]\nname = \"aa\"\n[[component]]\nname = \"aa\"\nagainst = \"ab\"\n\
              [[component]]\nname = \"A B\"\nversion-of = \"source\"\n\

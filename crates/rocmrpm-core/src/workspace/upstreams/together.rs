@@ -1,4 +1,4 @@
-//! Versions that work together, where upstream's files do not state it or are out of reach.
+//! Versions that work together, for cases where upstream's files do not state it or are unavailable.
 
 use std::collections::BTreeMap;
 
@@ -15,18 +15,18 @@ pub struct Together {
     pub of: String,
     /// Its versions.
     pub versions: VersionRange,
-    /// The versions beside it: one version, or a range.
+    /// The versions of other components: one version, or a range.
     pub with: BTreeMap<String, String>,
-    /// The Pythons that upstream's wheels are for.
+    /// The Python versions that upstream has wheels for.
     pub python: Option<String>,
-    /// The oldest ROCm that upstream builds it for.
+    /// The oldest supported ROCm.
     pub rocm: Option<String>,
-    /// Where that is stated.
+    /// Where upstream states it.
     pub source: String,
 }
 
 impl Together {
-    /// Returns where this is stated, for messages and comments.
+    /// Returns the citation for messages and comments.
     pub fn cited(&self) -> String {
         format!("{UPSTREAMS}: {}", self.source)
     }
@@ -53,9 +53,14 @@ impl Together {
         if let Some(At { value, span }) = &rocm
             && !is_version(value)
         {
-            table.problem(span.clone(), "this is not a version", "expected a version such as `7.2`", None);
+            table.problem(
+                span.clone(),
+                "this is not a version",
+                "expected a version such as `7.2`",
+                None,
+            );
         }
-        let source = table.required_string("source", "where upstream states this");
+        let source = table.required_string("source", "where upstream states it");
         references.extend(of.clone().map(|name| Reference { name, of: None }));
         Some(Self {
             of: of?.value,
@@ -68,7 +73,7 @@ impl Together {
     }
 }
 
-/// Returns whether a version is the one that is wanted, or in the range that is wanted.
+/// Returns whether a version equals the wanted one, or is in the wanted range.
 pub fn satisfies(version: &str, wanted: &str) -> bool {
     match VersionRange::parse(wanted) {
         Some(range) => range.holds(version),
@@ -76,7 +81,7 @@ pub fn satisfies(version: &str, wanted: &str) -> bool {
     }
 }
 
-/// Returns the only version that is wanted, or `None` for a range.
+/// Returns the only wanted version, or `None` for a range.
 pub fn exact(wanted: &str) -> Option<&str> {
     VersionRange::parse(wanted).is_none().then_some(wanted)
 }
@@ -86,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_versions_from_ranges() {
+    fn distinguishes_versions_from_ranges() {
         assert!(satisfies("2.11.0", "2.11.0") && !satisfies("2.13.0", "2.11.0"));
         assert!(satisfies("2.15.0", ">=2.14.0") && !satisfies("2.13.0", ">=2.14.0"));
         assert_eq!((exact("2.11.0"), exact(">=2.14.0")), (Some("2.11.0"), None));

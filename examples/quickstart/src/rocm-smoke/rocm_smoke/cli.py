@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command rocm-smoke: arguments in, kernels run, a report and an exit code out."""
+"""The command rocm-smoke: parse arguments, run the kernels, and print the report."""
 
 import argparse
 import json
@@ -16,16 +16,16 @@ REPEATS = 10
 
 EPILOG = """\
 exit codes:
-  0  every kernel ran and its result was right
+  0  every kernel ran and its result was correct
   1  a kernel computed a wrong result
-  2  wrong usage
+  2  usage error
   3  no GPU
   4  a HIP error, no code for this GPU, or a library that cannot be loaded
 """
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """The argument parser."""
     p = argparse.ArgumentParser(
         prog="rocm-smoke",
         description="Run a vector-add and a matrix-multiply kernel on every AMD GPU"
@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    p.add_argument("--device", type=int, metavar="N", help="only this GPU, counted from 0")
+    p.add_argument("--device", type=int, metavar="N", help="test only this GPU, numbered from 0")
     p.add_argument(
         "--size",
         type=int,
@@ -51,19 +51,22 @@ def parser() -> argparse.ArgumentParser:
 
 
 def no_gpu_help() -> list[str]:
-    """What to look at where HIP finds no GPU."""
+    """Help lines for when HIP finds no GPU."""
     if not os.path.exists("/dev/kfd"):
-        return ["/dev/kfd does not exist: is there an AMD GPU, and is the amdgpu driver loaded?"]
+        return [
+            "/dev/kfd does not exist; check that there is an AMD GPU and that the amdgpu"
+            " driver is loaded"
+        ]
     if not os.access("/dev/kfd", os.R_OK | os.W_OK):
         return [
-            "/dev/kfd is not accessible: join the groups render and video"
+            "/dev/kfd is not accessible; join the groups render and video"
             " (sudo usermod -aG render,video $USER), then log in again"
         ]
-    return ["/dev/kfd is accessible: look at the output of rocminfo and of dmesg"]
+    return ["/dev/kfd is accessible; check the output of rocminfo and dmesg"]
 
 
 def test(library: Library, device: Device, size: int) -> dict:
-    """Run both kernels on one device; what happened, for the report."""
+    """Run both kernels on a device; return its part of the report."""
     report = {
         "index": device.index,
         "name": device.name,
@@ -94,7 +97,7 @@ def test(library: Library, device: Device, size: int) -> dict:
 
 
 def examine(device: int | None, size: int) -> tuple[int, dict]:
-    """Test the devices that were asked for; the exit code and the report."""
+    """Test the requested devices; return the exit code and the report."""
     report = {
         "schema": "rocm-smoke/1",
         "version": __version__,
@@ -111,7 +114,8 @@ def examine(device: int | None, size: int) -> tuple[int, dict]:
         return NO_GPU, {**report, "error": "no GPU found", "help": no_gpu_help()}
     if device is not None:
         if device >= len(devices):
-            found = f"there are {len(devices)}, counted from 0"
+            count = len(devices)
+            found = f"found {count} device{'s' if count != 1 else ''}, numbered from 0"
             return USAGE, {**report, "error": f"no device {device}: {found}"}
         devices = [devices[device]]
     report["devices"] = [test(library, d, size) for d in devices]
@@ -123,7 +127,7 @@ def examine(device: int | None, size: int) -> tuple[int, dict]:
 
 
 def text(report: dict) -> str:
-    """The part of the report that goes to standard output."""
+    """The report for standard output."""
     lines = []
     for device in report["devices"]:
         memory = device["memory_bytes"] / 2**30
@@ -141,7 +145,7 @@ def text(report: dict) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; the exit code."""
+    """Run the command; return its exit code."""
     p = parser()
     options = p.parse_args(arguments)
     if not 1 <= options.size <= MAX_SIZE:

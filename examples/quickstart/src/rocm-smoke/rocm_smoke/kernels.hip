@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Two kernels and a C interface around them. Every function returns 0 or a
-// hipError_t; rocm_smoke_error_name() and rocm_smoke_error_message() explain it.
+// hipError_t; rocm_smoke_error_name() and rocm_smoke_error_message() describe it.
 //
 // The kernels take their indices and the barrier from compiler builtins, not
 // from threadIdx and __syncthreads(): those need ROCm's device libraries, which
@@ -32,7 +32,7 @@ __device__ inline void barrier() {
     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }
 
-// c = a * b for square row-major matrices: one thread an element of c, both
+// c = a * b for square row-major matrices: one thread per element of c, both
 // factors read through shared memory in tiles.
 __global__ __launch_bounds__(kTile *kTile) void multiply(const float *a, const float *b, float *c,
                                                          int size) {
@@ -96,7 +96,7 @@ int run(int device, const float *a, const float *b, float *c, size_t count, int 
     if (status.ok()) status(hipEventCreate(&stop.handle));
     if (status.ok()) status(hipMemcpy(da.data, a, bytes, hipMemcpyHostToDevice));
     if (status.ok()) status(hipMemcpy(db.data, b, bytes, hipMemcpyHostToDevice));
-    // Not-a-number everywhere, so that an element which no thread wrote shows.
+    // NaN everywhere, to detect elements that no thread wrote.
     if (status.ok()) status(hipMemset(dc.data, 0xff, bytes));
     for (int i = -1; i < repeats && status.ok(); ++i) {
         if (i == 0) status(hipEventRecord(start.handle, nullptr));
@@ -114,7 +114,7 @@ int run(int device, const float *a, const float *b, float *c, size_t count, int 
 
 }  // namespace
 
-// What the Python side knows of a device; the layout is part of the interface.
+// A device for the Python side; the layout is part of the interface.
 struct rocm_smoke_device {
     char name[256];
     char arch[256];  // as gcnArchName: gfx1151, or gfx90a:sramecc+:xnack-
@@ -129,7 +129,7 @@ EXPORT const char *rocm_smoke_error_message(int code) {
     return hipGetErrorString(static_cast<hipError_t>(code));
 }
 
-// The number of devices; hipErrorNoDevice where there is none.
+// The number of devices; hipErrorNoDevice if there is none.
 EXPORT int rocm_smoke_device_count(int *count) {
     if (!count) return hipErrorInvalidValue;
     *count = 0;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The compiled library, loaded through ctypes. Not what its results mean."""
+"""Loads the compiled library with ctypes."""
 
 import ctypes
 import os
@@ -9,16 +9,16 @@ from pathlib import Path
 
 PATH = Path(__file__).with_name("librocm_smoke.so")
 
-# hipErrorNoDevice: hipGetDeviceCount answers so where there is no GPU.
+# hipErrorNoDevice: hipGetDeviceCount returns it if there is no GPU.
 NO_DEVICE = 100
 
 
-# Below it AMD's own packages keep ROCm; the dynamic linker does not search there.
+# AMD's packages install ROCm below it; the dynamic linker does not search there.
 AMD_ROOT = Path("/opt/rocm")
 
 
 class LoadError(Exception):
-    """The library, or a library that it needs, could not be loaded."""
+    """The library or one of its dependencies could not be loaded."""
 
 
 class HipError(Exception):
@@ -31,7 +31,7 @@ class HipError(Exception):
 
 @dataclass(frozen=True)
 class Device:
-    """One GPU as HIP describes it; `memory` in bytes."""
+    """A GPU as HIP describes it; `memory` in bytes."""
 
     index: int
     name: str
@@ -52,7 +52,7 @@ def _load(path: Path) -> ctypes.CDLL:
         return ctypes.CDLL(str(path))
     except OSError as error:
         reason = error
-    # A library that is loaded already satisfies every need of its SONAME.
+    # A loaded library satisfies every dependency on its SONAME.
     given = os.environ.get("ROCM_PATH")
     roots = [Path(given)] if given else [*sorted(AMD_ROOT.glob("core*")), AMD_ROOT]
     for root in roots:
@@ -66,7 +66,7 @@ def _load(path: Path) -> ctypes.CDLL:
 
 
 class Library:
-    """The kernels and what HIP knows of the devices."""
+    """The kernels, and HIP's information about the devices."""
 
     def __init__(self, path: Path = PATH):
         self._library = _load(path)
@@ -92,7 +92,7 @@ class Library:
             raise HipError(what, code, name, message)
 
     def devices(self) -> list[Device]:
-        """All GPUs that HIP sees; an empty list where there is none."""
+        """All GPUs that HIP finds."""
         count = ctypes.c_int(0)
         code = self._library.rocm_smoke_device_count(ctypes.byref(count))
         if code == NO_DEVICE:
@@ -108,14 +108,14 @@ class Library:
         return Device(index, name, arch, info.memory)
 
     def add(self, device: int, a: array, b: array, repeats: int) -> tuple[array, float]:
-        """a + b by the GPU, and the mean duration of one kernel in seconds."""
+        """a + b computed on the GPU, and the mean duration of a kernel in seconds."""
         function = self._library.rocm_smoke_add
         return self._run("vector-add", function, device, a, b, len(a), repeats)
 
     def multiply(
         self, device: int, a: array, b: array, size: int, repeats: int
     ) -> tuple[array, float]:
-        """The product of two square matrices by the GPU, and the mean duration."""
+        """The product of two square matrices computed on the GPU, and the mean duration."""
         function = self._library.rocm_smoke_multiply
         return self._run("matrix-multiply", function, device, a, b, size, repeats)
 

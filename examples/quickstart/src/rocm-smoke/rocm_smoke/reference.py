@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the kernels should have computed, worked out on the CPU.
+"""The expected results of the kernels, computed on the CPU.
 
-All inputs are small whole numbers, so every sum is exact in single precision
-whatever the order of the additions, and results are compared for equality.
+All inputs are small integers, so every sum is exact in single precision in any
+order of the additions, and results can be compared for equality.
 """
 
 import random
@@ -12,7 +12,7 @@ LOW, HIGH = -3, 3
 
 
 def inputs(count: int, seed: int) -> array:
-    """`count` whole numbers from LOW to HIGH, the same for the same seed."""
+    """`count` integers from LOW to HIGH, determined by the seed."""
     values = [float(v) for v in range(LOW, HIGH + 1)]
     return array("f", random.Random(seed).choices(values, k=count))
 
@@ -32,7 +32,7 @@ def row(a: array, b: array, size: int, index: int) -> array:
 
 
 def multiply(a: array, b: array, size: int) -> array:
-    """The product of two square row-major matrices; for small ones only."""
+    """The product of two small square row-major matrices."""
     product = array("f")
     for index in range(size):
         product.extend(row(a, b, size, index))
@@ -40,20 +40,20 @@ def multiply(a: array, b: array, size: int) -> array:
 
 
 def wrong_element(found: array, expected: array) -> str | None:
-    """Names the first element that differs, or None where all are equal."""
+    """Describes the first element that differs, or None if all are equal."""
     if found == expected:
         return None
     for index, (f, e) in enumerate(zip(found, expected)):
-        if not f == e:  # so that a NaN counts
+        if not f == e:  # also true for NaN
             return f"element {index}: expected {e:g}, found {f:g}"
     return f"expected {len(expected)} elements, found {len(found)}"
 
 
 def wrong_product(found: array, a: array, b: array, size: int, seed: int) -> str | None:
-    """Names an element of `found` that is not of a times b, or None.
+    """Describes an element of `found` that differs from a times b, or None.
 
     Freivalds' check: with a random vector r, found·r must equal a·(b·r). It
-    looks at every element in time proportional to their number. A wrong row
+    checks every element in time proportional to their number. A wrong row
     passes with a probability below one in a million; all numbers stay below
     2^53 (size at most 4096), so the sums are exact.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which GPU runs code that was compiled for which target."""
+"""Which GPUs run code for which targets."""
 
 # LLVM, AMDGPUUsage, table "AMDGPU Generic Processors".
 GENERIC = {
@@ -13,10 +13,10 @@ GENERIC = {
 
 
 def runs(target: str, arch: str) -> bool:
-    """Whether a GPU that calls itself `arch` runs code for `target`.
+    """Whether a GPU with the name `arch` runs code for `target`.
 
-    `arch` names every feature that the GPU has (gfx90a:sramecc+:xnack-); a
-    target names those that it insists on.
+    `arch` lists every feature of the GPU (gfx90a:sramecc+:xnack-); a target lists
+    those that it requires.
     """
     processor, *wanted = target.split(":")
     device, *present = arch.split(":")

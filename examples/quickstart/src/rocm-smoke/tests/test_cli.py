@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The command with a stand-in for the compiled library."""
+"""Tests the command with a replacement for the compiled library."""
 
 import contextlib
 import io
@@ -67,25 +67,25 @@ def run(stand_in, *arguments, targets=("gfx1151",)):
 
 
 class Command(unittest.TestCase):
-    def test_a_good_gpu(self):
+    def test_reports_good_results(self):
         code, out, err = run(CpuLibrary)
         self.assertEqual((code, err), (0, ""))
         self.assertIn("device 0: AMD Radeon 8060S, gfx1151, 64.0 GiB\n", out)
         self.assertIn("  vector-add: ok, 0.0 GB/s\n", out)
         self.assertIn("  matrix-multiply: ok, 0.0 GFLOP/s\n", out)
 
-    def test_no_rate_without_a_measurement(self):
+    def test_omits_rate_without_measurement(self):
         unmeasured = type("Unmeasured", (CpuLibrary,), {"seconds": 0.0})
         code, out, _ = run(unmeasured)
         self.assertEqual(code, 0)
         self.assertNotIn("/s", out)
 
-    def test_a_wrong_result_is_named(self):
+    def test_reports_wrong_element(self):
         code, out, _ = run(WrongProduct)
         self.assertEqual(code, 1)
         self.assertIn("  matrix-multiply: WRONG: row 1, column 2: expected", out)
 
-    def test_no_gpu_says_so_and_helps(self):
+    def test_reports_missing_gpu_with_help(self):
         for path_exists, accessible, help in [
             (False, False, "/dev/kfd does not exist"),
             (True, False, "groups render and video"),
@@ -100,7 +100,7 @@ class Command(unittest.TestCase):
             self.assertIn("error: no GPU found\n", err)
             self.assertIn(help, err)
 
-    def test_hip_and_load_errors(self):
+    def test_reports_hip_and_load_errors(self):
         code, _, err = run(Failing)
         self.assertEqual(code, 4)
         self.assertIn("error: device 0: vector-add on device 0: out of memory", err)
@@ -108,12 +108,12 @@ class Command(unittest.TestCase):
         self.assertEqual(code, 4)
         self.assertIn("libamdhip64.so.7", err)
 
-    def test_a_gpu_without_code(self):
+    def test_reports_gpu_without_code(self):
         code, _, err = run(CpuLibrary, targets=["gfx1100", "gfx1201"])
         self.assertEqual(code, 4)
         self.assertIn("no code for gfx1151, only for gfx1100, gfx1201", err)
 
-    def test_json(self):
+    def test_prints_json(self):
         code, out, err = run(NoGpu, "--json")
         report = json.loads(out)
         self.assertEqual((code, err), (3, ""))
@@ -123,18 +123,18 @@ class Command(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertEqual(json.loads(out)["devices"][0]["arch"], "gfx1151")
 
-    def test_targets_need_no_gpu(self):
+    def test_lists_targets_without_gpu(self):
         code, out, _ = run(Missing, "--list-targets", targets=["gfx1100", "gfx1151"])
         self.assertEqual((code, out), (0, "gfx1100\ngfx1151\n"))
 
-    def test_usage(self):
+    def test_rejects_wrong_arguments(self):
         for arguments in (["--size", "0"], ["--size", "4097"], ["--device", "-1"], ["--nope"]):
             self.assertEqual(run(CpuLibrary, *arguments)[0], 2, arguments)
         code, _, err = run(CpuLibrary, "--device", "1")
         self.assertEqual(code, 2)
-        self.assertIn("no device 1: there are 1, counted from 0", err)
+        self.assertIn("no device 1: found 1 device, numbered from 0", err)
 
-    def test_help_and_readme_give_the_same_exit_codes(self):
+    def test_help_and_readme_list_the_same_exit_codes(self):
         code, out, _ = run(CpuLibrary, "--help")
         self.assertEqual(code, 0)
         readme = (Path(__file__).parent.parent / "README.md").read_text()
@@ -146,7 +146,7 @@ class Command(unittest.TestCase):
 
 
 class Loading(unittest.TestCase):
-    def test_a_missing_library_is_a_load_error(self):
+    def test_missing_library_is_load_error(self):
         with self.assertRaisesRegex(LoadError, "no-such-library.so"):
             library.Library(Path("/no-such-library.so"))
 

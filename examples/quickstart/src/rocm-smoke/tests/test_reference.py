@@ -7,11 +7,11 @@ from rocm_smoke.targets import runs
 
 
 class Reference(unittest.TestCase):
-    def test_multiply_of_a_known_product(self):
+    def test_multiplies_known_matrices(self):
         a, b = array("f", [1, 2, 3, 4]), array("f", [5, 6, 7, 8])
         self.assertEqual(reference.multiply(a, b, 2), array("f", [19, 22, 43, 50]))
 
-    def test_multiply_agrees_with_the_definition(self):
+    def test_multiplies_by_definition(self):
         n = 17
         a, b = reference.inputs(n * n, 5), reference.inputs(n * n, 6)
         defined = array(
@@ -24,17 +24,17 @@ class Reference(unittest.TestCase):
         )
         self.assertEqual(reference.multiply(a, b, n), defined)
 
-    def test_inputs_depend_on_the_seed_alone(self):
+    def test_inputs_depend_only_on_seed(self):
         self.assertEqual(reference.inputs(100, 1), reference.inputs(100, 1))
         self.assertNotEqual(reference.inputs(100, 1), reference.inputs(100, 2))
 
-    def test_a_right_product_passes(self):
+    def test_accepts_correct_product(self):
         for n in (1, 2, 31):
             a, b = reference.inputs(n * n, 1), reference.inputs(n * n, 2)
             product = reference.multiply(a, b, n)
             self.assertIsNone(reference.wrong_product(product, a, b, n, 3))
 
-    def test_every_single_wrong_element_is_found_and_named(self):
+    def test_finds_every_wrong_element(self):
         n = 9
         a, b = reference.inputs(n * n, 1), reference.inputs(n * n, 2)
         product = reference.multiply(a, b, n)
@@ -45,14 +45,14 @@ class Reference(unittest.TestCase):
                 found = reference.wrong_product(wrong, a, b, n, 3)
                 self.assertIn(f"row {index // n}, column {index % n}: expected", found)
 
-    def test_exchanged_rows_are_found(self):
+    def test_finds_exchanged_rows(self):
         n = 8
         a, b = reference.inputs(n * n, 1), reference.inputs(n * n, 2)
         product = reference.multiply(a, b, n)
         exchanged = product[n : 2 * n] + product[:n] + product[2 * n :]
         self.assertIsNotNone(reference.wrong_product(exchanged, a, b, n, 3))
 
-    def test_add_names_the_first_difference(self):
+    def test_describes_first_difference(self):
         a, b = array("f", [1, 2, 3]), array("f", [10, 20, 30])
         total = reference.add(a, b)
         self.assertIsNone(reference.wrong_element(total, array("f", [11, 22, 33])))
@@ -63,7 +63,7 @@ class Reference(unittest.TestCase):
 
 
 class Targets(unittest.TestCase):
-    def test_which_code_runs_where(self):
+    def test_matches_targets_to_gpus(self):
         for target, arch, expected in [
             ("gfx1151", "gfx1151", True),
             ("gfx1151", "gfx1150", False),

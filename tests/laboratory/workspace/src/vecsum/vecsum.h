@@ -11,10 +11,10 @@ extern "C" {
 /* The version, such as "1.2.0". */
 VECSUM_EXPORT const char *vecsum_version(void);
 
-/* What a result of the functions below means. */
+/* Describes a result of the functions below. */
 VECSUM_EXPORT const char *vecsum_error(int code);
 
-/* How many GPUs there are. Returns 0, or an error of HIP: 100 where there is none. */
+/* Counts the GPUs. Returns 0, or a HIP error: 100 if there is none. */
 VECSUM_EXPORT int vecsum_devices(int *count);
 
 /* c[i] = a[i] + b[i] on the first GPU. */

@@ -1,4 +1,4 @@
-"""Greets with what it was given."""
+"""Greets, and prints the versions of its requirements."""
 
 from .version import VERSION
 
@@ -8,13 +8,13 @@ import packaging
 
 
 def main():
-    """Tells which versions of its requirements it runs with."""
+    """Prints the versions of the requirements that it runs with."""
     from importlib.metadata import version
 
     try:
         import colorama
     except ImportError:
         colorama = None
-    print("greeter", VERSION, "in colour" if colorama else "in black and white")
+    print("greeter", VERSION, "in color" if colorama else "in black and white")
     for module in (idna, iniconfig, packaging):
         print(module.__name__, version(module.__name__), module.__file__)

@@ -28,7 +28,7 @@ static PyObject *add(PyObject *module, PyObject *arguments) {
     PyObject *result = NULL;
     if (!PyArg_ParseTuple(arguments, "y*y*", &a, &b)) return NULL;
     if (a.len != b.len || a.len % sizeof(float)) {
-        PyErr_SetString(PyExc_ValueError, "expected two buffers of floats of one length");
+        PyErr_SetString(PyExc_ValueError, "expected two buffers of floats of the same length");
     } else if ((result = PyBytes_FromStringAndSize(NULL, a.len))) {
         int code = vecsum_add(a.buf, b.buf, (float *)PyBytes_AS_STRING(result), a.len / sizeof(float));
         if (code) {
@@ -43,7 +43,7 @@ static PyObject *add(PyObject *module, PyObject *arguments) {
 
 static PyMethodDef methods[] = {
     {"library_version", library_version, METH_NOARGS, "The version of libvecsum."},
-    {"devices", devices, METH_NOARGS, "How many GPUs there are."},
+    {"devices", devices, METH_NOARGS, "The number of GPUs."},
     {"add", add, METH_VARARGS, "The sum of two buffers of floats."},
     {0},
 };

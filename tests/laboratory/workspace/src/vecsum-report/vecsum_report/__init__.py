@@ -1,4 +1,4 @@
-"""Tells what vecsum finds on this machine."""
+"""Reports what vecsum finds on this machine."""
 
 import ctypes
 import importlib.metadata
@@ -19,7 +19,7 @@ def main() -> int:
         print("GPUs", vecsum.devices())
     except vecsum.Error as error:
         code, message = error.args
-        print(f"HIP says {code}: {message}")
+        print(f"HIP error {code}: {message}")
         return 3 if code == NO_DEVICE else 1
     return 0
 

@@ -1,4 +1,4 @@
-# Stands for Fedora's cmake-rpm-macros.
+# Replaces Fedora's cmake-rpm-macros.
 %__cmake /usr/bin/cmake
 %__ctest /usr/bin/ctest
 %_vpath_srcdir .

@@ -1,11 +1,11 @@
-"""Prints what a Python project needs to be built, and to run, as RPM requirements.
+"""Prints a Python project's build and run-time requirements as RPM requirements.
 
 usage: pyproject_buildrequires.py [--no-runtime] [--extras NAMES]
 
-First what pyproject.toml names; once that is installed, what the build backend asks for
-and what the project's metadata requires. As long as something is missing, what is printed
-so far is all: rpmbuild has it installed and asks again. Source: PEP 517, PEP 518; the
-README of Fedora's pyproject-rpm-macros.
+First prints the build requirements in pyproject.toml; once those are installed, also the
+requirements of the build backend and of the project's metadata. If something is missing,
+stops after printing it; rpmbuild then installs it and runs this again. Source: PEP 517,
+PEP 518; the README of Fedora's pyproject-rpm-macros.
 """
 
 import argparse
@@ -25,7 +25,7 @@ LEGACY = {"requires": ["setuptools"], "build-backend": "setuptools.build_meta:__
 
 
 def rpm_requirement(requirement):
-    """Writes a requirement as RPM has it: all of its version's conditions hold at once."""
+    """Converts a requirement to RPM's syntax, with all version conditions combined."""
     names = [requirement.name, *(f"{requirement.name}[{e}]" for e in sorted(requirement.extras))]
     for name in names:
         bare, bracket, rest = name.partition("[")
@@ -51,13 +51,13 @@ def rpm_requirement(requirement):
 
 
 def need(texts, extras=("",)):
-    """Prints requirements; tells whether all of them are installed."""
+    """Prints requirements; returns whether all of them are installed."""
     met = True
     for requirement in map(Requirement, texts):
         if requirement.marker and not any(requirement.marker.evaluate({"extra": e}) for e in extras):
             continue
         if requirement.url:
-            sys.exit(f"error: a requirement with a URL cannot be an RPM's: {requirement}")
+            sys.exit(f"error: RPM cannot express a requirement with a URL: {requirement}")
         for line in rpm_requirement(requirement):
             print(line, flush=True)
         try:
@@ -82,7 +82,7 @@ def main():
         return
     sys.path[:0] = system.get("backend-path", [])
     module, _, attribute = system["build-backend"].partition(":")
-    # What backends print is not ours.
+    # Keep the backend's output separate.
     with contextlib.redirect_stdout(sys.stderr):
         backend = importlib.import_module(module)
         for name in filter(None, attribute.split(".")):
