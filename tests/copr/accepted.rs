@@ -62,16 +62,16 @@ fn changed_package_gets_a_newer_release() {
 fn does_not_build_dependents_on_a_rejected_build() {
     let stack = Stack::synced();
     stack.copr.control(&json!({"define": {"lib": {"broken": "1"}}}));
-    stack.push().exits(1).says(["elf-damaged"]);
+    stack.push().exits(1).reports(["elf-damaged"]);
     stack.copr.control(&json!({"hold": {"app": "running"}}));
     let push = stack.start(&["copr", "push"]);
     wait_until("app runs", || stack.copr.states().iter().any(|state| state == "app running"));
     stack.assert_dependents_get(&["lib"]);
     stack.copr.control(&json!({}));
     let refused = build_of(&stack, "lib succeeded");
-    push.finish().exits(1).says(["not published", &format!("copr-cli delete-build {refused}")]);
+    push.finish().exits(1).reports(["not published", &format!("copr-cli delete-build {refused}")]);
     delete(&stack, &refused);
-    stack.push().exits(0).says(["Published"]);
+    stack.push().exits(0).reports(["Published"]);
     stack.assert_users_get(&["lib", "app", "other"]);
 }
 
@@ -81,13 +81,13 @@ fn does_not_publish_packages_of_a_failed_build() {
     stack.copr.control(
         &json!({"backend": {"lib": "createrepo failed"}, "define": {"lib": {"broken": "1"}}}),
     );
-    stack.push().exits(30).says(["COPR itself failed: createrepo failed"]);
+    stack.push().exits(30).reports(["COPR itself failed: createrepo failed"]);
     stack.copr.control(&json!({}));
     let failed = build_of(&stack, "lib failed");
-    stack.push().exits(1).says(["not published", &format!("copr-cli delete-build {failed}")]);
+    stack.push().exits(1).reports(["not published", &format!("copr-cli delete-build {failed}")]);
     assert_eq!(stack.published(), [""; 0]);
     delete(&stack, &failed);
-    stack.push().exits(0).says(["Published"]);
+    stack.push().exits(0).reports(["Published"]);
     stack.assert_users_get(&["lib", "app", "other"]);
 }
 
@@ -108,11 +108,11 @@ fn does_not_publish_packages_of_a_canceled_build() {
     let push = stack.start(&["copr", "push", "other"]);
     wait_until("the second build is polled", || stack.copr.requests().contains(&asks(2)));
     stack.copr.control(&json!({}));
-    push.finish().exits(1).says(["not published", "/coprs/build/1"]);
+    push.finish().exits(1).reports(["not published", "/coprs/build/1"]);
     assert_eq!(stack.copr.states(), ["other canceled", "other succeeded"]);
     assert_eq!(stack.published(), [""; 0]);
     delete(&stack, "1");
-    stack.push().exits(0).says(["Published"]);
+    stack.push().exits(0).reports(["Published"]);
     stack.assert_users_get(&["lib", "app", "other"]);
 }
 
@@ -129,9 +129,9 @@ fn rebuilds_a_deleted_build_and_renews_metadata() {
     assert_eq!(stack.plan(), ["lib fresh", "app fresh", "other build"]);
     assert!(stack.run(&["copr", "status"]).stdout.contains(&reason));
     // Even pushing another component hides it from users.
-    stack.run(&["copr", "push", "lib"]).exits(0).says(["Published"]);
+    stack.run(&["copr", "push", "lib"]).exits(0).reports(["Published"]);
     wait_until("the package is removed", || stack.published().len() == 2);
-    stack.push().exits(0).says(["1 built, 2 fresh", "Published"]);
+    stack.push().exits(0).reports(["1 built, 2 fresh", "Published"]);
     stack.assert_users_get(&["lib", "app", "other"]);
 }
 
@@ -141,7 +141,7 @@ fn fresh_clone_reuses_builds_with_the_same_settings() {
     stack.push().exits(0);
     let build = stack.workspace.path("build");
     std::fs::remove_dir_all(&build).unwrap();
-    stack.push().exits(0).never_says("Sending");
+    stack.push().exits(0).never_reports("Sending");
     assert_eq!(stack.copr.uploads(), 3);
     stack.assert_users_get(&["lib", "app", "other"]);
 

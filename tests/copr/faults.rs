@@ -33,7 +33,7 @@ fn gives_up_on_an_unreachable_server() {
     check_timeout_is_reported();
     let status = status.finish();
     assert_no_token(&status);
-    status.exits(30).says([stack.copr.url.as_str()]);
+    status.exits(30).reports([stack.copr.url.as_str()]);
 }
 
 fn check_truncated_download_is_retried() {
@@ -55,7 +55,7 @@ fn check_timeout_is_reported() {
     stack.workspace.write(PROJECT_TOML, format!("{project}timeout = \"2 s\"\n"));
     let spec = crate::support::template("other");
     stack.workspace.replace(&spec, "%build\n", "%build\nsleep 60\n");
-    stack.run(&["copr", "push", "other"]).exits(11).says(["timeout"]);
+    stack.run(&["copr", "push", "other"]).exits(11).reports(["timeout"]);
     assert_eq!(stack.copr.builds()[0]["timeout"], 2);
 }
 
@@ -63,7 +63,7 @@ fn check_expired_token_is_reported_before_uploads() {
     let stack = Stack::synced();
     stack.copr.control(&json!({"expired": ["alice"]}));
     let page = format!("{}/api", stack.copr.url);
-    stack.push().exits(3).says(["expired", page.as_str()]).never_says("Packing");
+    stack.push().exits(3).reports(["expired", page.as_str()]).never_reports("Packing");
     assert_eq!(stack.copr.uploads(), 0);
     stack.copr.control(&json!({}));
     stack.push().exits(0);
@@ -76,7 +76,7 @@ fn rejects_packages_not_signed_by_the_project() {
         let stack = Stack::synced();
         stack.copr.control(&json!({"key": {"other": key}}));
         let refused = stack.run(&["copr", "push", "other"]);
-        refused.exits(30).says([
+        refused.exits(30).reports([
             "`other-1.0-1.fc43.noarch.rpm` of build ",
             "is not signed with the project's key",
             "/pubkey.gpg",
@@ -90,12 +90,12 @@ fn rejects_packages_not_signed_by_the_project() {
 fn reports_failures_of_copr_itself() {
     let stack = Stack::synced();
     stack.copr.control(&json!({"backend": {"other": "Build timeouted"}}));
-    stack.run(&["copr", "push", "other"]).exits(11).says(["timeout"]);
+    stack.run(&["copr", "push", "other"]).exits(11).reports(["timeout"]);
     stack.copr.control(&json!({"backend": {"other": "Copr GPG signing problems: no key"}}));
     let failed = stack.run(&["copr", "push", "other"]);
     failed
         .exits(30)
-        .says(["`other` failed in COPR: COPR itself failed: Copr GPG signing problems: no key"]);
+        .reports(["`other` failed in COPR: COPR itself failed: Copr GPG signing problems: no key"]);
     assert_log_exists(&failed);
 }
 
@@ -106,7 +106,7 @@ fn shows_the_log_of_a_failed_source_build() {
     let failed = stack.run(&["copr", "push", "other"]);
     failed
         .exits(10)
-        .says(["COPR could not read the SRPM of build 1", "can not read the source package"]);
+        .reports(["COPR could not read the SRPM of build 1", "can not read the source package"]);
     assert_log_exists(&failed);
 }
 
@@ -119,8 +119,8 @@ fn omits_help_for_debian() {
     let failed = stack.run(&["copr", "push", "other"]);
     failed
         .exits(10)
-        .says(["HIP's headers are not installed", "rocm-hip-devel"])
-        .never_says("apt-get");
+        .reports(["HIP's headers are not installed", "rocm-hip-devel"])
+        .never_reports("apt-get");
 }
 
 #[track_caller]

@@ -22,7 +22,7 @@ fn interrupted(stack: &Stack, signal: &str) -> Ran {
 #[test]
 fn interrupted_push_resumes_without_a_second_upload() {
     let stack = Stack::synced();
-    interrupted(&stack, "INT").exits(130).says(["copr push"]);
+    interrupted(&stack, "INT").exits(130).reports(["copr push"]);
     assert_eq!(stack.copr.states(), ["other running"]);
     assert!(!stack.accepted("other"));
     stack.copr.control(&json!({}));
@@ -73,7 +73,7 @@ fn cancels_running_builds() {
     assert_eq!(stack.copr.states(), ["other running"]);
     stack.run(&["copr", "cancel"]).exits(0);
     assert_eq!(stack.copr.states(), ["other canceled"]);
-    stack.run(&["copr", "cancel"]).exits(0).says(["no builds are running"]);
+    stack.run(&["copr", "cancel"]).exits(0).reports(["no builds are running"]);
     // Pushing again builds it again.
     stack.copr.control(&json!({}));
     stack.run(&["copr", "push", "other"]).exits(0);
@@ -83,7 +83,7 @@ fn cancels_running_builds() {
 #[test]
 fn watches_builds_until_they_finish() {
     let stack = Stack::synced();
-    stack.run(&["copr", "watch"]).exits(0).says(["no builds are running"]);
+    stack.run(&["copr", "watch"]).exits(0).reports(["no builds are running"]);
     interrupted(&stack, "KILL");
     let listed = |request: &&String| request.starts_with("GET /api_3/package/list");
     let lists = || stack.copr.requests().iter().filter(listed).count();

@@ -30,7 +30,7 @@ fn builds_in_waves_and_fetches_the_packages() {
     assert_eq!(stack.published(), [""; 0]);
     stack.copr.control(&json!({}));
     let push = push.finish();
-    assert_no_token(push.exits(0).says(["Published"]));
+    assert_no_token(push.exits(0).reports(["Published"]));
     assert_eq!(stack.copr.states().last().unwrap(), "app succeeded");
 
     for component in ["lib", "app", "other"] {
@@ -65,7 +65,7 @@ fn failure_skips_dependents() {
     stack.copr.control(&json!({"fail": {"lib": log}}));
     let failed = stack.run(&["copr", "push", "--keep-going"]);
     let page = format!("{}/coprs/build/", stack.copr.url);
-    failed.exits(10).says(["a dependency of lib is missing", page.as_str()]);
+    failed.exits(10).reports(["a dependency of lib is missing", page.as_str()]);
     let mut states = stack.copr.states();
     states.sort();
     assert_eq!(states, ["lib failed", "other succeeded"]);
@@ -85,7 +85,7 @@ fn packages_from_copr_pass_the_same_gate() {
     let stack = Stack::synced();
     stack.copr.control(&json!({"define": {"lib": {"broken": "1"}}}));
     let refused = stack.run(&["copr", "push", "--keep-going"]);
-    refused.exits(1).says(["elf-damaged", "delete-build"]);
+    refused.exits(1).reports(["elf-damaged", "delete-build"]);
     let mut states = stack.copr.states();
     states.sort();
     assert_eq!(states, ["lib succeeded", "other succeeded"]);
@@ -97,11 +97,11 @@ fn packages_from_copr_pass_the_same_gate() {
     let refused =
         stack.copr.builds().iter().find(|build| build["package"] == "lib").unwrap()["id"].clone();
     let delete = format!("copr-cli delete-build {refused}");
-    stack.push().exits(1).says(["not published", delete.as_str()]);
+    stack.push().exits(1).reports(["not published", delete.as_str()]);
     assert!(stack.accepted("lib") && stack.accepted("app"));
     assert_eq!(stack.published(), [""; 0]);
     stack.copr.cli(&["delete-build", &refused.to_string()]).exits(0);
-    stack.push().exits(0).says(["Published"]);
+    stack.push().exits(0).reports(["Published"]);
     wait_until("all is published", || stack.published().len() == 3);
     assert_eq!(stack.copr.uploads(), 4);
 }
@@ -121,7 +121,7 @@ fn build_root_gets_macros_as_a_package() {
     let packages = project["chroots"]["fedora-43-x86_64"]["additional_packages"].clone();
     assert!(packages[0].as_str().unwrap().starts_with("test-rpm-macros-"), "{packages}");
     // It is built only once and stays in place.
-    stack.run(&["copr", "sync"]).exits(0).says(["Unchanged"]);
+    stack.run(&["copr", "sync"]).exits(0).reports(["Unchanged"]);
     stack.run(&["copr", "push"]).exits(0);
     assert_eq!(stack.copr.states().iter().filter(|s| s.starts_with("test-rpm-macros")).count(), 1);
 }
@@ -165,6 +165,6 @@ fn counts_components_of_each_chroot_from_one() {
     );
     stack.run(&["copr", "sync"]).exits(0);
     let push = stack.run(&["copr", "push", "other"]);
-    push.exits(0).never_says("(2/1)");
+    push.exits(0).never_reports("(2/1)");
     assert_eq!(push.stderr.matches("Sending (1/1) other").count(), 2, "{push}");
 }

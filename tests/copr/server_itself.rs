@@ -56,10 +56,10 @@ fn stores_projects() {
     assert_eq!(project["additional_repos"], json!(["https://example.org/$basearch/"]));
     copr.cli(&["create", PROJECT, "--chroot", CHROOT])
         .exits(1)
-        .says(["name: You already have a project named 'rocm'."]);
+        .reports(["name: You already have a project named 'rocm'."]);
     copr.cli(&["create", "alice/new", "--chroot", "fedora-99-x86_64"])
         .exits(1)
-        .says(["chroots: 'fedora-99-x86_64' is not a valid choice for this field."]);
+        .reports(["chroots: 'fedora-99-x86_64' is not a valid choice for this field."]);
 
     copr.cli(&["modify", PROJECT, "--chroot", CHROOT, "--enable-net", "on"]).exits(0);
     let got = copr.cli(&["get", PROJECT]);
@@ -74,8 +74,8 @@ fn stores_projects() {
     copr.log_in("bob", "bob-token-of-30-characters");
     copr.cli(&["modify", PROJECT, "--description", "mine"])
         .exits(7)
-        .says(["Only owners and admins may update their projects."]);
-    copr.cli(&["get", "alice/none"]).exits(1).says(["Project alice/none does not exist."]);
+        .reports(["Only owners and admins may update their projects."]);
+    copr.cli(&["get", "alice/none"]).exits(1).reports(["Project alice/none does not exist."]);
 }
 
 #[test]
@@ -151,24 +151,24 @@ fn fails_and_cancels_builds_and_continues_after_a_failure() {
         .join("00000001-bad/builder-live.log.gz");
     let log = ran(Command::new("zcat").arg(log));
     assert!(log.stdout.contains("it cannot be"), "{log}");
-    copr.cli(&["watch-build", "1"]).exits(4).says(["Build(s) 1 failed."]);
+    copr.cli(&["watch-build", "1"]).exits(4).reports(["Build(s) 1 failed."]);
 
     copr.control(&json!({"hold": {"hello": "importing"}, "fail": {"bad": "no room"}}));
     build(&[], &good).exits(0);
     wait_until("it is imported", || copr.states().last().unwrap() == "hello importing");
     assert_eq!(copr.cli(&["cancel", "3"]).stdout, "canceled\n");
-    copr.cli(&["cancel", "3"]).exits(1).says(["Cannot cancel build 3"]);
+    copr.cli(&["cancel", "3"]).exits(1).reports(["Cannot cancel build 3"]);
     assert_eq!(copr.cli(&["status", "3"]).stdout, "canceled\n");
     build(&["--after-build-id", "99"], &good)
         .exits(1)
-        .says(["'after_build_id': ['Build 99 not found']"]);
+        .reports(["'after_build_id': ['Build 99 not found']"]);
     let other = ["--chroot", "fedora-44-x86_64"];
     build(&other, &good)
         .exits(1)
-        .says(["'fedora-44-x86_64' is not a valid choice for this field."]);
+        .reports(["'fedora-44-x86_64' is not a valid choice for this field."]);
     copr.cli(&["build", "--nowait", "alice/none", &good])
         .exits(1)
-        .says(["Project alice/none does not exist."]);
+        .reports(["Project alice/none does not exist."]);
     assert_eq!(copr.uploads(), 3);
 
     // A build canceled while running stays canceled, and so does one that times out.
@@ -189,17 +189,21 @@ fn rejects_an_expired_token_and_recovers_from_errors() {
         "Login invalid/expired. Please visit {}/api to get or renew your API token.",
         copr.url
     );
-    copr.cli(&["build", "--nowait", PROJECT, &srpm]).exits(1).says([refused]);
+    copr.cli(&["build", "--nowait", PROJECT, &srpm]).exits(1).reports([refused]);
     copr.log_in("alice", "not-the-token");
     copr.control(&json!({}));
-    copr.cli(&["modify", PROJECT, "--description", ""]).exits(1).says(["Login invalid/expired."]);
+    copr.cli(&["modify", PROJECT, "--description", ""])
+        .exits(1)
+        .reports(["Login invalid/expired."]);
 
     let once = |status: u16| json!({"errors": [{"match": "GET /api_3/build", "count": 1, "status": status}]});
     copr.control(&once(500));
-    copr.cli(&["list-builds", PROJECT]).exits(1).says(["there is probably a bug in the Copr code"]);
+    copr.cli(&["list-builds", PROJECT])
+        .exits(1)
+        .reports(["there is probably a bug in the Copr code"]);
     copr.cli(&["list-builds", PROJECT]).exits(0);
     copr.control(&once(503));
-    copr.cli(&["list-builds", PROJECT]).exits(1).says(["Response is not in JSON format"]);
+    copr.cli(&["list-builds", PROJECT]).exits(1).reports(["Response is not in JSON format"]);
     copr.cli(&["list-builds", PROJECT]).exits(0);
 }
 
@@ -212,14 +216,14 @@ fn rejects_deleting_chroots_and_projects_with_running_builds() {
     let running = "Build(s) 1 are still running.";
     copr.cli(&["modify", PROJECT, "--chroot", "fedora-44-x86_64"])
         .exits(1)
-        .says(["Can't drop chroot from project, related build 1 is still in progress"]);
+        .reports(["Can't drop chroot from project, related build 1 is still in progress"]);
     assert!(copr.state()["projects"][PROJECT]["chroots"].get("fedora-44-x86_64").is_none());
-    copr.cli(&["delete-build", "1"]).exits(1).says([running]);
-    copr.cli(&["delete", PROJECT]).exits(1).says([running]);
+    copr.cli(&["delete-build", "1"]).exits(1).reports([running]);
+    copr.cli(&["delete", PROJECT]).exits(1).reports([running]);
     copr.log_in("bob", "bob-token-of-30-characters");
     copr.cli(&["delete-build", "1"])
         .exits(1)
-        .says(["You don't have permissions to delete build(s) 1."]);
+        .reports(["You don't have permissions to delete build(s) 1."]);
     copr.log_in("alice", crate::site::TOKEN);
     copr.control(&json!({}));
     wait_for(&copr, &["hello succeeded"]);

@@ -33,7 +33,7 @@ fn shows_differences_and_applies_them() {
     assert!(dry.exits(1).stdout.contains(CHROOT) && dry.stdout.contains("lib 1.0"), "{dry}");
     assert_eq!((changed(&stack.copr), stack.copr.state()["projects"].get(PROJECT)), (0, None));
 
-    sync(&stack).exits(0).says(["Created"]);
+    sync(&stack).exits(0).reports(["Created"]);
     let project = stack.copr.state()["projects"][PROJECT].clone();
     assert_eq!(project["description"], "# ROCm for gfx1151\n\nlib 1.0\n");
     assert_eq!(project["enable_net"], false);
@@ -42,7 +42,7 @@ fn shows_differences_and_applies_them() {
 
     // Settings that COPR does not show are set each time, in one call.
     let calls = changed(&stack.copr) + 1;
-    sync(&stack).exits(0).says(["Unchanged"]);
+    sync(&stack).exits(0).reports(["Unchanged"]);
     let dry = stack.run(&["copr", "sync", "--dry-run"]);
     assert_eq!((dry.exits(0).stdout.as_str(), changed(&stack.copr)), ("", calls));
 
@@ -55,7 +55,7 @@ fn shows_differences_and_applies_them() {
     let dry = stack.run(&["copr", "sync", "--dry-run"]);
     assert!(dry.exits(1).stdout.contains("-lib 1.0\n+lib 1.1"), "{dry}");
     assert_eq!(differences(&stack), ["description"]);
-    sync(&stack).exits(0).says(["Changed"]);
+    sync(&stack).exits(0).reports(["Changed"]);
     assert_eq!(differences(&stack), [""; 0]);
 }
 
@@ -149,7 +149,7 @@ fn repository_of_one_chroot_needs_its_own_project() {
     stack.workspace.replace(PROJECT_TOML, "chroots = [", "chroots = [\"fedora-44-x86_64\", ");
     // On Fedora 44, dnf could install a library from it instead of Fedora's.
     let note = "users must add https://example.org/gpu/$basearch themselves";
-    sync(&stack).exits(0).says([note, "[chroot.fedora-43-x86_64]"]);
+    sync(&stack).exits(0).reports([note, "[chroot.fedora-43-x86_64]"]);
     assert_eq!(dependencies(&stack, PROJECT), [""; 0]);
 
     let toml = stack.workspace.read(PROJECT_TOML);
@@ -185,12 +185,12 @@ fn reports_missing_permissions() {
     stack.workspace.replace(PROJECT_TOML, "# ROCm for", "# Other words for");
     stack.copr.control(&json!({"expired": ["alice"]}));
     let page = format!("{}/api", stack.copr.url);
-    sync(&stack).exits(3).says(["expired", page.as_str()]);
+    sync(&stack).exits(3).reports(["expired", page.as_str()]);
     stack.copr.control(&json!({}));
     stack.copr.log_in("bob", "bob-token-of-30-characters");
-    sync(&stack).exits(30).says(["Only owners and admins may update their projects."]);
+    sync(&stack).exits(30).reports(["Only owners and admins may update their projects."]);
     stack.copr.log_in("alice", "");
-    sync(&stack).exits(3).says([page.as_str()]);
+    sync(&stack).exits(3).reports([page.as_str()]);
     stack.copr.log_in("alice", crate::site::TOKEN);
     sync(&stack).exits(0);
 }
@@ -201,7 +201,7 @@ fn resets_the_isolation_and_bootstrap_of_a_chroot() {
     let chroot = format!("{PROJECT}/{CHROOT}");
     let own = ["edit-chroot", &chroot, "--isolation", "simple", "--bootstrap", "off"];
     stack.copr.cli(&own).exits(0);
-    stack.push().exits(3).says(["`isolation` of fedora-43-x86_64"]);
+    stack.push().exits(3).reports(["`isolation` of fedora-43-x86_64"]);
     let ran = sync(&stack);
     assert_eq!(ran.exits(0).stdout, "fedora-43-x86_64: isolation: simple → unchanged\n");
     let settings = stack.copr.state()["projects"][PROJECT]["chroots"][CHROOT].clone();
@@ -218,7 +218,7 @@ fn rejects_auto_prune_before_any_change() {
     let calls = changed(&stack.copr);
     let project = stack.workspace.read(PROJECT_TOML);
     stack.workspace.write(PROJECT_TOML, format!("{project}auto-prune = false\n"));
-    sync(&stack).exits(3).says(["only COPR's administrators", "remove `auto-prune`"]);
+    sync(&stack).exits(3).reports(["only COPR's administrators", "remove `auto-prune`"]);
     assert_eq!(changed(&stack.copr), calls);
 }
 
@@ -231,7 +231,7 @@ fn rejects_removing_a_chroot_with_running_builds() {
     let definition = stack.workspace.read("mock-configs/fedora-43.toml");
     stack.workspace.write("mock-configs/fedora-44.toml", definition.replace("43", "44"));
     stack.workspace.replace(PROJECT_TOML, CHROOT, "fedora-44-x86_64");
-    sync(&stack).exits(30).says(["build 1 is still in progress", "copr cancel"]);
+    sync(&stack).exits(30).reports(["build 1 is still in progress", "copr cancel"]);
     stack.copr.control(&json!({}));
     push.finish().exits(0);
     sync(&stack).exits(0);
@@ -244,8 +244,8 @@ fn rejects_publishing_at_once_with_rejected_builds() {
     stack.run(&["copr", "push", "other"]).exits(1);
     let project = stack.workspace.read(PROJECT_TOML);
     stack.workspace.write(PROJECT_TOML, format!("{project}publish = \"at-once\"\n"));
-    sync(&stack).exits(1).says(["did not pass inspection", "copr-cli delete-build 1"]);
+    sync(&stack).exits(1).reports(["did not pass inspection", "copr-cli delete-build 1"]);
     assert_eq!(stack.copr.state()["projects"][PROJECT]["devel_mode"], true);
     stack.copr.cli(&["delete-build", "1"]).exits(0);
-    sync(&stack).exits(0).says(["Changed"]);
+    sync(&stack).exits(0).reports(["Changed"]);
 }

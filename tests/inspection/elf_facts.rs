@@ -76,7 +76,7 @@ fn ours(path: &Path) -> ReadelfOutput {
 fn readelf(path: &Path) -> ReadelfOutput {
     let args = ["-hdlnVSW", "--dyn-syms", path.to_str().unwrap()];
     let text = run(Path::new("/"), "readelf", &args);
-    let mut said = ReadelfOutput::default();
+    let mut reported = ReadelfOutput::default();
     let (mut relro, mut now, mut library, mut symbols) = (false, false, String::new(), false);
     for line in text.lines() {
         let fields: Vec<&str> = line.split_whitespace().collect();
@@ -88,59 +88,59 @@ fn readelf(path: &Path) -> ReadelfOutput {
         } else if line.starts_with("Version ") || line.starts_with("Histogram") {
             symbols = false;
         } else if symbols && fields.len() >= 8 && fields[0].ends_with(':') && fields[0] != "Num:" {
-            symbol(line, &mut said);
+            symbol(line, &mut reported);
         } else if let [address, kind, ..] = fields[..]
             && address.starts_with("0x")
             && kind.starts_with('(')
         {
             match kind {
-                "(NEEDED)" => said.needed.push(bracket()),
-                "(SONAME)" => said.soname = Some(bracket()),
-                "(RPATH)" => said.rpath = bracket().split(':').map(str::to_owned).collect(),
-                "(RUNPATH)" => said.runpath = bracket().split(':').map(str::to_owned).collect(),
-                "(TEXTREL)" => said.text_relocations = true,
+                "(NEEDED)" => reported.needed.push(bracket()),
+                "(SONAME)" => reported.soname = Some(bracket()),
+                "(RPATH)" => reported.rpath = bracket().split(':').map(str::to_owned).collect(),
+                "(RUNPATH)" => reported.runpath = bracket().split(':').map(str::to_owned).collect(),
+                "(TEXTREL)" => reported.text_relocations = true,
                 "(BIND_NOW)" => now = true,
                 "(FLAGS)" | "(FLAGS_1)" => {
                     now |= fields.contains(&"BIND_NOW") || fields.contains(&"NOW");
-                    said.text_relocations |= fields.contains(&"TEXTREL");
+                    reported.text_relocations |= fields.contains(&"TEXTREL");
                 }
                 _ => {}
             }
         } else if fields.first() == Some(&"GNU_RELRO") {
             relro = true;
         } else if fields.first() == Some(&"GNU_STACK") {
-            said.executable_stack = Some(fields[6..fields.len() - 1].concat().contains('E'));
+            reported.executable_stack = Some(fields[6..fields.len() - 1].concat().contains('E'));
         } else if let Some((_, rest)) = line.split_once("Requesting program interpreter: ") {
-            said.interpreter = rest.strip_suffix(']').map(str::to_owned);
+            reported.interpreter = rest.strip_suffix(']').map(str::to_owned);
         } else if let Some((_, id)) = line.split_once("Build ID: ") {
-            said.build_id = Some(id.to_owned());
+            reported.build_id = Some(id.to_owned());
         } else if line.contains(" Version: ") && line.contains("File: ") {
             library =
                 line.split_once("File: ").unwrap().1.split_whitespace().next().unwrap().to_owned();
-            said.versions_needed.entry(library.clone()).or_default();
+            reported.versions_needed.entry(library.clone()).or_default();
         } else if line.contains(" Rev: ") && line.contains("Name: ") {
             if !line.contains("Flags: BASE") {
-                said.versions_provided.insert(named());
+                reported.versions_provided.insert(named());
             }
         } else if line.contains("  Name: ") && line.contains("  Flags: ") {
-            said.versions_needed.get_mut(&library).unwrap().insert(named());
+            reported.versions_needed.get_mut(&library).unwrap().insert(named());
         } else if line.trim_start().starts_with('[') && line.contains(']') {
             let columns: Vec<&str> = line.split_once(']').unwrap().1.split_whitespace().collect();
-            said.has_symbols |= columns.contains(&"SYMTAB");
-            said.has_debug_info |= columns.first() == Some(&".debug_info");
+            reported.has_symbols |= columns.contains(&"SYMTAB");
+            reported.has_debug_info |= columns.first() == Some(&".debug_info");
         }
     }
-    said.relro = match (relro, now) {
+    reported.relro = match (relro, now) {
         (false, _) => Relro::None,
         (true, false) => Relro::Partial,
         (true, true) => Relro::Full,
     };
-    said
+    reported
 }
 
 /// Parses a line of readelf's symbol table: number, value, size, type, binding, visibility,
 /// optional text in brackets, index, name with version.
-fn symbol(line: &str, said: &mut ReadelfOutput) {
+fn symbol(line: &str, reported: &mut ReadelfOutput) {
     let line = match (line.find('['), line.find(']')) {
         (Some(from), Some(to)) if from < to => format!("{}{}", &line[..from], &line[to + 1..]),
         _ => line.to_owned(),
@@ -151,13 +151,13 @@ fn symbol(line: &str, said: &mut ReadelfOutput) {
     };
     match (fields[4], fields[6]) {
         ("GLOBAL" | "UNIQUE", "UND") => {
-            said.undefined_symbols += 1;
-            said.undefined.insert(name);
+            reported.undefined_symbols += 1;
+            reported.undefined.insert(name);
         }
         ("LOCAL", _) | ("WEAK", "UND") => {}
         _ => {
-            said.defined_symbols += 1;
-            said.defined.insert(name);
+            reported.defined_symbols += 1;
+            reported.defined.insert(name);
         }
     }
 }
@@ -202,13 +202,13 @@ fn reads_libraries_of_the_machine_like_readelf() {
     assert!(files.len() >= 10, "{files:?}");
     let mut versions = 0;
     for path in &files {
-        let said = compare(path);
-        versions += said.versions_needed.len();
+        let reported = compare(path);
+        versions += reported.versions_needed.len();
         let facts = facts(path, Depth::Quick);
         assert_eq!(facts.header_faults, [], "{}", path.display());
         assert_eq!(facts.symbols.defined.len(), 0);
-        assert_eq!(facts.defined_symbols, said.defined_symbols);
-        assert_eq!(facts.symbols.undefined.len(), said.undefined.len());
+        assert_eq!(facts.defined_symbols, reported.defined_symbols);
+        assert_eq!(facts.symbols.undefined.len(), reported.undefined.len());
     }
     assert!(versions >= files.len() / 2, "{versions}");
 }
@@ -311,8 +311,12 @@ fn reads_other_classes_and_byte_orders_like_readelf() {
             "-Wl,--hash-style=sysv",
         ] {
             let path = lab.library(target, flags);
-            let said = compare(&path);
-            assert_eq!((said.defined_symbols, said.undefined_symbols), (4, 1), "{target} {flags}");
+            let reported = compare(&path);
+            assert_eq!(
+                (reported.defined_symbols, reported.undefined_symbols),
+                (4, 1),
+                "{target} {flags}"
+            );
             let facts = facts(&path, Depth::Quick);
             assert_eq!(
                 (facts.bits, facts.big_endian, facts.machine.as_str()),

@@ -102,7 +102,7 @@ fn builds_verifies_and_rebuilds_a_stack_for_amds_wheels() {
         .collect();
     assert!(made.contains(&"base/_rocm_init.py"), "{made:?}");
     let before = std::fs::metadata(&base.path).unwrap().modified().unwrap();
-    workspace.run(&["wheel"]).exits(0).never_says("Wheel");
+    workspace.run(&["wheel"]).exits(0).never_reports("Wheel");
     assert_eq!(std::fs::metadata(&base.path).unwrap().modified().unwrap(), before);
 
     // A damaged wheel only affects itself and not the wheels that depend on it; leftovers of a
@@ -116,15 +116,15 @@ fn builds_verifies_and_rebuilds_a_stack_for_amds_wheels() {
     assert_eq!(proof(&verified, "base")["differences"].as_array().unwrap().len(), 1, "{run}");
     assert_eq!(proof(&verified, "above")["differences"].as_array().unwrap().len(), 0, "{run}");
     assert_eq!(verified["components"].as_array().unwrap().len(), 2, "{run}");
-    workspace.run(&["wheel", "--verify"]).exits(1).says(["delete the files that differ"]);
+    workspace.run(&["wheel", "--verify"]).exits(1).reports(["delete the files that differ"]);
     std::fs::remove_file(&base.path).unwrap();
-    workspace.run(&["wheel"]).exits(0).says(["Wheel base"]).never_says("Wheel above");
+    workspace.run(&["wheel"]).exits(0).reports(["Wheel base"]).never_reports("Wheel above");
     assert!(std::fs::read(&base.path).unwrap() == whole, "the wheel differs");
     assert!(!workspace.built("wheels/.new-base").exists());
 
     // Without the requirement, nothing loads the library, and the old wheel remains.
     workspace.replace(&template("above"), "Requires-Dist: base >= 1", "Requires-Dist: numpy");
     let run = workspace.build();
-    run.says(["above/_C.abi3.so: needs libamdhip64.so.7: nothing loads it (`amdhip64`)"]);
+    run.reports(["above/_C.abi3.so: needs libamdhip64.so.7: nothing loads it (`amdhip64`)"]);
     assert!(run.code != Some(0) && above.path.exists(), "{run}");
 }

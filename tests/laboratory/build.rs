@@ -64,18 +64,18 @@ fn installing(failed: &Ran) -> String {
 #[test]
 fn rpm_6_builds_the_small_workspace() {
     let Small { workspace, runs: [first, second, third], .. } = small();
-    first.says([
+    first.reports([
         "Built vecsum 2 RPMs",
         "`vecsum-python` failed in BuildRequires",
         "vecsum-devel >= 1.2.0",
     ]);
-    second.says([
+    second.reports([
         "Built vecsum-python 3 RPMs",
         "`vecsum-report` failed in BuildRequires",
         "python3-vecsum",
     ]);
-    second.never_says("Built vecsum 2 RPMs");
-    third.says([
+    second.never_reports("Built vecsum 2 RPMs");
+    third.reports([
         "Built vecsum-report 1 RPM",
         "Indexed 2 distributions",
         "Finished 1 built, 2 fresh",
@@ -135,7 +135,7 @@ fn finds_the_kernel_for_gfx1151_and_a_second_run_builds_nothing() {
     assert_eq!(file["device"][0]["kernels"], 1, "{report}");
 
     let again = lab::rocmrpm(&small.workspace, &BUILD);
-    again.exits(0).says(["Finished 0 built, 3 fresh"]).never_says("Built");
+    again.exits(0).reports(["Finished 0 built, 3 fresh"]).never_reports("Built");
     let plan = lab::rocmrpm(
         &small.workspace,
         &["plan", "--chroot", "fedora-43", "--builder", "host", "--json"],

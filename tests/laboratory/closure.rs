@@ -110,7 +110,7 @@ fn program_uses_private_members_and_the_system_keeps_its_own() {
          rpm --root $root -q --qf '%{{DESCRIPTION}}\\n' python3-greeter"
     );
     let ran = lab::root(workspace, &script);
-    let said = &ran.exits(0).stdout;
+    let output = &ran.exits(0).stdout;
     let prefix = "/usr/lib64/greeter/lib/python3.14/site-packages";
     for part in [
         "greeter 1.0 in black and white\n",
@@ -121,9 +121,9 @@ fn program_uses_private_members_and_the_system_keeps_its_own() {
         "bundled(python3dist(idna)) = 3.10\n",
         "colorama: it greets without colors",
     ] {
-        assert!(said.contains(part), "no {part:?}: {ran}");
+        assert!(output.contains(part), "no {part:?}: {ran}");
     }
-    assert!(!said.contains("python3.14dist(idna)"), "{ran}");
+    assert!(!output.contains("python3.14dist(idna)"), "{ran}");
 }
 
 /// Follows the users' steps to add a package, here the one that greeter was packaged without.
@@ -156,8 +156,8 @@ fn users_add_packages_in_an_environment_that_sees_the_private_prefix() {
          rpm --root $root -V python3-greeter greeter-runtime"
     );
     let ran = lab::root(workspace, &script);
-    let said = &ran.exits(0).stdout;
-    let mut rest = said.as_str();
+    let output = &ran.exits(0).stdout;
+    let mut rest = output.as_str();
     for part in [
         "3.10\n",
         "greeter-venv: error: /root/extra exists; choose another folder, or remove it first\n",
@@ -188,10 +188,10 @@ fn dnf5_names_a_removed_member() {
     ] {
         let answer = &solved["without"][package];
         assert_eq!(answer["solved"], false, "without {package}: {answer}");
-        let said = text_of(&answer["said"]);
+        let output = text_of(&answer["output"]);
         assert!(
-            said.contains(missing) && said.contains("python3-greeter-1.0"),
-            "without {package}: {said}"
+            output.contains(missing) && output.contains("python3-greeter-1.0"),
+            "without {package}: {output}"
         );
     }
 }

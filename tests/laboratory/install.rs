@@ -35,19 +35,22 @@ pub fn assert_installs_and_runs(workspace: &Workspace, signed: bool) {
          chroot $root vecsum-report || echo ended with $?"
     );
     let ran = lab::root(workspace, &script);
-    let said = &ran.exits(0).stdout;
-    assert!(said.contains("libamdhip64.so.6 => /") && !said.contains("not found"), "{said}");
+    let output = &ran.exits(0).stdout;
+    assert!(output.contains("libamdhip64.so.6 => /") && !output.contains("not found"), "{output}");
     assert!(
-        said.contains("/usr/lib64/python3.14/site-packages/vecsum/__init__.py 1.2.0"),
-        "{said}"
+        output.contains("/usr/lib64/python3.14/site-packages/vecsum/__init__.py 1.2.0"),
+        "{output}"
     );
     let report = "library 1.2.0 1.2.0\nvecsum 0.3.0\nvecsum-report 2.0.1\n";
     if std::path::Path::new("/dev/kfd").exists() {
         // With a GPU, possibly with other kernels, it also answers.
-        assert!(said.contains(&format!("{report}GPUs ")) || said.contains("HIP error "), "{said}");
+        assert!(
+            output.contains(&format!("{report}GPUs ")) || output.contains("HIP error "),
+            "{output}"
+        );
     } else {
         let end = "HIP error 100: no ROCm-capable device is detected\nended with 3\n";
-        assert!(said.ends_with(&format!("{report}{end}")), "{said}");
+        assert!(output.ends_with(&format!("{report}{end}")), "{output}");
     }
 }
 
@@ -63,10 +66,10 @@ fn dnf5_reports_a_missing_hip_runtime() {
     );
     let ran = lab::root(workspace, &script);
     assert_ne!(ran.code, Some(0), "{ran}");
-    let said = format!("{}{}", ran.stdout, ran.stderr);
+    let output = format!("{}{}", ran.stdout, ran.stderr);
     for part in
         ["nothing provides libamdhip64.so.6()(64bit)", "needed by vecsum-1.2.0-1.fc43.x86_64"]
     {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(output.contains(part), "{part}: {output}");
     }
 }

@@ -46,12 +46,12 @@ const NOTHING_LEFT: &str = "! pgrep -f '^sleep 6001$' && ! grep /var/lib/mock /p
 fn mock_builds_the_small_workspace_which_installs() {
     let workspace = workspace();
     let done = lab::rocmrpm(&workspace, &["build", "--chroot", "fedora-43", "vecsum-report"]);
-    done.exits(0).says([
+    done.exits(0).reports([
         "Built vecsum 2 RPMs",
         "Built vecsum-python 3 RPMs",
         "Built vecsum-report 1 RPM",
     ]);
-    done.says([
+    done.reports([
         "preparing the build root",
         "Building (1/3) vecsum %build",
         "installing BuildRequires",
@@ -70,7 +70,7 @@ fn mock_builds_the_small_workspace_which_installs() {
         "{packages}"
     );
     lab::rocmrpm(&workspace, &["build", "--chroot", "fedora-43", "vecsum-report"])
-        .says(["0 built, 3 fresh"]);
+        .reports(["0 built, 3 fresh"]);
     assert_installs_and_runs(&workspace, false);
 }
 
@@ -79,7 +79,7 @@ fn mock_builds_the_small_workspace_which_installs() {
 fn builds_two_components_concurrently_in_separate_roots() {
     let workspace = workspace();
     let done = lab::rocmrpm(&workspace, &["build", "--chroot", "fedora-43", "one", "two"]);
-    done.exits(0).says(["Built one 1 RPM", "Built two 1 RPM"]);
+    done.exits(0).reports(["Built one 1 RPM", "Built two 1 RPM"]);
     let at = |what: &str| done.stderr.find(what).unwrap_or_else(|| panic!("no {what}\n{done}"));
     assert!(at("two %build") < at("Built one") || at("one %build") < at("Built two"), "{done}");
     let filled = done.stderr.matches("caching the build root").count();
@@ -90,15 +90,15 @@ fn builds_two_components_concurrently_in_separate_roots() {
 #[ignore = "needs ROCMRPM_LAB_MOCK"]
 fn distinguishes_failures() {
     let workspace = workspace();
-    build(&workspace, "missing").exits(10).says([
+    build(&workspace, "missing").exits(10).reports([
         "`missing` failed in BuildRequires: no repository of the chroot provides no-such-devel",
         "help: correct the template's BuildRequires",
     ]);
     let failing = build(&workspace, "failing");
-    failing.exits(10).says(["`failing` failed in %build", "it breaks"]);
-    build(&workspace, "rejected").exits(3).says(["rpm rejects the spec", "Nmae: x"]);
-    build(&workspace, "missing").says(["rocmrpm explain package-missing"]);
-    build(&workspace, "slow").exits(11).says(["exceeded its time limit", "`--timeout`"]);
+    failing.exits(10).reports(["`failing` failed in %build", "it breaks"]);
+    build(&workspace, "rejected").exits(3).reports(["rpm rejects the spec", "Nmae: x"]);
+    build(&workspace, "missing").reports(["rocmrpm explain package-missing"]);
+    build(&workspace, "slow").exits(11).reports(["exceeded its time limit", "`--timeout`"]);
 
     // The build root of the failed build exists, and the shell opens in it.
     assert!(
@@ -111,10 +111,10 @@ fn distinguishes_failures() {
     let inside = lab::rocmrpm(&workspace, &inside);
     assert_eq!(inside.exits(7).stdout, "/builddir/build/BUILD\nmockbuild\n");
     let none = lab::rocmrpm(&workspace, &["shell", "one", "--chroot", "fedora-43"]);
-    none.exits(2).says(["`one` has no build root to enter"]);
+    none.exits(2).reports(["`one` has no build root to enter"]);
 
     workspace.replace("mock-configs/fedora-43.toml", "fedora-43-x86_64.cfg", "fedora-99.cfg");
-    build(&workspace, "failing").exits(3).says(["mock has no configuration", "fedora-99.cfg"]);
+    build(&workspace, "failing").exits(3).reports(["mock has no configuration", "fedora-99.cfg"]);
     workspace.replace("mock-configs/fedora-43.toml", "fedora-99.cfg", "fedora-43-x86_64.cfg");
 }
 
@@ -133,7 +133,7 @@ fn build_has_only_a_loopback_network() {
     let commands = format!("{interfaces}\n{connect}");
     workspace.component("online", &Parts { build: &commands, ..Parts::default() });
     let refused = build(&workspace, "online");
-    refused.exits(10).says(["`online` failed in %build", "Connection refused"]);
+    refused.exits(10).reports(["`online` failed in %build", "Connection refused"]);
     assert!(server.accept().is_err(), "the build reached the server");
     let log = workspace.read("build/fedora-43/work/online/logs/rpm/build.log");
     let seen: Vec<&str> = log.lines().filter(|line| line.starts_with("interface ")).collect();
@@ -145,7 +145,7 @@ fn build_has_only_a_loopback_network() {
         "python3 -c 'import urllib.request; urllib.request.urlopen(\"http://download.example/x\")'";
     let parts = Parts { preamble: "BuildRequires: python3", build: download, ..Parts::default() };
     workspace.component("online", &parts);
-    build(&workspace, "online").exits(10).says(["the build tries to download something"]);
+    build(&workspace, "online").exits(10).reports(["the build tries to download something"]);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn rejects_a_build_root_in_use() {
          pkill -f '^sleep 600$'; wait $shell || true; exit $code";
     lab::script(&workspace, script)
         .exits(20)
-        .says(["another process uses this build root", "rocmrpm explain root-locked"]);
+        .reports(["another process uses this build root", "rocmrpm explain root-locked"]);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn stopped_run_leaves_no_process_mount_or_result() {
              kill -{signal} -- {to}\ncode=0; wait $run || code=$?\ncat output >&2\n{NOTHING_LEFT}\nexit $code"
         );
         let stopped = lab::script(&workspace, &script);
-        stopped.exits(130).says(["Stopped sleeper", "run the same command again"]);
+        stopped.exits(130).reports(["Stopped sleeper", "run the same command again"]);
         assert!(!workspace.path("build/fedora-43/results/sleeper").exists(), "{stopped}");
     }
 }
@@ -187,14 +187,14 @@ fn checks_prerequisites_of_mock_before_building() {
     // With sudo, root acts for the user who owns the workspace.
     lab::root(&workspace, &format!("SUDO_UID=$(id -u builder) {program}"))
         .exits(20)
-        .says(["mock does not run as root"]);
+        .reports(["mock does not run as root"]);
     let without = format!(
         "setpriv --reuid=builder --regid=builder --clear-groups env HOME=/home/builder {program}"
     );
     lab::root(&workspace, &without)
         .exits(20)
-        .says(["you are not in the group `mock`", "usermod -aG mock"]);
+        .reports(["you are not in the group `mock`", "usermod -aG mock"]);
     let script = format!("PATH=/usr/bin {program}");
     let missing = lab::script(&workspace, &script);
-    missing.exits(40).says(["the program `mock` is not installed", "dnf install mock"]);
+    missing.exits(40).reports(["the program `mock` is not installed", "dnf install mock"]);
 }

@@ -24,8 +24,8 @@ fn rebuilds_with_exactly_the_locked_packages() {
         |args: &[&str]| lab::rocmrpm(&workspace, &[args, &["--chroot", "fedora-43"]].concat());
     let hermetic = || rocmrpm(&["build", "--until", "rpm", "--hermetic", "top"]);
 
-    hermetic().exits(3).says(["no buildroot_lock.json found for `base`, `top`"]);
-    rocmrpm(&["build", "--until", "rpm", "top"]).exits(0).says(["2 built, 0 fresh"]);
+    hermetic().exits(3).reports(["no buildroot_lock.json found for `base`, `top`"]);
+    rocmrpm(&["build", "--until", "rpm", "top"]).exits(0).reports(["2 built, 0 fresh"]);
     let results = workspace.path("build/fedora-43/results/top");
     let lock = std::fs::read(results.join("buildroot_lock.json")).unwrap();
     assert!(
@@ -34,13 +34,13 @@ fn rebuilds_with_exactly_the_locked_packages() {
     );
 
     let again = rocmrpm(&["reproduce", "top"]);
-    again.exits(0).says(["Reproduced top"]);
+    again.exits(0).reports(["Reproduced top"]);
     assert!(again.stdout.contains("  identical\n"), "{again}");
     // Once everything is fetched, the cache is sufficient.
     rocmrpm(&["reproduce", "top", "--offline"]).exits(0);
 
     workspace.replace(&template("top"), "Summary:        A component", "Summary:        One");
-    hermetic().exits(0).says(["1 built, 1 fresh"]);
+    hermetic().exits(0).reports(["1 built, 1 fresh"]);
     assert_eq!(std::fs::read(results.join("buildroot_lock.json")).unwrap(), lock);
     assert!(names_in(&results.join("logs/rpm")).contains(&"build.log".to_owned()));
 
@@ -48,5 +48,5 @@ fn rebuilds_with_exactly_the_locked_packages() {
     std::fs::remove_dir_all(workspace.path("../cache/buildroots")).unwrap();
     workspace.replace(&template("base"), "Summary:        A component", "Summary:        One");
     rocmrpm(&["build", "--until", "rpm", "base"]).exits(0);
-    hermetic().exits(20).says(["is no longer available: `base` was rebuilt from other inputs"]);
+    hermetic().exits(20).reports(["is no longer available: `base` was rebuilt from other inputs"]);
 }

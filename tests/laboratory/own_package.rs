@@ -22,7 +22,7 @@ fn pack(workspace: &Workspace) {
     let path = std::env::var_os("PATH").unwrap();
     let path = std::env::join_paths(std::iter::once(toolchain).chain(std::env::split_paths(&path)));
     let mut command = workspace.command(&[&BUILD[..], &["--until", "sources"]].concat());
-    ran(command.env("PATH", path.unwrap())).exits(0).says(["crates of Cargo.lock"]);
+    ran(command.env("PATH", path.unwrap())).exits(0).reports(["crates of Cargo.lock"]);
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn own_package_builds_offline_installs_and_runs() {
         lab::PROGRAM,
         BUILD.join(" ")
     );
-    lab::root(&workspace, &build).exits(0).says(["Inspecting", "Finished 1 built"]);
+    lab::root(&workspace, &build).exits(0).reports(["Inspecting", "Finished 1 built"]);
 
     let script = format!(
         "{DNF} install rocmrpm rocm-inspect >&2\n\

@@ -11,7 +11,11 @@ fn quickstart_builds_installs_and_runs() {
     workspace.run(&["build", "--chroot", "host", "--until", "sources"]).exits(0);
     lab::hand_over(&workspace);
     let ran = lab::rocmrpm(&workspace, &["build", "--chroot", "host", "--offline"]);
-    ran.exits(0).says(["Built amdsmi 1 RPM", "Built rocm-smoke 1 RPM", "Indexed 2 distributions"]);
+    ran.exits(0).reports([
+        "Built amdsmi 1 RPM",
+        "Built rocm-smoke 1 RPM",
+        "Indexed 2 distributions",
+    ]);
     let files = names_in(&workspace.built("results/rocm-smoke"));
     let rpm = files.iter().find(|file| file.ends_with(".x86_64.rpm")).unwrap();
     let report =
@@ -29,10 +33,10 @@ fn quickstart_builds_installs_and_runs() {
          chroot $root python3 -c 'import importlib.metadata as m; print(m.version(\"amdsmi\"))'\n\
          chroot $root rocm-smoke || echo ended with $?";
     let ran = lab::root(&workspace, script);
-    let said = &ran.exits(0).stdout;
-    assert!(said.starts_with("gfx1151\n7.0.2\n"), "{ran}");
+    let output = &ran.exits(0).stdout;
+    assert!(output.starts_with("gfx1151\n7.0.2\n"), "{ran}");
     if !std::path::Path::new("/dev/kfd").exists() {
-        assert!(said.ends_with("ended with 3\n"), "{ran}");
-        ran.says(["error: no GPU found"]);
+        assert!(output.ends_with("ended with 3\n"), "{ran}");
+        ran.reports(["error: no GPU found"]);
     }
 }

@@ -173,7 +173,7 @@ impl Crated {
 #[test]
 fn builds_rust_members_offline_with_their_bundled_crates() {
     let crated = crated();
-    crated.built.says(["Inspecting", "Finished 2 built"]);
+    crated.built.reports(["Inspecting", "Finished 2 built"]);
     for (member, folder) in [("quick-one", ""), ("small-one", "rust/")] {
         let results = crated.workspace.path(format!("build/fedora-43/results/{member}"));
         let debuginfo = format!("python3-{member}-debuginfo-0");
@@ -196,10 +196,10 @@ fn builds_rust_members_offline_with_their_bundled_crates() {
             rpm = crated.rpm(member).display()
         );
         let ran = lab::script(&crated.workspace, &script);
-        let said = &ran.exits(0).stdout;
-        assert!(said.contains("bundled(crate(mini)) = 1.0.0\n"), "{ran}");
-        assert!(said.contains("MIT OR Zlib: mini v1.0.0\n"), "{ran}");
-        assert_eq!(said.matches("bundled(").count(), 1, "{ran}");
+        let output = &ran.exits(0).stdout;
+        assert!(output.contains("bundled(crate(mini)) = 1.0.0\n"), "{ran}");
+        assert!(output.contains("MIT OR Zlib: mini v1.0.0\n"), "{ran}");
+        assert_eq!(output.matches("bundled(").count(), 1, "{ran}");
     }
 }
 
@@ -216,8 +216,8 @@ fn rust_members_install_and_run() {
         DNF
     );
     let ran = lab::root(&crated.workspace, &script);
-    let said = &ran.exits(0).stdout;
+    let output = &ran.exits(0).stdout;
     let module = "/usr/lib64/python3.14/site-packages/quick_one/fast.cpython-314-x86_64-linux-gnu.so 7 small\n";
-    assert!(said.starts_with(&format!("small 7\n{module}")), "{ran}");
-    assert!(said.contains("package cargo is not installed"), "{ran}");
+    assert!(output.starts_with(&format!("small 7\n{module}")), "{ran}");
+    assert!(output.contains("package cargo is not installed"), "{ran}");
 }

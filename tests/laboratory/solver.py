@@ -176,14 +176,14 @@ def solve(stack, release, install, also, each):
     them, without each of the stack's, and with one more requirement for each of the stack's."""
     cache = tempfile.mkdtemp()
     repositories = [stack, release]
-    transaction, said = dnf(repositories, [install], cache)
-    result = {"transaction": transaction, "said": said}
+    transaction, output = dnf(repositories, [install], cache)
+    result = {"transaction": transaction, "output": output}
     if also:
-        result["also"], result["also-said"] = dnf(repositories, [install, *also], cache)
+        result["also"], result["also-output"] = dnf(repositories, [install, *also], cache)
     result["each"] = {}
     for name in each:
         found, words = dnf(repositories, [name], cache)
-        result["each"][name] = {"transaction": found, "said": words}
+        result["each"][name] = {"transaction": found, "output": words}
     taken = {name for section in transaction.values() for name in section}
     own = elements(stack)
     packages = {name: text for name, text in (elements(release) | own).items() if name in taken}
@@ -195,7 +195,7 @@ def solve(stack, release, install, also, each):
         with tempfile.TemporaryDirectory() as folder:
             write_repodata(pathlib.Path(folder, "r"), list(packages.values()))
             found, words = dnf([f"{folder}/r"], [install], folder)
-            return {"solved": bool(found), "said": words}
+            return {"solved": bool(found), "output": words}
 
     def without(name):
         return name, over({other: text for other, text in packages.items() if other != name})

@@ -113,18 +113,18 @@ impl<'w> Closure<'w> {
             each = each.join(" "),
         );
         let solved = lab::script(workspace, &script).exits(0).json();
-        let said = text(&solved["said"]);
-        let installed = transaction(&solved["transaction"], said);
-        transaction(&solved["also"], text(&solved["also-said"]));
+        let output = text(&solved["output"]);
+        let installed = transaction(&solved["transaction"], output);
+        transaction(&solved["also"], text(&solved["also-output"]));
         for (name, answer) in solved["each"].as_object().unwrap() {
-            let words = text(&answer["said"]);
+            let words = text(&answer["output"]);
             assert!(
                 transaction(&answer["transaction"], words).contains(name.as_str()),
                 "{name}: {words}"
             );
         }
         for package in self.offered(self.at("system")).into_iter().chain([RUNTIME]) {
-            assert!(installed.contains(package), "{package} is not installed: {said}");
+            assert!(installed.contains(package), "{package} is not installed: {output}");
         }
         for name in self.at("rpm") {
             let provides = format!("python3dist({name})");
@@ -133,7 +133,7 @@ impl<'w> Closure<'w> {
             let made = made.unwrap_or_else(|| panic!("no package provides {provides}"));
             assert!(
                 installed.contains(made.package.as_str()),
-                "{} is not installed: {said}",
+                "{} is not installed: {output}",
                 made.package
             );
         }
@@ -166,8 +166,8 @@ impl<'w> Closure<'w> {
                 "{change}"
             );
             for (package, answer) in answers {
-                let said = text(&answer["said"]);
-                assert_eq!(answer["solved"], false, "{change} {package}: {said}");
+                let output = text(&answer["output"]);
+                assert_eq!(answer["solved"], false, "{change} {package}: {output}");
                 let named = |line: &str| match change {
                     "requiring" => line.contains(&format!(
                         "nothing provides libnothing.so.1()(64bit) needed by {package}-"
@@ -175,8 +175,8 @@ impl<'w> Closure<'w> {
                     _ => self.names(package, line),
                 };
                 let itself =
-                    package == ROOT && said.contains(&format!("No match for argument: {ROOT}"));
-                assert!(itself || said.lines().any(named), "{change} {package}: {said}");
+                    package == ROOT && output.contains(&format!("No match for argument: {ROOT}"));
+                assert!(itself || output.lines().any(named), "{change} {package}: {output}");
             }
         }
     }
@@ -260,11 +260,11 @@ fn text(value: &Value) -> &str {
 
 /// Returns the package names of a transaction that only installs packages.
 #[track_caller]
-fn transaction<'a>(transaction: &'a Value, said: &str) -> BTreeSet<&'a str> {
+fn transaction<'a>(transaction: &'a Value, output: &str) -> BTreeSet<&'a str> {
     let sections = transaction.as_object().unwrap();
-    assert!(sections.contains_key("Installing"), "{said}");
+    assert!(sections.contains_key("Installing"), "{output}");
     let only = ["Installing", "Installing dependencies"];
-    assert!(sections.keys().all(|section| only.contains(&section.as_str())), "{said}");
+    assert!(sections.keys().all(|section| only.contains(&section.as_str())), "{output}");
     sections
         .values()
         .flat_map(|section| section.as_object().unwrap().keys())

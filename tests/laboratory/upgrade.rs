@@ -159,9 +159,9 @@ fn upgrade_removes_old_packages_and_downgrades_none() {
          dnf 44 upgrade >&2; list new\n\
          dnf 44 check >&2; dnf 44 check-upgrade >&2";
     let ran = lab::root(&workspace, script);
-    let said = &ran.exits(0).stdout;
+    let output = &ran.exits(0).stdout;
     let of = |word: &str| -> BTreeSet<&str> {
-        said.lines().filter_map(|line| line.strip_prefix(word)).collect()
+        output.lines().filter_map(|line| line.strip_prefix(word)).collect()
     };
     let old = [
         "python3-app-1.0-2.fc43",

@@ -23,16 +23,16 @@ fn pip_and_uv_install_wheels_for_python_3_14() {
              /tmp/with-$tool/bin/python -c 'import sys, vecsum._native as n; print(sys.version_info[:2], n.__file__)'\n\
          done";
     let ran = lab::script_after(workspace, &library, script);
-    let said = &ran.exits(0).stdout;
+    let output = &ran.exits(0).stdout;
     for tool in ["pip", "uv"] {
         let native = format!(
             "(3, 14) /tmp/with-{tool}/lib/python3.14/site-packages/vecsum/_native.cpython-314"
         );
         assert!(
-            said.contains(&native) || said.contains(&native.replace("/lib/", "/lib64/")),
-            "{said}"
+            output.contains(&native) || output.contains(&native.replace("/lib/", "/lib64/")),
+            "{output}"
         );
     }
     let version = "vecsum 0.3.0+rocm6.4.gfx1151.1\nvecsum-report 2.0.1+rocm6.4.gfx1151.1\n";
-    assert_eq!(said.matches(version).count(), 2, "{said}");
+    assert_eq!(output.matches(version).count(), 2, "{output}");
 }

@@ -30,7 +30,7 @@ fn was_built(ran: &Ran) -> bool {
 fn reinspects_rejected_packages_when_rules_change() {
     let workspace = workspace(PROMISED);
     let first = workspace.build();
-    first.exits(1).says([
+    first.exits(1).reports([
         "did not pass inspection",
         "device-code-absent",
         "work/one/results/inspection.json",
@@ -41,7 +41,7 @@ fn reinspects_rejected_packages_when_rules_change() {
     workspace.write(TOML, DENIED);
     assert_eq!(plan(&workspace), ("inspect".into(), "promise of device code changed".into()));
     let second = workspace.build();
-    second.exits(0).says(["Inspecting (1/1) one", "1 built, 0 fresh"]);
+    second.exits(0).reports(["Inspecting (1/1) one", "1 built, 0 fresh"]);
     assert!(!was_built(&second));
     workspace.assert_whole("one");
     assert_eq!(plan(&workspace).0, "fresh");
@@ -71,7 +71,7 @@ fn rejects_a_missing_library_that_the_last_build_had() {
     linked(&workspace, "%{_bindir}/gate-test\n/usr/lib64/libgate-test.so.1");
     workspace.build().exits(0);
     linked(&workspace, "%{_bindir}/gate-test");
-    workspace.build().exits(1).says(["library-missing", "libgate-test.so.1"]);
+    workspace.build().exits(1).reports(["library-missing", "libgate-test.so.1"]);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn build_shows_inspection_warnings() {
     let workspace = Workspace::new();
     linked(&workspace, "%{_bindir}/gate-test\n/usr/lib64/libgate-test.so.1");
     let built = workspace.build();
-    built.exits(0).says(["warning: one: /usr/bin/gate-test: found ", "[build-id-missing]"]);
+    built.exits(0).reports(["warning: one: /usr/bin/gate-test: found ", "[build-id-missing]"]);
     let warnings = built.stderr.lines().filter(|line| line.starts_with("warning: one: ")).count();
     let report: serde_json::Value =
         serde_json::from_str(&workspace.read("build/host/results/one/inspection.json")).unwrap();
@@ -102,7 +102,7 @@ fn waiver_accepts_built_packages_without_a_rebuild() {
     workspace.write(TOML, format!("{PROMISED}{waiver}"));
     assert_eq!(plan(&workspace), ("inspect".into(), "list of waivers changed".into()));
     let waived = workspace.build();
-    waived.exits(0).says(["because: compiled when called", "1 RPM, reinspected"]);
+    waived.exits(0).reports(["because: compiled when called", "1 RPM, reinspected"]);
     assert!(!was_built(&waived));
     // Another reason makes another waiver, but requires no build.
     workspace.replace(TOML, "when called", "when it is called");
@@ -128,7 +128,7 @@ fn removes_packages_from_the_repository_when_they_no_longer_pass() {
     assert!(names_in(&repository).iter().any(|name| name.ends_with(".rpm")));
     workspace.write(TOML, PROMISED);
     let judged = workspace.build();
-    judged.exits(1).says(["device-code-absent"]);
+    judged.exits(1).reports(["device-code-absent"]);
     assert!(!was_built(&judged));
     assert!(!names_in(&repository).iter().any(|name| name.ends_with(".rpm")));
     // Restoring the file restores the result.

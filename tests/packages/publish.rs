@@ -18,10 +18,10 @@ fn story(place: &Where) {
     // A nonexistent wheel cannot be promoted, and the destination does not change.
     site.run(&["publish", "promote"])
         .exits(2)
-        .says(["there is no wheel in testing of", "publish index"]);
+        .reports(["there is no wheel in testing of", "publish index"]);
     site.run(&["publish", "promote", "--from", "stable"])
         .exits(2)
-        .says(["stable cannot be promoted to itself"]);
+        .reports(["stable cannot be promoted to itself"]);
     assert_eq!(place.files(), nothing);
 
     // A dry run lists changes without making them.
@@ -42,7 +42,7 @@ fn story(place: &Where) {
     // A foreign file with this name stays, and nothing is uploaded.
     place.put(&package, b"something else");
     let occupied = place.files();
-    site.publish(&[]).exits(2).says([
+    site.publish(&[]).exits(2).reports([
         wheel.as_str(),
         "with the digest",
         "published files never change",
@@ -52,17 +52,19 @@ fn story(place: &Where) {
 
     site.publish(&[])
         .exits(0)
-        .says([format!("Upload {package}").as_str(), "Published 4 files and 6 pages"]);
+        .reports([format!("Upload {package}").as_str(), "Published 4 files and 6 pages"]);
     let first = place.files();
     assert_eq!(first[&package], std::fs::read(site.built(&format!("wheels/one/{wheel}"))).unwrap());
     assert_eq!(site.install("testing"), "two uses one");
 
     // Publishing again does nothing.
-    site.publish(&[]).exits(0).says(["Keep one-1.0+rocm", "Unchanged"]);
+    site.publish(&[]).exits(0).reports(["Keep one-1.0+rocm", "Unchanged"]);
     assert_eq!(place.files(), first);
 
     let promoted = site.run(&["publish", "promote"]);
-    promoted.exits(0).says([format!("Promote {wheel} to stable").as_str(), "Published 6 pages to"]);
+    promoted
+        .exits(0)
+        .reports([format!("Promote {wheel} to stable").as_str(), "Published 6 pages to"]);
     let both = place.files();
     let packages = |files: &places::Files| {
         files
@@ -78,11 +80,11 @@ fn story(place: &Where) {
     let one = format!("one=={version}");
     site.run(&["publish", "yank", &one, "--reason", "it is <broken>"])
         .exits(0)
-        .says(["Yank one-1.0"]);
+        .reports(["Yank one-1.0"]);
     let page = String::from_utf8(place.files()["stable/simple/one/index.html"].clone()).unwrap();
     assert!(page.contains("data-yanked=\"it is &lt;broken&gt;\""), "{page}");
-    site.run(&["publish", "yank", "one", "--undo"]).exits(2).says(["`one` has no version"]);
-    site.run(&["publish", "yank", &one, "--undo"]).exits(0).says(["Restore one-1.0"]);
+    site.run(&["publish", "yank", "one", "--undo"]).exits(2).reports(["`one` has no version"]);
+    site.run(&["publish", "yank", &one, "--undo"]).exits(0).reports(["Restore one-1.0"]);
     assert_eq!(place.files(), both);
 }
 
@@ -104,7 +106,7 @@ fn kill_at_every(place: &Where, tool: &str, steps: impl Iterator<Item = usize>) 
     site.publish(&[]).exits(0);
     place.assert_whole();
     assert_eq!(site.install("testing"), "two uses one");
-    site.publish(&[]).exits(0).says(["Unchanged"]);
+    site.publish(&[]).exits(0).reports(["Unchanged"]);
 }
 
 #[test]
@@ -164,17 +166,19 @@ fn errors_show_the_output_of_tools_and_missing_tools() {
     let endpoint = server.url();
     run(&["publish", "promote", "s3://no-such-bucket/x", "--endpoint-url", &endpoint])
         .exits(30)
-        .says(["NoSuchBucket", "help: create the bucket with `aws s3 mb"]);
-    run(&["publish", "promote", "rsync://127.0.0.1:1/x/y"]).exits(30).says(["Connection refused"]);
-    run(&["publish", "promote", "https://h/x"]).exits(2).says(["a destination is a folder"]);
+        .reports(["NoSuchBucket", "help: create the bucket with `aws s3 mb"]);
+    run(&["publish", "promote", "rsync://127.0.0.1:1/x/y"])
+        .exits(30)
+        .reports(["Connection refused"]);
+    run(&["publish", "promote", "https://h/x"]).exits(2).reports(["a destination is a folder"]);
     run(&["publish", "promote", "x", "--endpoint-url", "http://h"]).exits(2);
     let without = site.without_tools();
     support::ran(site.command(&["publish", "promote", "s3://bucket"]).env("PATH", without.path()))
         .exits(40)
-        .says(["`aws`", "awscli"]);
+        .reports(["`aws`", "awscli"]);
     support::ran(site.command(&["publish", "promote", "host:x"]).env("PATH", without.path()))
         .exits(40)
-        .says(["`rsync`"]);
+        .reports(["`rsync`"]);
 }
 
 #[test]
@@ -214,11 +218,11 @@ fn creates_a_missing_folder_only_for_wheels() {
     let holder = tempfile::tempdir().unwrap();
     let place = Where::folder(holder.path());
     let site = Site::new(&place);
-    site.run(&["publish", "promote"]).exits(2).says(["there is no wheel in testing of"]);
+    site.run(&["publish", "promote"]).exits(2).reports(["there is no wheel in testing of"]);
     site.run(&["publish", "yank", "one==1.0", "--reason", "x"])
         .exits(2)
-        .says(["there is no `one`"]);
-    site.publish(&["--channel", "stabel"]).exits(2).says(["did you mean `stable`?"]);
+        .reports(["there is no `one`"]);
+    site.publish(&["--channel", "stabel"]).exits(2).reports(["did you mean `stable`?"]);
     assert_eq!(std::fs::read_dir(holder.path()).unwrap().count(), 0);
     // The folder of the build's own index cannot be a destination.
     site.command(&["index"]).output().unwrap();
@@ -226,7 +230,7 @@ fn creates_a_missing_folder_only_for_wheels() {
     let before = support::names_in(&own);
     site.run_without_place(&["publish", "index", own.to_str().unwrap()])
         .exits(2)
-        .says(["is the index of a build", "publish to another folder"]);
+        .reports(["is the index of a build", "publish to another folder"]);
     assert_eq!(support::names_in(&own), before);
 }
 
@@ -235,9 +239,9 @@ fn rejects_dirty_wheels_in_stable() {
     let holder = tempfile::tempdir().unwrap();
     let place = Where::folder(holder.path());
     let site = Site::dirty(&place);
-    site.publish(&["--channel", "stable"]).exits(2).says(["dirty build"]);
+    site.publish(&["--channel", "stable"]).exits(2).reports(["dirty build"]);
     assert_eq!(std::fs::read_dir(holder.path()).unwrap().count(), 0, "something was sent");
-    site.publish(&[]).exits(0).says(["warning:", "dirty build"]);
-    site.run(&["publish", "promote"]).exits(2).says(["dirty build"]);
+    site.publish(&[]).exits(0).reports(["warning:", "dirty build"]);
+    site.run(&["publish", "promote"]).exits(2).reports(["dirty build"]);
     assert!(!place.files().keys().any(|path| path.starts_with("stable/")));
 }

@@ -208,7 +208,7 @@ fn dnf_installs_signed_packages_and_rejects_changed_ones() {
 fn rejects_an_unusable_key_before_building() {
     let refused = |keyring: Keyring, code: i32, words: &[&str]| {
         let lab = Lab::new(Some(keyring));
-        lab.build().exits(code).says(words);
+        lab.build().exits(code).reports(words);
         lab.workspace.assert_nothing_of("one");
     };
     refused(
@@ -350,7 +350,7 @@ fn inflated(bytes: &[u8]) -> String {
 /// ones.
 fn story(place: &Where) {
     let lab = Lab::new(Some(Keyring::with_key(USER)));
-    lab.publish(place, &[]).exits(2).says(["nothing to publish"]);
+    lab.publish(place, &[]).exits(2).reports(["nothing to publish"]);
     lab.build().exits(0);
     let dry = lab.publish(place, &["--dry-run"]);
     dry.exits(0);
@@ -362,20 +362,20 @@ fn story(place: &Where) {
     assert_eq!(place.files(), Files::new());
     lab.publish(place, &[])
         .exits(0)
-        .says(["Add two-1.0-1.noarch.rpm", "Published 3 packages, 3 of them new"]);
+        .reports(["Add two-1.0-1.noarch.rpm", "Published 3 packages, 3 of them new"]);
     let first = place.files();
     assert_eq!(
         whole(&first),
         ["one-1.0-1.noarch.rpm", "test-release-1-1.noarch.rpm", "two-1.0-1.noarch.rpm"]
     );
     assert_eq!(first["test-release.rpm"], first["test-release-1-1.noarch.rpm"]);
-    lab.publish(place, &[]).exits(0).says(["Unchanged"]);
+    lab.publish(place, &[]).exits(0).reports(["Unchanged"]);
     assert_eq!(place.files(), first);
 
     // Different content with the same name.
     lab.workspace.write("src/one/hello", "another\n");
     lab.build().exits(0);
-    lab.publish(place, &[]).exits(2).says([
+    lab.publish(place, &[]).exits(2).reports([
         "one-1.0-1.noarch.rpm",
         "a different build",
         "raises Release",
@@ -386,7 +386,7 @@ fn story(place: &Where) {
     lab.update("one", "1.0", "1.1");
     lab.publish(place, &[])
         .exits(0)
-        .says(["Add one-1.1-1.noarch.rpm", "Drop one-1.0-1.noarch.rpm"]);
+        .reports(["Add one-1.1-1.noarch.rpm", "Drop one-1.0-1.noarch.rpm"]);
     let second = place.files();
     assert_eq!(whole(&second)[0], "one-1.1-1.noarch.rpm");
     for (path, bytes) in &first {
@@ -395,7 +395,7 @@ fn story(place: &Where) {
     }
     lab.append("rocmrpm.toml", "keep = 2\n");
     lab.update("one", "1.1", "1.2");
-    lab.publish(place, &[]).exits(0).says(["Add one-1.2-1.noarch.rpm"]);
+    lab.publish(place, &[]).exits(0).reports(["Add one-1.2-1.noarch.rpm"]);
     let third = place.files();
     let names = ["one-1.1-1.noarch.rpm", "one-1.2-1.noarch.rpm", "test-release-1-1.noarch.rpm"];
     assert_eq!(whole(&third)[..3], names);
@@ -444,7 +444,7 @@ fn publishes_to_s3() {
 fn kill_at_every(place: &Where, tool: &str, step: usize) {
     let lab = Lab::new(None);
     lab.build().exits(0);
-    lab.publish(place, &[]).exits(0).says(["are unsigned"]);
+    lab.publish(place, &[]).exits(0).reports(["are unsigned"]);
     let mut killed = 0;
     for (round, (from, to)) in [("1.0", "1.1"), ("1.1", "1.2")].into_iter().enumerate() {
         lab.update("one", from, to);
@@ -461,7 +461,7 @@ fn kill_at_every(place: &Where, tool: &str, step: usize) {
         assert_eq!(whole(&place.files()).len(), 3);
     }
     assert!(killed > 4, "{tool} was killed {killed} times");
-    lab.publish(place, &[]).exits(0).says(["Unchanged"]);
+    lab.publish(place, &[]).exits(0).reports(["Unchanged"]);
     assert_old_packages_are_removed(&lab, place);
 }
 
@@ -556,7 +556,7 @@ fn never_publishes_truncated_metadata_and_repairs_it() {
     let before = place.files();
     with_truncating_createrepo_c(&mut lab.publish_command(&place, &[]), bin.path())
         .exits(20)
-        .says(["repodata/repomd.xml: damaged metadata: it does not end with </repomd>"]);
+        .reports(["repodata/repomd.xml: damaged metadata: it does not end with </repomd>"]);
     assert_eq!(place.files(), before);
     lab.publish(&place, &[]).exits(0);
     let good = place.files();
@@ -569,16 +569,16 @@ fn never_publishes_truncated_metadata_and_repairs_it() {
         state["serial"] = serial.into();
         place.put("rocmrpm.json", &serde_json::to_vec(&state).unwrap());
         place.put("repodata/repomd.xml", repomd.as_bytes());
-        lab.publish(&place, &[]).exits(0).never_says("Unchanged");
+        lab.publish(&place, &[]).exits(0).never_reports("Unchanged");
         assert_eq!(whole(&place.files()), whole(&good));
-        lab.publish(&place, &[]).exits(0).says(["Unchanged"]);
+        lab.publish(&place, &[]).exits(0).reports(["Unchanged"]);
     }
 
     // The build's own repository.
     lab.workspace.write("src/two/hello", "another\n");
     with_truncating_createrepo_c(&mut lab.command(&["build", "--until", "rpm"], None), bin.path())
         .exits(20)
-        .says(["damaged metadata"]);
+        .reports(["damaged metadata"]);
 }
 
 #[test]
@@ -596,7 +596,7 @@ fn rejects_a_repository_that_was_rolled_back() {
     }
     lab.publish(&place, &[])
         .exits(20)
-        .says(["its serial number is 1, but this machine has seen 2"]);
+        .reports(["its serial number is 1, but this machine has seen 2"]);
     assert_eq!(place.files()["rocmrpm.json"], old["rocmrpm.json"]);
     lab.publish(&place, &["--allow-rollback"]).exits(0);
     assert_eq!(whole(&place.files())[0], "one-1.1-1.noarch.rpm");
@@ -645,13 +645,13 @@ fn does_not_overwrite_foreign_repositories() {
     let lab = Lab::new(None);
     lab.build().exits(0);
     place.put("repodata/repomd.xml", b"<repomd/>");
-    lab.publish(&place, &[]).exits(2).says(["that rocmrpm did not publish"]);
+    lab.publish(&place, &[]).exits(2).reports(["that rocmrpm did not publish"]);
     place.remove("repodata/repomd.xml");
     // The build's own repository cannot be a destination.
     let own = lab.repository();
     ran(&mut lab.command(&["publish", "repository", own.to_str().unwrap()], None))
         .exits(2)
-        .says(["did not publish"]);
+        .reports(["did not publish"]);
     lab.publish(&place, &[]).exits(0);
     let before = place.files();
     // A new key.
@@ -660,12 +660,12 @@ fn does_not_overwrite_foreign_repositories() {
     let lab = Lab { keyring: Some(keyring), ..lab };
     lab.publish(&place, &[])
         .exits(2)
-        .says(["is not signed, but this one is signed with", "publish to a new folder"]);
+        .reports(["is not signed, but this one is signed with", "publish to a new folder"]);
     assert_eq!(place.files(), before);
     let damaged =
         String::from_utf8(before["rocmrpm.json"].clone()).unwrap().replace("repodata/", "../x/");
     place.put("rocmrpm.json", damaged.as_bytes());
-    lab.publish(&place, &[]).exits(20).says(["is damaged"]);
+    lab.publish(&place, &[]).exits(20).reports(["is damaged"]);
 }
 
 #[test]
@@ -674,8 +674,8 @@ fn rejects_dirty_builds() {
     let place = Where::folder(holder.path());
     let lab = Lab::new(None);
     ran(&mut lab.command(&["build", "--until", "rpm", "--pin", "one=1.1"], None)).exits(0);
-    lab.publish(&place, &[]).exits(2).says(["built from uncommitted changes", "--allow-dirty"]);
+    lab.publish(&place, &[]).exits(2).reports(["built from uncommitted changes", "--allow-dirty"]);
     assert_eq!(std::fs::read_dir(holder.path()).unwrap().count(), 0);
-    lab.publish(&place, &["--allow-dirty"]).exits(0).says(["which no one else can repeat"]);
+    lab.publish(&place, &["--allow-dirty"]).exits(0).reports(["which no one else can repeat"]);
     whole(&place.files());
 }

@@ -21,7 +21,7 @@ fn reproduces_a_deterministic_build() {
     let workspace = built("sed -i s/hello/goodbye/ hello");
     let before = workspace.assert_whole("demo");
     let ran = workspace.run(&["reproduce", "demo"]);
-    ran.exits(0).says(["Reproduced demo 1.0-1"]).never_says("warning");
+    ran.exits(0).reports(["Reproduced demo 1.0-1"]).never_reports("warning");
     assert_eq!(ran.stdout, "demo-1.0-1.noarch.rpm  identical\n");
     // The template may have changed since; reproduce rebuilds the recorded build.
     workspace.replace(&template("demo"), "goodbye", "farewell");
@@ -40,7 +40,7 @@ fn reports_build_times_in_files() {
     let workspace = built("date +'built %s.%N' > hello");
     let before = workspace.assert_whole("demo");
     let ran = workspace.run(&["reproduce", "demo"]);
-    ran.exits(1).says(["Differs demo 1.0-1"]);
+    ran.exits(1).reports(["Differs demo 1.0-1"]);
     for part in [
         "demo-1.0-1.noarch.rpm  differs, 1 file identical",
         "/usr/share/demo/hello: content (a timestamp)",
@@ -112,15 +112,15 @@ fn rejects_missing_and_changed_results() {
     let workspace = Workspace::new();
     workspace.component("demo", &Parts::default());
     let ran = workspace.run(&["reproduce", "demo"]);
-    ran.exits(3).says(["`demo` has no results to reproduce", "help: build it first: "]);
-    workspace.run(&["reproduce", "dmeo"]).exits(2).says(["dmeo"]);
+    ran.exits(3).reports(["`demo` has no results to reproduce", "help: build it first: "]);
+    workspace.run(&["reproduce", "dmeo"]).exits(2).reports(["dmeo"]);
     workspace.build().exits(0);
     let rpm = workspace.built("results/demo/demo-1.0-1.noarch.rpm");
     let mut bytes = std::fs::read(&rpm).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::remove_file(&rpm).unwrap();
     std::fs::write(&rpm, bytes).unwrap();
-    workspace.run(&["reproduce", "demo"]).exits(20).says(["has changed since the build"]);
+    workspace.run(&["reproduce", "demo"]).exits(20).reports(["has changed since the build"]);
 }
 
 #[test]
@@ -138,9 +138,9 @@ fn killed_run_changes_no_results_and_leaves_no_interfering_children() {
     running.finish();
     assert_eq!(workspace.assert_whole("demo"), before);
     assert!(!workspace.built("reproduce/demo/reproduce.json").exists());
-    workspace.build().exits(0).says(["0 built, 1 fresh"]);
+    workspace.build().exits(0).reports(["0 built, 1 fresh"]);
     workspace.write("go", "");
-    workspace.run(&["reproduce", "demo"]).exits(0).says(["Reproduced demo"]);
+    workspace.run(&["reproduce", "demo"]).exits(0).reports(["Reproduced demo"]);
     wait_until("the children have ended", || processes_with(&seconds).is_empty());
     // The timeout applies here too.
     std::fs::remove_file(&go).unwrap();
@@ -148,7 +148,7 @@ fn killed_run_changes_no_results_and_leaves_no_interfering_children() {
     workspace
         .run(&["reproduce", "demo"])
         .exits(11)
-        .says(["the build of `demo` exceeded its time limit of 2 s"]);
+        .reports(["the build of `demo` exceeded its time limit of 2 s"]);
     assert_eq!(workspace.assert_whole("demo"), before);
 }
 

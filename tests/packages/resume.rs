@@ -54,15 +54,15 @@ fn check_signal_stops_the_build(signal: &str) {
     running
         .finish()
         .exits(130)
-        .says(["interrupted", "help: run the same command again to resume"])
-        .never_says("Failed");
+        .reports(["interrupted", "help: run the same command again to resume"])
+        .never_reports("Failed");
     assert_ended(&workspace);
     workspace.assert_nothing_of("first");
     std::fs::remove_file(workspace.path("first.started")).unwrap();
     assert_eq!(workspace.sources(), before);
 
     workspace.write("go", "");
-    workspace.build().exits(0).says(["Built first", "1 built, 0 fresh"]);
+    workspace.build().exits(0).reports(["Built first", "1 built, 0 fresh"]);
     workspace.assert_whole("first");
 }
 
@@ -97,21 +97,24 @@ fn timeout_ends_the_build_and_explains_how_to_raise_it() {
     let help =
         "help: raise `timeout` in the component.toml of `slow`, or pass a longer `--timeout`";
     let ran = workspace.build();
-    ran.exits(11).says(["the build of `slow` exceeded its time limit of 2 s", help]);
+    ran.exits(11).reports(["the build of `slow` exceeded its time limit of 2 s", help]);
     assert_ended(&workspace);
     workspace.assert_nothing_of("slow");
     // The command line takes precedence over the component.
     workspace.replace("specs-templates/slow/component.toml", "2 s", "1 h");
     workspace.run(&["build", "--timeout", "1 min 1 s", "--until", "spec"]).exits(0);
-    workspace.run(&["build", "--timeout", "3s"]).exits(11).says(["exceeded its time limit of 3 s"]);
+    workspace
+        .run(&["build", "--timeout", "3s"])
+        .exits(11)
+        .reports(["exceeded its time limit of 3 s"]);
     assert_ended(&workspace);
 
     workspace.write("go", "");
-    workspace.build().exits(0).says(["1 built, 0 fresh"]);
+    workspace.build().exits(0).reports(["1 built, 0 fresh"]);
     workspace.assert_whole("slow");
     // The timeout affects no package.
     workspace.replace("specs-templates/slow/component.toml", "1 h", "2 h");
-    workspace.build().exits(0).says(["0 built, 1 fresh"]);
+    workspace.build().exits(0).reports(["0 built, 1 fresh"]);
 }
 
 #[test]
@@ -129,10 +132,10 @@ fn plan_estimates_time_from_earlier_builds() {
     // Measured: 2 h for the build and the inspection.
     let times = "{\"schema\": \"rocmrpm/times/1\", \"seconds\": {\"build\": 7000, \"fetch\": 200}, \"finished\": \"\"}";
     std::fs::write(workspace.built("results/known/times.json"), times).unwrap();
-    workspace.run(&["plan"]).exits(0).never_says("about");
+    workspace.run(&["plan"]).exits(0).never_reports("about");
     workspace.replace(&template("known"), "A component of a test.", "Another description.");
     let ran = workspace.run(&["plan"]);
-    ran.exits(0).says([
+    ran.exits(0).reports([
         "about 2 h on",
         "based on earlier builds; not counted because never built here: new",
     ]);
@@ -149,12 +152,16 @@ fn does_not_rebuild_components_built_before_the_stop() {
     add_sleeper(&workspace, "second", "requires = [\"first\"]\n");
     let running = start_and_sleep(&workspace, "second");
     running.signal("INT");
-    running.finish().exits(130).says(["Built first"]);
+    running.finish().exits(130).reports(["Built first"]);
     workspace.assert_whole("first");
     workspace.assert_nothing_of("second");
 
     workspace.write("go", "");
-    workspace.build().exits(0).says(["Built second", "1 built, 1 fresh"]).never_says("Built first");
+    workspace
+        .build()
+        .exits(0)
+        .reports(["Built second", "1 built, 1 fresh"])
+        .never_reports("Built first");
     assert_eq!(workspace.read("count"), "x\n");
     assert_eq!(
         support::names_in(&workspace.built("repository"))
@@ -175,7 +182,7 @@ fn killed_run_leaves_no_results_and_no_interfering_children() {
     workspace.assert_nothing_of("first");
 
     workspace.write("go", "");
-    workspace.build().exits(0).says(["Built first"]);
+    workspace.build().exits(0).reports(["Built first"]);
     workspace.assert_whole("first");
     assert_ended(&workspace);
 }
@@ -188,13 +195,13 @@ fn rebuilds_incomplete_results() {
     workspace.build().exits(0);
     std::fs::remove_file(workspace.built("results/first/build.json")).unwrap();
     workspace.run(&["plan"]).exits(0);
-    workspace.build().exits(0).says(["1 built, 0 fresh"]);
+    workspace.build().exits(0).reports(["1 built, 0 fresh"]);
     workspace.assert_whole("first");
     let rpm = workspace.built("results/first/first-1.0-1.noarch.rpm");
     std::fs::write(&rpm, &std::fs::read(&rpm).unwrap()[..100]).unwrap();
     let plan = workspace.run(&["plan"]);
     assert!(plan.exits(0).stdout.contains("first-1.0-1.noarch.rpm changed on disk"), "{plan}");
-    workspace.build().exits(0).says(["1 built, 0 fresh"]);
+    workspace.build().exits(0).reports(["1 built, 0 fresh"]);
     workspace.assert_whole("first");
 }
 
@@ -215,18 +222,18 @@ fn skips_dependents_of_a_failure_with_the_reason() {
     let workspace = with_a_failure();
     let ran = workspace.run(&["build", "above"]);
     ran.exits(10)
-        .says(["`bad` failed in %build", "Skipped above: requires `bad`, which was not built"]);
+        .reports(["`bad` failed in %build", "Skipped above: requires `bad`, which was not built"]);
     workspace.assert_nothing_of("bad");
     workspace.assert_nothing_of("above");
     workspace.replace(&template("bad"), "exit 7", "true");
-    workspace.run(&["build", "above"]).exits(0).says(["2 built, 0 fresh"]);
+    workspace.run(&["build", "above"]).exits(0).reports(["2 built, 0 fresh"]);
 }
 
 #[test]
 fn keep_going_builds_components_independent_of_the_failure() {
     let workspace = with_a_failure();
     let ran = workspace.run(&["build", "--keep-going", "--json"]);
-    ran.exits(10).says(["Built aside", "Skipped above: requires `bad`, which was not built"]);
+    ran.exits(10).reports(["Built aside", "Skipped above: requires `bad`, which was not built"]);
     let document = ran.json();
     let outcome = |name: &str| {
         let components = document["components"].as_array().unwrap();
@@ -239,7 +246,7 @@ fn keep_going_builds_components_independent_of_the_failure() {
     assert_eq!(document["complete"], false);
     workspace.assert_whole("aside");
     workspace.replace(&template("bad"), "exit 7", "true");
-    workspace.build().exits(0).says(["2 built, 1 fresh"]);
+    workspace.build().exits(0).reports(["2 built, 1 fresh"]);
 }
 
 #[test]
@@ -259,7 +266,7 @@ fn builds_independent_components_concurrently() {
             &Parts { toml: "memory-per-job = \"1 MB\"\n", build: &build, ..Parts::default() },
         );
     }
-    workspace.build().exits(0).says(["2 built, 0 fresh"]);
+    workspace.build().exits(0).reports(["2 built, 0 fresh"]);
 }
 
 #[test]
@@ -276,7 +283,7 @@ fn builds_sequentially_if_memory_is_short() {
             &Parts { toml: "memory-per-job = \"9000 GB\"\n", build: &build, ..Parts::default() },
         );
     }
-    workspace.build().exits(0).says(["2 built, 0 fresh"]);
+    workspace.build().exits(0).reports(["2 built, 0 fresh"]);
 }
 
 #[test]
@@ -297,13 +304,13 @@ fn rejects_a_concurrent_run() {
     let running = workspace.start(&["build"]);
     wait_until("the build runs", || workspace.path("first.started").exists());
     let second = workspace.build();
-    second.exits(20).says([
+    second.exits(20).reports([
         "another rocmrpm process is using",
         "build/host",
         "help: wait until it finishes",
     ]);
     workspace.write("go", "");
-    running.finish().exits(0).says(["1 built, 0 fresh"]);
+    running.finish().exits(0).reports(["1 built, 0 fresh"]);
     workspace.assert_whole("first");
 }
 
@@ -313,7 +320,7 @@ fn restores_a_missing_repository_without_a_build() {
     workspace.component("first", &Parts::default());
     workspace.build().exits(0);
     std::fs::remove_dir_all(workspace.built("repository")).unwrap();
-    workspace.build().exits(0).says(["0 built, 1 fresh"]);
+    workspace.build().exits(0).reports(["0 built, 1 fresh"]);
     assert!(workspace.built("repository/repodata/repomd.xml").exists());
     assert!(workspace.built("repository/first-1.0-1.noarch.rpm").exists());
 }
@@ -339,7 +346,7 @@ fn signal_ends_waiting_for_a_locked_repository() {
     // It stops whether it is already waiting or not.
     std::thread::sleep(std::time::Duration::from_secs(2));
     running.signal("TERM");
-    running.finish().exits(130).says(["interrupted"]);
+    running.finish().exits(130).reports(["interrupted"]);
     drop(lock);
     workspace.build().exits(0);
 }

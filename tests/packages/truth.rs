@@ -75,7 +75,7 @@ fn dist_tag_is_part_of_the_build_key() {
     assert_eq!(step(&workspace, "demo", &[])["stale"], false);
     workspace.replace("mock-configs/host.toml", ".t1", ".t2");
     assert_eq!(step(&workspace, "demo", &[])["reasons"], json!(["chroot changed"]));
-    workspace.build().exits(0).says(["1 built, 0 fresh"]);
+    workspace.build().exits(0).reports(["1 built, 0 fresh"]);
     assert_eq!(step(&workspace, "demo", &[])["stale"], false);
 }
 
@@ -166,10 +166,11 @@ fn makes_wheels_only_from_undamaged_rpms() {
     std::fs::write(workspace.built("results/demo").join(rpm), "damaged").unwrap();
     std::fs::remove_dir_all(workspace.built("wheels")).unwrap();
     let ran = workspace.run(&["wheel"]);
-    ran.exits(0).says(["warning: the results of `demo` are damaged; rebuild it to get its wheels"]);
+    ran.exits(0)
+        .reports(["warning: the results of `demo` are damaged; rebuild it to get its wheels"]);
     assert_eq!(ran.stdout, "");
     // The bytes are the same as before; no run may remember that they gave no wheel.
-    workspace.build().exits(0).says(["1 built, 0 fresh", "(1 wheel)"]);
+    workspace.build().exits(0).reports(["1 built, 0 fresh", "(1 wheel)"]);
     assert_eq!(wheel(&workspace, "demo"), whole);
 }
 
@@ -195,7 +196,7 @@ fn overridden_pin_marks_dependents_dirty() {
         assert_eq!([&record["dirty"], &record["version"]], [&json!(dirty), &json!(version)]);
     }
     // Without the override, the dirty packages are rebuilt and replaced.
-    workspace.build().exits(0).says(["2 built, 1 fresh"]);
+    workspace.build().exits(0).reports(["2 built, 1 fresh"]);
     for dir in ["repository", "index/packages"] {
         let names = names_in(&workspace.built(dir));
         assert!(!names.iter().any(|name| name.contains("dirty")), "{names:?}");
@@ -231,7 +232,7 @@ fn rebuilds_wheels_when_their_requirements_change() {
     metadata("aside", "Requires-Dist: numpy\n");
 
     workspace.replace("pins/stable.toml", "[base]\nversion = \"1.0\"", "[base]\nversion = \"2.0\"");
-    workspace.build().exits(0).says(["1 built, 2 fresh"]);
+    workspace.build().exits(0).reports(["1 built, 2 fresh"]);
     metadata("above", "Requires-Dist: base==2.0+rocm7.1.gfx1151.1\n");
     assert_ne!(written(&workspace, "base"), base);
     assert_eq!(written(&workspace, "aside"), aside, "its inputs did not change");
@@ -241,7 +242,7 @@ fn rebuilds_wheels_when_their_requirements_change() {
     let text = std::fs::read_to_string(&note).unwrap();
     assert!(text.contains("\"set of rules\": \""), "{text}");
     std::fs::write(&note, text.replace("\"set of rules\": \"", "\"set of rules\": \"0")).unwrap();
-    workspace.run(&["wheel"]).exits(0).never_says("Wheel aside");
+    workspace.run(&["wheel"]).exits(0).never_reports("Wheel aside");
     assert_eq!(std::fs::read_to_string(&note).unwrap(), text, "the wheels were not reinspected");
     assert_eq!(written(&workspace, "aside")[0], aside[0]);
 
@@ -255,7 +256,7 @@ fn rebuilds_wheels_when_their_requirements_change() {
     let plan = workspace.run(&["plan"]);
     let wanted = "its wheels are stale: list of files left out changed";
     assert!(plan.exits(0).stdout.contains(wanted), "{plan}");
-    workspace.build().exits(0).says(["0 built, 3 fresh", "Wheel aside"]);
+    workspace.build().exits(0).reports(["0 built, 3 fresh", "Wheel aside"]);
     assert_eq!(step(&workspace, "aside", &[])["wheels"], json!([]));
 }
 
@@ -267,7 +268,7 @@ fn rejects_two_components_with_the_same_distribution() {
     let path = template("two");
     workspace.replace(&path, "Name: <{ name }>", "Name: One");
     workspace.replace(&path, "$site/<{ name }>-", "$site/One-");
-    workspace.build().exits(3).says(["`one` and `two` both provide the distribution `one`"]);
+    workspace.build().exits(3).reports(["`one` and `two` both provide the distribution `one`"]);
     assert!(!workspace.built("wheels").exists());
 }
 
@@ -318,14 +319,14 @@ fn check_edit_during_build_is_rejected(file: &str, from: &str, to: &str, what: &
     let running = start_and_wait(&workspace);
     workspace.replace(file, from, to);
     workspace.write("go", "");
-    running.finish().exits(20).says([
+    running.finish().exits(20).reports([
         "Built first",
         &format!("the {what} of `second` changed while rocmrpm was running"),
         "help: run the same command again",
     ]);
     workspace.assert_nothing_of("second");
     assert_eq!(step(&workspace, "second", &[])["reasons"], json!(["it was never built"]));
-    workspace.build().exits(0).says(["Built second", "1 built, 1 fresh"]);
+    workspace.build().exits(0).reports(["Built second", "1 built, 1 fresh"]);
     let record = workspace.assert_whole("second");
     assert_eq!(step(&workspace, "second", &[])["key"], record["key"]);
 }
@@ -369,16 +370,16 @@ fn removes_read_only_leftovers_of_a_failed_build() {
         "mkdir -p locked/deeper\ntouch locked/deeper/file\nchmod 555 locked/deeper locked\nexit 1";
     workspace.component("demo", &Parts { build, ..Parts::default() });
     let mut command = as_an_ordinary_user(&workspace, &["build"]);
-    ran(&mut command).exits(10).says(["`demo` failed in %build"]);
+    ran(&mut command).exits(10).reports(["`demo` failed in %build"]);
     let found = walkdir::WalkDir::new(workspace.built("work")).into_iter().flatten();
     let locked = found.filter(|entry| entry.file_name() == "locked").map(|e| e.metadata().unwrap());
     assert_eq!(locked.map(|m| m.permissions().mode() & 0o777).collect::<Vec<_>>(), [0o555]);
     // Build again, while it fails and after the fix.
     ran(&mut as_an_ordinary_user(&workspace, &["build"]))
         .exits(10)
-        .says(["`demo` failed in %build"]);
+        .reports(["`demo` failed in %build"]);
     workspace.replace(&template("demo"), build, "true");
-    ran(&mut as_an_ordinary_user(&workspace, &["build"])).exits(0).says(["1 built, 0 fresh"]);
+    ran(&mut as_an_ordinary_user(&workspace, &["build"])).exits(0).reports(["1 built, 0 fresh"]);
     workspace.assert_whole("demo");
     assert_eq!(names_in(&workspace.built("work")), Vec::<String>::new());
 }
@@ -399,11 +400,12 @@ fn records_unchecked_build_requires() {
     let ran = workspace.build();
     if Path::new("/var/lib/dpkg/status").exists() {
         let unchecked = ["git-core >= 98", "python3 >= 99", "python3dist(no-such-module)"];
-        ran.exits(0).says([format!("unchecked BuildRequires of demo: {}", unchecked.join(", "))]);
+        ran.exits(0)
+            .reports([format!("unchecked BuildRequires of demo: {}", unchecked.join(", "))]);
         assert_eq!(workspace.assert_whole("demo")["unchecked_build_requires"], json!(unchecked));
     } else {
         // On RPM-based machines, rpm itself checks.
-        ran.exits(10).says(["`demo` failed in BuildRequires", "python3 >= 99"]);
+        ran.exits(10).reports(["`demo` failed in BuildRequires", "python3 >= 99"]);
     }
 }
 
@@ -412,7 +414,7 @@ fn reports_missing_generated_build_requires_before_the_build() {
     let workspace = Workspace::new();
     component_requiring(&workspace, "", &["ninja-build"]);
     if Path::new("/var/lib/dpkg/status").exists() {
-        ran(&mut workspace.build_without_ninja()).exits(40).says([
+        ran(&mut workspace.build_without_ninja()).exits(40).reports([
             "BuildRequires of `demo` are not installed: ninja-build",
             "help: run `apt-get install ninja-build`",
         ]);
@@ -420,7 +422,7 @@ fn reports_missing_generated_build_requires_before_the_build() {
     } else {
         // On RPM-based machines, rpm itself checks by package.
         component_requiring(&workspace, "", &["no-such-package"]);
-        workspace.build().exits(10).says(["`demo` failed in BuildRequires", "no-such-package"]);
+        workspace.build().exits(10).reports(["`demo` failed in BuildRequires", "no-such-package"]);
     }
     workspace.assert_nothing_of("demo");
 }
@@ -452,13 +454,13 @@ fn repository_wheels_and_index_follow_the_workspace() {
         names
     };
     let of = |part: &str| published().iter().filter(|name| name.contains(part)).count();
-    workspace.build().exits(0).says(["2 built, 0 fresh"]);
+    workspace.build().exits(0).reports(["2 built, 0 fresh"]);
     let metadata =
         std::fs::read_to_string(workspace.built("repository/repodata/repomd.xml")).unwrap();
     assert_eq!((of("kept"), of("other")), (5, 5), "{:?}", published());
 
     remove_component(&workspace, "other");
-    workspace.build().exits(0).says(["0 built, 1 fresh", "(1 wheel)"]);
+    workspace.build().exits(0).reports(["0 built, 1 fresh", "(1 wheel)"]);
     assert_eq!((of("kept"), of("other")), (5, 0), "{:?}", published());
     let changed =
         std::fs::read_to_string(workspace.built("repository/repodata/repomd.xml")).unwrap();
@@ -469,7 +471,7 @@ fn repository_wheels_and_index_follow_the_workspace() {
     // The last one is removed, too.
     workspace.component("plain", &Parts::default());
     remove_component(&workspace, "kept");
-    workspace.build().exits(0).says(["1 built, 0 fresh", "(0 wheels)"]);
+    workspace.build().exits(0).reports(["1 built, 0 fresh", "(0 wheels)"]);
     // An empty folder records that a component has no wheel.
     assert_eq!((of("kept"), of("plain")), (0, 2), "{:?}", published());
 }
@@ -491,10 +493,10 @@ fn retry_command_repeats_the_options() {
         assert!(retry.contains(&pair.join(" ")), "{pair:?}: {retry}");
     }
     assert!(retry.contains("--until rpm"), "{retry}");
-    workspace.shell(&retry).exits(10).says(["`demo` failed in %build"]);
+    workspace.shell(&retry).exits(10).reports(["`demo` failed in %build"]);
     workspace.replace(&template("demo"), "exit 7", "true");
     // The command works from any folder.
-    workspace.shell(&format!("cd / && {retry}")).exits(0).says(["1 built, 0 fresh"]);
+    workspace.shell(&format!("cd / && {retry}")).exits(0).reports(["1 built, 0 fresh"]);
     let built = workspace.path("build/other");
     assert_eq!(
         rpms(&built.join("results/demo")),
@@ -530,12 +532,12 @@ fn reports_all_errors_in_templates_and_pins_together() {
         workspace
             .run(&[command])
             .exits(3)
-            .says(templates.iter().chain(&pins))
-            .says(["`rocmrpm lock`"]);
+            .reports(templates.iter().chain(&pins))
+            .reports(["`rocmrpm lock`"]);
     }
     workspace.replace(&template("one"), "<{ no_such_one }>", "true");
     workspace.replace(&template("two"), "<{ no_such_two }>", "true");
-    workspace.build().exits(3).says(pins).says(["help: run `rocmrpm lock`"]);
+    workspace.build().exits(3).reports(pins).reports(["help: run `rocmrpm lock`"]);
     let digest = Sha256::of_bytes("x");
     for name in ["three", "four"] {
         let url =
@@ -555,7 +557,7 @@ fn rejects_two_components_with_the_same_package() {
     workspace
         .write(template("other"), spec.replace("Name:           other", "Name:           demo"));
     let clash = "`other` and `demo` both provide the package `demo-1.0-1.noarch.rpm`";
-    workspace.build().exits(3).says([clash, "remove it from one of the two templates"]);
+    workspace.build().exits(3).reports([clash, "remove it from one of the two templates"]);
     workspace.assert_whole("other");
     workspace.write(template("other"), spec);
     workspace.build().exits(0);
@@ -574,9 +576,9 @@ fn damaged_result_does_not_prevent_its_rebuild() {
     workspace
         .build()
         .exits(2)
-        .says(["demo-1.0-1.noarch.rpm: not a readable RPM", "remove its folder"]);
+        .reports(["demo-1.0-1.noarch.rpm: not a readable RPM", "remove its folder"]);
     workspace.write("src/demo/hello", "changed\n");
-    workspace.build().exits(0).says(["1 built, 0 fresh"]);
+    workspace.build().exits(0).reports(["1 built, 0 fresh"]);
 }
 
 /// Returns the JSON output of `rocmrpm wheel --verify`.
@@ -592,10 +594,10 @@ fn verifies_wheels_against_the_rpms_of_their_build() {
     workspace
         .run(&["wheel", "--verify"])
         .exits(0)
-        .says(["no component with a Python distribution has been built"]);
+        .reports(["no component with a Python distribution has been built"]);
     workspace.build().exits(0);
     let proof = workspace.run(&["wheel", "--verify"]);
-    proof.exits(0).says(["Verified 1 wheel: 1 file", "no differences"]);
+    proof.exits(0).reports(["Verified 1 wheel: 1 file", "no differences"]);
     for part in [
         "= 1 file (1 B) is identical to the RPM's",
         "-Version: 1.0",
@@ -623,7 +625,7 @@ fn verifies_wheels_against_the_rpms_of_their_build() {
     let record: Value = serde_json::from_slice(&std::fs::read(&build).unwrap()).unwrap();
     assert_eq!(provenance["build_key"], record["key"]);
     workspace.write("specs-templates/demo/component.toml", "[inspect]\ndevice-code = false\n");
-    workspace.build().exits(0).says(["1 RPM, reinspected"]);
+    workspace.build().exits(0).reports(["1 RPM, reinspected"]);
     assert_eq!(Sha256::of_file(&build).unwrap().0.to_string(), digest);
     assert!(std::fs::read(&path).unwrap() == bytes, "the wheel changed");
     assert_eq!(verified(&workspace, 0)["identical"], json!(true));
@@ -632,7 +634,7 @@ fn verifies_wheels_against_the_rpms_of_their_build() {
     let document = verified(&workspace, 1);
     let difference = &document["components"][0]["wheels"][0]["differences"][0];
     assert!(text_of(&difference["what"]).contains("after its central directory"), "{document}");
-    workspace.run(&["wheel", "--verify"]).exits(1).says([
+    workspace.run(&["wheel", "--verify"]).exits(1).reports([
         "Differs 1 wheel",
         "1 difference",
         "help: ",
@@ -655,7 +657,7 @@ fn verifies_wheels_against_the_rpms_of_their_build() {
 fn leave_out_must_match_and_removes_files_from_wheels() {
     let workspace = with_rocm();
     add_python(&workspace, "demo", "[wheel]\nleave-out = [\"/usr/lib64/cmake/*\"]\n");
-    workspace.build().exits(3).says([
+    workspace.build().exits(3).reports([
         "`leave-out` of `demo` lists `/usr/lib64/cmake/*`, which matches no file in its packages",
         "help: ",
     ]);
@@ -683,14 +685,14 @@ fn srpm_does_not_need_required_components() {
     );
 
     let srpm = ["build", "--until", "srpm", "--offline"];
-    workspace.run(&[&srpm[..], &["above"]].concat()).exits(0).says(["1 built, 0 fresh"]);
+    workspace.run(&[&srpm[..], &["above"]].concat()).exits(0).reports(["1 built, 0 fresh"]);
     // The SRPM that was built alone is not packed again with others.
     let all = workspace.run(&[&srpm[..], &["--keep-going"]].concat());
-    all.exits(30).says(["base.tar.gz", "Incomplete 1 failed, 0 skipped, 2 up to date"]);
-    all.says([" aside.spec"]).never_says("Skipped").never_says(" above.spec");
+    all.exits(30).reports(["base.tar.gz", "Incomplete 1 failed, 0 skipped, 2 up to date"]);
+    all.reports([" aside.spec"]).never_reports("Skipped").never_reports(" above.spec");
     // RPMs need it.
     workspace
         .run(&["build", "--until", "rpm", "--offline", "above"])
         .exits(30)
-        .says(["Skipped above"]);
+        .reports(["Skipped above"]);
 }

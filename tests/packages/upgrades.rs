@@ -201,24 +201,24 @@ fn rejects_a_chroot_without_its_closure() {
     for command in PUBLIC.iter().copied().chain([&["build"][..], &["build", "two"]]) {
         let ran = workspace.run(&[command, &["--chroot", "fedora-44"]].concat());
         ran.exits(3);
-        ran.says([missing, place, help]);
+        ran.reports([missing, place, help]);
     }
-    workspace.run(&["copr", "sync", "--dry-run"]).exits(3).says([missing, help]);
-    workspace.run(&["copr", "push"]).exits(3).says([missing, help]);
+    workspace.run(&["copr", "sync", "--dry-run"]).exits(3).reports([missing, help]);
+    workspace.run(&["copr", "push"]).exits(3).reports([missing, help]);
     assert!(!workspace.path("to").exists());
     // Components that were not selected and earlier stages are not rejected.
     let on = ["--chroot", "fedora-44"];
-    workspace.run(&[&["plan"], &on[..]].concat()).exits(0).says(["warning: ", missing, help]);
+    workspace.run(&[&["plan"], &on[..]].concat()).exits(0).reports(["warning: ", missing, help]);
     workspace
         .run(&[&["build", "two", "--until", "spec"], &on[..]].concat())
         .exits(0)
-        .says([missing]);
+        .reports([missing]);
     workspace.run(&[&["lint", "one"], &on[..]].concat()).exits(0);
     let warning = "is not written for pin set `stable` on host";
     workspace
         .run(&["build", "two", "--until", "spec", "--chroot", "host"])
         .exits(0)
-        .says([warning]);
+        .reports([warning]);
 
     // One of the two files is not enough.
     for part in ["pins/stable.fedora-44.requirements.lock", "pins/stable.fedora-44.generated.toml"]
@@ -226,7 +226,7 @@ fn rejects_a_chroot_without_its_closure() {
         write_closure(&workspace, "stable.fedora-44", &[]);
         workspace.run(&[&["lint"], &on[..]].concat()).exits(0);
         fs_err::remove_file(workspace.path(part)).unwrap();
-        workspace.run(&[&["lint"], &on[..]].concat()).exits(3).says([missing]);
+        workspace.run(&[&["lint"], &on[..]].concat()).exits(3).reports([missing]);
     }
     // Components that the chroot omits need none.
     workspace.replace(
@@ -251,7 +251,7 @@ fn rejects_a_member_downgrade() {
         &[("m", "1.9"), ("same", "2.0"), ("two-runtime", "6")],
     );
     for command in PUBLIC {
-        workspace.run(&[command, &["--chroot", "fedora-44"]].concat()).exits(3).says([
+        workspace.run(&[command, &["--chroot", "fedora-44"]].concat()).exits(3).reports([
             "`m` 1.9 for fedora-44 is lower than 1.10 for fedora-43",
             "pins/stable.fedora-44.generated.toml:1:2",
             "`rocmrpm closure --pins stable --chroot fedora-44 --upgrade --write` to resolve it again",
@@ -264,7 +264,7 @@ fn rejects_a_member_downgrade() {
     workspace
         .run(&["lint", "--chroot", "fedora-44"])
         .exits(3)
-        .says(["pins/stable.generated.toml", "not valid TOML"]);
+        .reports(["pins/stable.generated.toml", "not valid TOML"]);
 }
 
 #[test]
@@ -279,14 +279,14 @@ fn end_of_life_warning_suggests_the_next_release() {
     let commands: [&[&str]; 3] =
         [&["plan", "one"], &["build", "one", "--until", "spec"], &["doctor"]];
     for command in commands {
-        workspace.run(command).says([&switch("fedora-44")]);
+        workspace.run(command).reports([&switch("fedora-44")]);
     }
     let document = workspace.run(&["doctor", "--json"]).document("rocmrpm/doctor/2");
     assert_eq!(document["end_of_life"].as_array().map(Vec::len), Some(1), "{document}");
     workspace.replace(F44, "2999-05-11", "2021-01-01");
-    workspace.run(&["plan", "one"]).exits(0).says([&switch("fedora-45")]);
+    workspace.run(&["plan", "one"]).exits(0).reports([&switch("fedora-45")]);
     workspace.replace(f45, "2999-05-11", "2022-01-01");
-    workspace.run(&["plan", "one"]).exits(0).says([&says("the workspace has no later release")]);
+    workspace.run(&["plan", "one"]).exits(0).reports([&says("the workspace has no later release")]);
     let later = workspace.run(&["plan", "one", "--chroot", "fedora-45", "--json"]);
     later.exits(0);
     assert!(
@@ -306,7 +306,7 @@ fn renders_and_checks_container_files_of_several_chroots() {
     workspace
         .run(&["render"])
         .exits(0)
-        .says(["Rendered Containerfile.fedora43", "Rendered Containerfile.fedora44"]);
+        .reports(["Rendered Containerfile.fedora43", "Rendered Containerfile.fedora44"]);
     let file = workspace.read("Containerfile.fedora44");
     for part in [
         "registry.fedoraproject.org/fedora:44",
@@ -315,9 +315,9 @@ fn renders_and_checks_container_files_of_several_chroots() {
     ] {
         assert!(file.contains(part), "{part}: {file}");
     }
-    workspace.run(&["render", "--check"]).exits(0).says(["2 committed files"]);
+    workspace.run(&["render", "--check"]).exits(0).reports(["2 committed files"]);
     workspace.replace("Containerfile.fedora44", "fedora:44", "fedora:45");
-    workspace.run(&["render", "--check"]).exits(1).says(["Differs Containerfile.fedora44"]);
+    workspace.run(&["render", "--check"]).exits(1).reports(["Differs Containerfile.fedora44"]);
     workspace.run(&["render", "--chroot", "fedora-44"]).exits(0);
     assert_eq!(workspace.read("Containerfile.fedora44"), file);
 
@@ -325,7 +325,7 @@ fn renders_and_checks_container_files_of_several_chroots() {
     workspace
         .run(&["render"])
         .exits(3)
-        .says(["unknown chroot `fedora-4`", "did you mean `fedora-4"]);
+        .reports(["unknown chroot `fedora-4`", "did you mean `fedora-4"]);
     workspace.replace(
         "rocmrpm.toml",
         "[container.fedora]\nchroots = [\"fedora-4\"]",
@@ -334,10 +334,10 @@ fn renders_and_checks_container_files_of_several_chroots() {
     workspace
         .run(&["render"])
         .exits(3)
-        .says(["a container file of the flavor `ollama` does not depend on a chroot"]);
+        .reports(["a container file of the flavor `ollama` does not depend on a chroot"]);
     // A listed chroot without a container image is an error instead of being omitted.
     workspace.replace("rocmrpm.toml", "[container.ollama]", "[container.fedora]");
-    workspace.run(&["render"]).exits(3).says(["`host`", "container-image"]);
+    workspace.run(&["render"]).exits(3).reports(["`host`", "container-image"]);
 }
 
 /// Returns the names of the TOML files in a folder of the repository, without suffix.

@@ -167,7 +167,7 @@ fn verifies_a_system_root_without_changing_it() {
 fn rejects_a_missing_root() {
     let workspace = Workspace::new();
     workspace.run(&["verify"]).exits(2);
-    workspace.run(&["verify", "--root", "/no/such/folder"]).exits(20).says(["/no/such/folder"]);
+    workspace.run(&["verify", "--root", "/no/such/folder"]).exits(20).reports(["/no/such/folder"]);
 }
 
 /// Creates a user site-packages folder with code that Python loads at startup.

@@ -219,7 +219,7 @@ fn reuses_the_lock_until_an_input_changes() {
     // A release with a newer package, and a changed requirement.
     lab.workspace.write("mock-configs/packages/t.tsv", "python3-a\t1.1\npython3-b\t1.0\n");
     let ran = lab.run(&server, &["app", "--offline"]);
-    ran.exits(30).says([
+    ran.exits(30).reports([
         "`--offline` forbids it",
         "p.requirements.lock is for other",
         "help: run the same command once",
@@ -249,12 +249,12 @@ fn holds_stack_distributions_at_its_versions() {
     assert_eq!(versions(&lab.members(&server)), ["a 1.0", "taker 1.0", "torch 2.0"]);
     lab.requires(&["taker", "middle"]);
     let refused = lab.run(&server, &["app"]);
-    refused.exits(3).says([
+    refused.exits(3).reports([
         "`app` has no closure: the stack has torch 2.0, which a requirement excludes",
         "app -> middle 1.0 -> refuser 1.0 -> torch>=3",
         "help: pin another version of `torch`",
     ]);
-    refused.never_says("taker 1.0 -> torch");
+    refused.never_reports("taker 1.0 -> torch");
 }
 
 #[test]
@@ -274,19 +274,23 @@ fn reports_colliding_chains() {
         )
         .serve();
     let lab = Lab::new(&["left", "right", "other"], &[]);
-    let said = lab.run(&server, &["app"]);
-    said.exits(3).says([
+    let reported = lab.run(&server, &["app"]);
+    reported.exits(3).reports([
         "two requirements on `base` conflict",
         "app -> left 1.0 -> base>=2",
         "app -> right 1.0 -> inner 1.0 -> base<2",
     ]);
-    said.never_says("other 1.0 -> base");
+    reported.never_reports("other 1.0 -> base");
     lab.requires(&["old>=1"]);
-    lab.run(&server, &["app"]).exits(3).says(["`old`", "old-1.0-cp313-cp313", "rocmrpm add old"]);
+    lab.run(&server, &["app"]).exits(3).reports([
+        "`old`",
+        "old-1.0-cp313-cp313",
+        "rocmrpm add old",
+    ]);
     lab.requires(&["base>=7"]);
     lab.run(&server, &["app"])
         .exits(3)
-        .says(["no version of `base` that satisfies a requirement", "app -> base>=7"]);
+        .reports(["no version of `base` that satisfies a requirement", "app -> base>=7"]);
 }
 
 #[test]
@@ -300,9 +304,9 @@ fn rejects_placeholders_and_foreign_builds() {
     let lab = Lab::new(&["wants"], &[]);
     lab.run(&server, &["app"])
         .exits(3)
-        .says(["`torch` must not come from a package index", "app -> wants 1.0 -> torch"]);
+        .reports(["`torch` must not come from a package index", "app -> wants 1.0 -> torch"]);
     lab.requires(&["rocm"]);
-    lab.run(&server, &["app"]).exits(3).says([
+    lab.run(&server, &["app"]).exits(3).reports([
         "must not come from a package index",
         "placeholder",
         "help: required by app -> rocm",
@@ -345,7 +349,7 @@ fn reports_damaged_lock_with_its_line() {
         let ran = lab.run(&server, &["app"]);
         ran.exits(code);
         if code != 0 {
-            ran.says([wrong, "help: restore it from the workspace's history"]);
+            ran.reports([wrong, "help: restore it from the workspace's history"]);
         }
         lab.run(&server, &["app", "--upgrade"]).exits(0);
     }
@@ -357,7 +361,7 @@ fn reports_help_without_uv_index_or_cache() {
     let server = Index::default().wheel("a", "1.0", &[]).serve();
     lab.run(&server, &["app", "--offline"])
         .exits(30)
-        .says(["there is no pins/p.requirements.lock"]);
+        .reports(["there is no pins/p.requirements.lock"]);
     let tools = lab.workspace.holder().join("tools");
     fs_err::create_dir_all(&tools).unwrap();
     for tool in ["curl", "tar", "python3"] {
@@ -366,11 +370,11 @@ fn reports_help_without_uv_index_or_cache() {
         fs_err::os::unix::fs::symlink(path, tools.join(tool)).unwrap();
     }
     let mut bare = lab.command(Some(&server.url("/simple")), &["app"]);
-    ran(bare.env("PATH", &tools)).exits(40).says(["`uv` is not installed", "pip install uv"]);
+    ran(bare.env("PATH", &tools)).exits(40).reports(["`uv` is not installed", "pip install uv"]);
     let closed = server.url("/simple").replace("http://", "http://user:s3cret@");
     drop(server);
     let unreachable = ran(&mut lab.command(Some(&closed), &["app"]));
-    unreachable.exits(30).never_says("s3cret");
+    unreachable.exits(30).never_reports("s3cret");
 }
 
 #[test]
@@ -384,13 +388,13 @@ fn rejects_a_lying_index() {
     let server =
         Index::default().wheel("a", "1.0", &["Summary: other"]).wheel("b", "1.0", &[]).serve();
     let ran = lab.run(&server, &["app"]);
-    ran.exits(30).says(["the index has `a-1.0-py3-none-any.whl` with sha256", "is locked"]);
-    ran.says([
+    ran.exits(30).reports(["the index has `a-1.0-py3-none-any.whl` with sha256", "is locked"]);
+    ran.reports([
         "help: released files never change",
         "help: run `rocmrpm closure --upgrade --write` to recreate it",
     ]);
     let server = Index::default().wheel("a", "1.0", &[]).wheel("b", "2.0", &[]).serve();
-    lab.run(&server, &["app"]).exits(3).says(["no longer has `b-1.0-py3-none-any.whl`"]);
+    lab.run(&server, &["app"]).exits(3).reports(["no longer has `b-1.0-py3-none-any.whl`"]);
 }
 
 #[test]
@@ -544,7 +548,7 @@ fn writers_wait_for_each_other() {
     assert_eq!(asked.load(Ordering::SeqCst), 1, "the second one waits");
     go_on.store(true, Ordering::SeqCst);
     first.join().unwrap().exits(0);
-    second.join().unwrap().exits(0).says(["Unchanged"]);
+    second.join().unwrap().exits(0).reports(["Unchanged"]);
 }
 
 #[test]
@@ -572,7 +576,7 @@ fn rejects_chroot_without_package_table() {
     let lab = Lab::new(&["a"], &[("python3", "3.15.0~rc1"), ("python3-a", "1.0")]);
     let server = Index::default().wheel("a", "1.0", &[]).serve();
     let refused = |says: &[&str]| {
-        lab.run(&server, &["app", "--write"]).exits(3).says(says.iter().copied());
+        lab.run(&server, &["app", "--write"]).exits(3).reports(says.iter().copied());
         assert!(!lab.workspace.root().join("pins/p.requirements.lock").exists());
     };
     refused(&[
@@ -618,7 +622,7 @@ fn reads_actual_requirements_next_to_the_table() {
     lab.workspace.write(list, entry("1.0"));
     assert_eq!(places(), ["a system", "b system"]);
     lab.workspace.write(list, entry("0.9"));
-    lab.run(&server, &["app"]).exits(3).says([
+    lab.run(&server, &["app"]).exits(3).reports([
         "`a` 0.9 is not the version of the package table",
         "mock-configs/packages/t.requires.toml:2",
         "the table has 1.0",
@@ -638,7 +642,7 @@ fn rejects_repositories_without_python_packages() {
     lab.workspace.write("mock-configs/c.toml", CHROOT.to_owned() + &url);
     lab.run(&server, &["app", "--live"])
         .exits(3)
-        .says(["no repository of `c` has a package for Python 3.14", "mock-configs/c.toml"]);
+        .reports(["no repository of `c` has a package for Python 3.14", "mock-configs/c.toml"]);
 }
 
 /// Returns an index where `app` 1.0 was released on 2026-05-10 and three distributions have one
@@ -683,7 +687,7 @@ fn resolves_as_of_the_release_day_of_the_component() {
     toml("[closure]\nnot-after = \"2026-05-11\"\n");
     assert_eq!(versions(&lab.members(&server)), ["x 1.1", "y 1.1", "z 1.1"]);
     toml("[closure]\nnot-after = \"May\"\n");
-    lab.run(&server, &["app"]).exits(3).says(["this is not a day", "component.toml:2"]);
+    lab.run(&server, &["app"]).exits(3).reports(["this is not a day", "component.toml:2"]);
 }
 
 #[test]
@@ -714,9 +718,9 @@ fn resolves_again_for_another_cutoff() {
     toml("[closure]\nnot-after = \"2026-06-01\"\n");
     lab.run(&server, &["--offline"])
         .exits(30)
-        .says(["pins/p.requirements.lock has the cutoff 2026-05-10, not 2026-06-01"]);
+        .reports(["pins/p.requirements.lock has the cutoff 2026-05-10, not 2026-06-01"]);
     assert_eq!(lab.lock(), lock);
-    lab.run(&server, &["--check"]).exits(1).says(["Differs pins/p.requirements.lock"]);
+    lab.run(&server, &["--check"]).exits(1).reports(["Differs pins/p.requirements.lock"]);
     lab.run(&server, &["--write", "--upgrade"]).exits(0);
     assert!(lab.lock().contains("\n# not-after: 2026-06-01\n"));
 }

@@ -440,7 +440,7 @@ fn builds_and_runs_a_closure() {
     let workspace = &lab.workspace;
     let ran = support::ran(workspace.command(&["build"]).env("PIP_INDEX_URL", lab.index_url()));
     // Generated components give no wheels: they are on an index.
-    ran.exits(0).says(["Finished 4 built", "(1 wheel)"]);
+    ran.exits(0).reports(["Finished 4 built", "(1 wheel)"]);
     assert_eq!(names_in(&workspace.built("wheels")), ["demo"]);
     let lint = workspace.run(&["lint", "--chroot", "host"]);
     lint.exits(0);
@@ -544,7 +544,7 @@ fn builds_and_runs_a_closure() {
     let sentence = format!(
         "ImportError: demo runs in {libdir}/demo/bin/python3: this Python has other versions of what it requires"
     );
-    ran.exits(1).says([sentence]);
+    ran.exits(1).reports([sentence]);
 
     // No file in a RECORD is missing or changed, and all licenses are present.
     let check = "import importlib.metadata as m, base64, hashlib, sys\n\
@@ -778,10 +778,10 @@ fn warns_about_a_build_without_its_closure() {
     let lab = Lab::new();
     lab.write(&lab.generate(&lab.closure()).unwrap());
     let warning = "the Python closure of `demo` is not written for pin set `stable` on host";
-    lab.workspace.run(&["plan"]).exits(0).says([warning]);
-    lab.workspace.run(&["plan", "pure-one"]).exits(0).never_says(warning);
+    lab.workspace.run(&["plan"]).exits(0).reports([warning]);
+    lab.workspace.run(&["plan", "pure-one"]).exits(0).never_reports(warning);
     lab.workspace.write("pins/stable.requirements.lock", "");
-    lab.workspace.run(&["plan"]).exits(0).never_says(warning);
+    lab.workspace.run(&["plan"]).exits(0).never_reports(warning);
 }
 
 #[test]
@@ -790,16 +790,16 @@ fn shows_mistakes_in_generated_files() {
     lab.write(&lab.generate(&lab.closure()).unwrap());
     let toml = "specs-templates/generated/stable/pure-one/component.toml";
     lab.workspace.replace(toml, "generated = \"demo\"", "generated = \"dome\"");
-    lab.workspace.run(&["plan"]).exits(3).says(["`dome` has no `[closure]` table", toml]);
+    lab.workspace.run(&["plan"]).exits(3).reports(["`dome` has no `[closure]` table", toml]);
     lab.workspace.replace(toml, "generated = \"dome\"", "");
     lab.workspace
         .run(&["plan"])
         .exits(3)
-        .says(["a generated component needs `generated = \"COMPONENT\"`"]);
+        .reports(["a generated component needs `generated = \"COMPONENT\"`"]);
     std::fs::remove_dir_all(lab.workspace.path("specs-templates/generated/stable/pure-one"))
         .unwrap();
     lab.workspace
         .run(&["plan"])
         .exits(3)
-        .says(["unknown component `pure-one`", "pins/stable.generated.toml"]);
+        .reports(["unknown component `pure-one`", "pins/stable.generated.toml"]);
 }

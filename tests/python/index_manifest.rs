@@ -111,7 +111,7 @@ fn put_back(files: &BTreeMap<PathBuf, Vec<u8>>) {
 fn detects_rollbacks_and_changed_pages() {
     let lab = Lab::new();
     lab.publish(&[]).exits(0);
-    lab.publish(&[]).exits(0).says(["Unchanged"]);
+    lab.publish(&[]).exits(0).reports(["Unchanged"]);
     lab.check(&["--digests"]).exits(0);
     let first = lab.files();
     lab.update("1.0", "1.1");
@@ -124,13 +124,13 @@ fn detects_rollbacks_and_changed_pages() {
     assert!(rolled_back.exits(1).stdout.contains("error[rollback]"), "{rolled_back}");
     lab.publish(&[])
         .exits(20)
-        .says(["was rolled back: its serial number is 2, but this machine has seen 4"]);
+        .reports(["was rolled back: its serial number is 2, but this machine has seen 4"]);
     assert_eq!(
         lab.files().get(&lab.index().join("manifest.json")),
         first.get(&lab.index().join("manifest.json"))
     );
     std::fs::remove_file(lab.index().join("manifest.json")).unwrap();
-    lab.publish(&[]).exits(20).says(["its serial number is 0"]);
+    lab.publish(&[]).exits(20).reports(["its serial number is 0"]);
     put_back(&first);
     lab.check(&["--allow-rollback"]).exits(0);
     lab.publish(&[]).exits(0);
@@ -144,7 +144,7 @@ fn detects_rollbacks_and_changed_pages() {
         let changed = lab.check(&[]);
         assert!(changed.exits(1).stdout.contains("error[manifest-differs]"), "{changed}");
         assert!(changed.stdout.contains(page), "{changed}");
-        lab.publish(&[]).exits(20).says([page, "was changed without a signature"]);
+        lab.publish(&[]).exits(20).reports([page, "was changed without a signature"]);
     }
     put_back(&second);
 
@@ -194,7 +194,7 @@ fn changes_a_signed_index_only_with_the_key() {
     let mut outside = lab.command(&promote);
     ran(outside.current_dir(lab.holder.path()))
         .exits(3)
-        .says(["is signed, but no key is configured"]);
+        .reports(["is signed, but no key is configured"]);
     assert_eq!(lab.files(), before);
     lab.run(&promote).exits(0);
     assert_ne!(lab.files(), before);
@@ -234,7 +234,7 @@ fn interrupted_publishing_leaves_a_valid_manifest() {
         assert!(killed < 60, "it never finished");
     }
     assert!(killed > 3, "it was killed {killed} times");
-    lab.publish(&[]).exits(0).says(["Unchanged"]);
+    lab.publish(&[]).exits(0).reports(["Unchanged"]);
     assert!(has_file(&lab.index(), "demo-1.1"));
 }
 

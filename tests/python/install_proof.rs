@@ -267,7 +267,7 @@ const HIDDEN: Parts<'_> = Parts {
 fn rejects_uninstallable_builds() {
     let workspace = Workspace::new();
     workspace.component("one", &HIDDEN);
-    workspace.build().exits(1).says([
+    workspace.build().exits(1).reports([
         "1 requirement of `one` is not provided on `host`",
         "one requires libnear.so()(64bit), found in /usr/lib64/one/libuser.so: one has \
          /usr/lib64/one/libnear.so, but does not provide it",
@@ -299,7 +299,7 @@ fn requires_complete_sets_only_for_publishing() {
     workspace.run(&["build", "one"]).exits(0);
     let to = workspace.holder().join("published").display().to_string();
     let refused = workspace.run(&["publish", "repository", &to]);
-    refused.exits(1).says([
+    refused.exits(1).reports([
         "1 requirement of the repository is not provided on `host`",
         "one requires two = 1.0: no package of host, its ROCm provider or the stack provides it",
     ]);

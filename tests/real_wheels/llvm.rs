@@ -13,13 +13,13 @@ pub fn llvm(tool: &str) -> String {
         return versioned;
     }
     let plain = format!("llvm-{tool}");
-    let said = Command::new(&plain).arg("--version").text().unwrap_or_default();
+    let output = Command::new(&plain).arg("--version").text().unwrap_or_default();
     let version =
-        said.split("LLVM version ").nth(1).and_then(|rest| rest.split('.').next()?.parse().ok());
+        output.split("LLVM version ").nth(1).and_then(|rest| rest.split('.').next()?.parse().ok());
     assert!(
         version.is_some_and(|version: u32| version >= VERSION),
         "neither {versioned} nor {plain} of version {VERSION} or newer is on PATH (Debian 12: llvm-{VERSION} \
-         from bookworm-security; Fedora 44 and newer: llvm); {plain} says: {said}"
+         from bookworm-security; Fedora 44 and newer: llvm); {plain} says: {output}"
     );
     plain
 }

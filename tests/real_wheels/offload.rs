@@ -143,16 +143,16 @@ fn read(
     let files: Vec<&str> =
         text.split("\nFile: ").filter(|part| part.contains("ELF Header:")).collect();
     assert_eq!(files.len(), objects.len());
-    for (object, said) in objects.iter_mut().zip(files) {
+    for (object, output) in objects.iter_mut().zip(files) {
         let field = |name: &str| {
-            let line = said.lines().find_map(|line| line.trim().strip_prefix(name));
-            line.unwrap_or_else(|| panic!("{name} {object:?}:\n{said}")).trim()
+            let line = output.lines().find_map(|line| line.trim().strip_prefix(name));
+            line.unwrap_or_else(|| panic!("{name} {object:?}:\n{output}")).trim()
         };
         // AMDGPUUsage, "ELF Header": ABI versions 0 to 4 are code object versions 2 to 6.
         let (version, flags) = (field("ABI Version:").parse::<u8>().unwrap() + 2, field("Flags:"));
         let mach = flags.split(", ").nth(1).unwrap_or_else(|| panic!("{object:?}: flags {flags}"));
         assert_eq!(Some(mach), object.target().split(':').next(), "{object:?}: flags {flags}");
-        (object.version, object.kernels) = (version, descriptors(said));
+        (object.version, object.kernels) = (version, descriptors(output));
     }
     // Where it is cheap: as many kernels in the metadata as descriptors.
     let small: Vec<_> =

@@ -24,7 +24,7 @@ impl Ran {
 
     /// Fails unless stderr contains each of these.
     #[track_caller]
-    pub fn says<S: AsRef<str>>(&self, parts: impl IntoIterator<Item = S>) -> &Self {
+    pub fn reports<S: AsRef<str>>(&self, parts: impl IntoIterator<Item = S>) -> &Self {
         for part in parts {
             let part = part.as_ref();
             assert!(self.stderr.contains(part), "not in stderr: {part}\n{self}");
@@ -34,7 +34,7 @@ impl Ran {
 
     /// Fails if stderr contains this.
     #[track_caller]
-    pub fn never_says(&self, part: &str) -> &Self {
+    pub fn never_reports(&self, part: &str) -> &Self {
         assert!(!self.stderr.contains(part), "unexpected in stderr: {part}\n{self}");
         self
     }

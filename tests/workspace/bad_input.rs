@@ -56,7 +56,7 @@ fn build_fails(workspace: &Workspace, code: i32) -> Ran {
 
 #[track_caller]
 fn build_succeeds(workspace: &Workspace) {
-    workspace.build().exits(0).says(["Built demo", "1 built, 0 fresh"]);
+    workspace.build().exits(0).reports(["Built demo", "1 built, 0 fresh"]);
     workspace.assert_whole("demo");
     assert_eq!(names_in(&workspace.built("results")), ["demo"]);
 }
@@ -67,7 +67,7 @@ fn rejects_wrong_digest_with_both_values() {
     let content = archive(10);
     let (wrong, right) = (Sha256::of_bytes("another file"), Sha256::of_bytes(&content));
     let url = pin_file(&workspace, "demo-1.0.tar.gz", &content, wrong);
-    build_fails(&workspace, 30).says([
+    build_fails(&workspace, 30).reports([
         "the digest of `demo-1.0.tar.gz`",
         &url,
         &format!("expected sha256 {wrong}, found {right}"),
@@ -89,7 +89,7 @@ fn resumes_an_interrupted_download() {
     });
     let (url, digest) = (server.url("/demo-1.0.tar.gz"), Sha256::of_bytes(&content));
     workspace.pin("demo", &format!("url = \"{url}\"\nsha256 = \"{digest}\""));
-    build_fails(&workspace, 30).says([
+    build_fails(&workspace, 30).reports([
         format!("the download of {url} was interrupted after {half} bytes"),
         "help: run the same command again to resume".into(),
     ]);
@@ -107,7 +107,7 @@ fn rejects_a_web_page_instead_of_an_archive() {
     let workspace = with(&Parts::default());
     let page = b"<!DOCTYPE html><title>Log in</title>";
     let url = pin_file(&workspace, "demo-1.0.tar.gz", page, Sha256::of_bytes(page));
-    build_fails(&workspace, 3).says([
+    build_fails(&workspace, 3).reports([
         "`demo-1.0.tar.gz` from",
         &url,
         "is not a gzip file",
@@ -127,7 +127,7 @@ fn rejects_a_pin_without_digest() {
     let url = pin_file(&workspace, "demo-1.0.tar.gz", &content, Sha256::of_bytes(&content));
     workspace.pin("demo", &format!("url = \"{url}\""));
     build_fails(&workspace, 3)
-        .says(["the pin of `demo` 1.0 has no sha256", "help: run `rocmrpm lock`"]);
+        .reports(["the pin of `demo` 1.0 has no sha256", "help: run `rocmrpm lock`"]);
     workspace.run(&["lock"]).exits(0);
     build_succeeds(&workspace);
 }
@@ -135,7 +135,7 @@ fn rejects_a_pin_without_digest() {
 #[test]
 fn undefined_variable_shows_its_location() {
     let workspace = with(&Parts { build: "make <{ no_such_thing }>", ..Parts::default() });
-    build_fails(&workspace, 3).says([
+    build_fails(&workspace, 3).reports([
         "no_such_thing",
         "specs-templates/demo/demo.spec.tera:19:9",
         "make <{ no_such_thing }>",
@@ -148,14 +148,14 @@ fn undefined_variable_shows_its_location() {
 fn rejected_spec_shows_the_line() {
     let workspace = with(&Parts { preamble: "Nmae: demo", ..Parts::default() });
     let ran = build_fails(&workspace, 3);
-    ran.says([
+    ran.reports([
         "rpm rejects the spec",
         "demo.spec:10:1",
         "Nmae: demo",
         "Unknown tag",
         "edit the template; this file is generated",
     ])
-    .never_says("to look around");
+    .never_reports("to look around");
     workspace.replace(&template("demo"), "Nmae: demo", "");
     build_succeeds(&workspace);
 }
@@ -165,20 +165,20 @@ fn failed_build_shows_phase_lines_cause_log_and_commands() {
     let build = "echo before; echo 'x.hip:1:10: fatal error: hip/hip_runtime.h: No such file or directory' >&2\nexit 1";
     let workspace = with(&Parts { build, ..Parts::default() });
     let failed = build_fails(&workspace, 10);
-    failed.says([
+    failed.reports([
         "`demo` failed in %build: HIP's headers are not installed",
         "    x.hip:1:10: fatal error: hip/hip_runtime.h",
         "help: add `BuildRequires: rocm-hip-devel` (Fedora); run `apt-get install libamdhip64-dev` (Debian)",
     ]);
-    failed.never_says("Executing(%prep)");
+    failed.never_reports("Executing(%prep)");
     let log = std::fs::read_to_string(failed.help("full log")).unwrap();
     assert!(log.contains("hip/hip_runtime.h"), "{log}");
     let enter = failed.help("open a shell in the build root");
     workspace.shell(&format!("{enter} -- ls demo-1.0/hello")).exits(0);
     let retry = failed.help("retry");
-    workspace.shell(&retry).exits(10).says(["HIP's headers are not installed"]);
+    workspace.shell(&retry).exits(10).reports(["HIP's headers are not installed"]);
     workspace.replace(&template("demo"), "exit 1", "exit 0");
-    workspace.shell(&retry).exits(0).says(["Built demo"]);
+    workspace.shell(&retry).exits(0).reports(["Built demo"]);
     workspace.assert_whole("demo");
 }
 
@@ -219,7 +219,7 @@ fn failed_build_names_its_phase() {
     let workspace = with(&Parts::default());
     for (parts, expected) in cases {
         workspace.component("demo", &parts);
-        build_fails(&workspace, 10).says(expected);
+        build_fails(&workspace, 10).reports(expected);
     }
     workspace.component("demo", &Parts::default());
     build_succeeds(&workspace);
@@ -230,7 +230,7 @@ fn names_a_patch_that_does_not_apply() {
     let workspace = with(&Parts::default());
     let patch = "--- a/hello\n+++ b/hello\n@@ -1 +1 @@\n-good bye\n+farewell\n";
     let path = workspace.write("specs-templates/demo/0001-farewell.patch", patch);
-    build_fails(&workspace, 10).says([
+    build_fails(&workspace, 10).reports([
         "`demo` failed in %prep: a patch does not apply to this version",
         "0001-farewell.patch",
         "help: run `rocmrpm patch status` to see the hunk",
@@ -264,7 +264,7 @@ fn names_a_missing_tool_with_its_packages() {
         pin_file(&workspace, "demo-1.0.tar.gz", &content, Sha256::of_bytes(&content));
         let path = programs_without(&workspace, &[tool]);
         let before = workspace.sources();
-        ran(workspace.command(&["build"]).env("PATH", path)).exits(40).says([
+        ran(workspace.command(&["build"]).env("PATH", path)).exits(40).reports([
             format!("the program `{tool}` is not installed"),
             format!("help: on Fedora: {fedora}; on Debian: {debian}"),
         ]);
@@ -283,12 +283,12 @@ fn names_a_missing_build_requirement() {
         with(&Parts { preamble: &format!("BuildRequires: {requirement}"), ..Parts::default() });
     let ran = ran(&mut workspace.build_without_ninja());
     if debian {
-        ran.exits(40).says([
+        ran.exits(40).reports([
             "BuildRequires of `demo` are not installed: ninja-build",
             "help: run `apt-get install ninja-build`",
         ]);
     } else {
-        ran.exits(10).says(["`demo` failed in BuildRequires", "no-such-package is needed by"]);
+        ran.exits(10).reports(["`demo` failed in BuildRequires", "no-such-package is needed by"]);
     }
     workspace.assert_nothing_of("demo");
     workspace.replace(&template("demo"), &format!("BuildRequires: {requirement}"), "");
@@ -302,11 +302,12 @@ fn names_an_unreadable_component() {
     let file = workspace.path("specs-templates/demo/component.toml");
     std::fs::remove_file(&file).unwrap();
     std::fs::create_dir(&file).unwrap();
-    build_fails(&workspace, 3).says(["specs-templates/demo", "the folder has no `component.toml`"]);
+    build_fails(&workspace, 3)
+        .reports(["specs-templates/demo", "the folder has no `component.toml`"]);
     std::fs::remove_dir(&file).unwrap();
     std::fs::write(&file, b"# \xff\n").unwrap();
     let ran = workspace.build();
-    ran.exits(3).says(["specs-templates/demo/component.toml:1:3", "not UTF-8"]);
+    ran.exits(3).reports(["specs-templates/demo/component.toml:1:3", "not UTF-8"]);
     std::fs::write(&file, "").unwrap();
     build_succeeds(&workspace);
 }
@@ -316,7 +317,7 @@ fn names_a_build_folder_that_cannot_be_created() {
     let workspace = with(&Parts::default());
     let file = workspace.write("build", "not a folder");
     let ran = workspace.build();
-    ran.exits(20).says([file.to_string_lossy().as_ref()]);
+    ran.exits(20).reports([file.to_string_lossy().as_ref()]);
     std::fs::remove_file(&file).unwrap();
     build_succeeds(&workspace);
 }
@@ -332,7 +333,7 @@ fn rejects_a_path_that_rpm_cannot_use() {
     let ran = ran(workspace
         .command(&["-C", &moved.to_string_lossy(), "build"])
         .env("ROCMRPM_TRUST", &moved));
-    ran.exits(20).says(["the path contains a space", "help: move the workspace to a folder"]);
+    ran.exits(20).reports(["the path contains a space", "help: move the workspace to a folder"]);
     std::fs::remove_dir(workspace.root()).unwrap();
     std::fs::rename(&moved, workspace.root()).unwrap();
     build_succeeds(&workspace);
@@ -361,7 +362,7 @@ fn on_a_full_disk(workspace: &Workspace, kilobytes: u64, expected: &[&str]) {
     command.args(["--mount", "sh", "-c", &script]);
     workspace.settle(&mut command);
     let ran = ran(&mut command);
-    ran.exits(0).says(expected).says(["1 built, 0 fresh"]);
+    ran.exits(0).reports(expected).reports(["1 built, 0 fresh"]);
     assert_eq!(ran.stdout, "first 20\nsecond 0\nbuild/host/results/demo/build.json\n", "{ran}");
 }
 
@@ -397,7 +398,7 @@ fn rejects_a_source_folder_outside_the_workspace() {
     std::fs::write(outside.path().join("hello"), "hello\n").unwrap();
     std::fs::remove_dir_all(workspace.path("src/demo")).unwrap();
     std::os::unix::fs::symlink(outside.path(), workspace.path("src/demo")).unwrap();
-    build_fails(&workspace, 3).says(["src/demo", "outside the workspace"]);
+    build_fails(&workspace, 3).reports(["src/demo", "outside the workspace"]);
     std::fs::remove_file(workspace.path("src/demo")).unwrap();
     workspace.write("src/demo/hello", "hello\n");
     build_succeeds(&workspace);

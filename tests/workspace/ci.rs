@@ -282,19 +282,19 @@ fn refuses_a_release_with_another_checksum() {
     let other = "0".repeat(64);
     install(&job, &[("ROCMRPM_SHA256", &other)])
         .exits(30)
-        .says([&format!("has sha256 {digest}, not {other}")]);
+        .reports([&format!("has sha256 {digest}, not {other}")]);
     let sums = format!("releases/v{}/SHA256SUMS", env!("CARGO_PKG_VERSION"));
     fs_err::write(job.workspace.holder().join(sums), "").unwrap();
-    install(&job, &[]).exits(30).says(["not in SHA256SUMS"]);
+    install(&job, &[]).exits(30).reports(["not in SHA256SUMS"]);
     assert!(!job.temporary().join("path").exists(), "nothing was installed");
 }
 
 #[test]
 fn installation_names_a_wrong_version_or_origin() {
     let job = Job::new();
-    install(&job, &[("ROCMRPM_VERSION", "9.9.9")]).exits(30).says(["cannot fetch", "v9.9.9"]);
-    install(&job, &[("ROCMRPM_VERSION", "../x")]).exits(2).says(["`../x` is not a version"]);
-    install(&job, &[("ROCMRPM_FROM", "pip")]).exits(2).says(["the input `from` is `pip`"]);
+    install(&job, &[("ROCMRPM_VERSION", "9.9.9")]).exits(30).reports(["cannot fetch", "v9.9.9"]);
+    install(&job, &[("ROCMRPM_VERSION", "../x")]).exits(2).reports(["`../x` is not a version"]);
+    install(&job, &[("ROCMRPM_FROM", "pip")]).exits(2).reports(["the input `from` is `pip`"]);
 }
 
 /// Runs pre-commit with the hooks of this repository on all files of a job's workspace.

@@ -99,7 +99,7 @@ fn misuse_exits_with_2_and_prints_nothing_to_stdout() {
         (&["build", "--color", "blue"], "always"),
     ] {
         let ran = workspace.run(args);
-        ran.exits(2).says([message]);
+        ran.exits(2).reports([message]);
         assert_eq!(ran.stdout, "", "{args:?}");
     }
 }
@@ -165,12 +165,12 @@ fn quiet_prints_only_data_warnings_and_errors() {
     workspace
         .run(&["-q", "plan", "--chroot", "x"])
         .exits(2)
-        .says(["error: there is no chroot `x`", "help: "]);
+        .reports(["error: there is no chroot `x`", "help: "]);
     workspace.replace("mock-configs/fedora-43.toml", "2026-12-02", "2020-01-01");
     workspace
         .run(&["-q", "plan"])
         .exits(0)
-        .says(["warning: fedora-43 reached its end of life on 2020-01-01"]);
+        .reports(["warning: fedora-43 reached its end of life on 2020-01-01"]);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn init_creates_a_workspace_and_keeps_existing_files() {
     workspace
         .run(&["init"])
         .exits(0)
-        .says(["the workspace `workspace` in [HOLDER]/workspace", "`rocmrpm add NAME`"]);
+        .reports(["the workspace `workspace` in [HOLDER]/workspace", "`rocmrpm add NAME`"]);
     assert_eq!(workspace.read("pins/stable.toml"), "# mine\n");
     workspace.run(&["plan"]).exits(0);
     workspace.run(&["render"]).exits(0);
@@ -188,7 +188,7 @@ fn init_creates_a_workspace_and_keeps_existing_files() {
     workspace
         .run(&["init"])
         .exits(2)
-        .says(["error: `[HOLDER]/workspace` is already a workspace", "rocmrpm add NAME"]);
+        .reports(["error: `[HOLDER]/workspace` is already a workspace", "rocmrpm add NAME"]);
     assert!(workspace.files() == before);
     // In another folder, with several targets; a name that needs quotes is rejected first.
     let named = |name| {
@@ -197,7 +197,7 @@ fn init_creates_a_workspace_and_keeps_existing_files() {
     };
     named("a \"b\"\nFROM evil")
         .exits(2)
-        .says(["is not a valid name for a stack", "rocmrpm init --name NAME"]);
+        .reports(["is not a valid name for a stack", "rocmrpm init --name NAME"]);
     assert!(!workspace.path("new/deep/rocmrpm.toml").exists());
     named("deep").exits(0);
     workspace.run(&["-C", "new/deep", "plan"]).exits(0);
@@ -211,7 +211,7 @@ fn init_rejects_unknown_gpu_target_before_writing() {
     let workspace = Workspace::empty();
     let ran = workspace.run(&["init", "--gpu-target", "gfx1511"]);
     ran.exits(2);
-    ran.says(["error: unknown GPU target `gfx1511`", "help: did you mean `gfx1151`?"]);
+    ran.reports(["error: unknown GPU target `gfx1511`", "help: did you mean `gfx1151`?"]);
     assert!(workspace.files().is_empty());
 }
 
@@ -223,7 +223,7 @@ fn add_pins_an_sdist_from_the_index() {
     let ran = workspace.run_with_index(&index, &["add", "hello"]);
     ran.exits(0);
     assert_eq!(ran.stdout, "");
-    ran.says([
+    ran.reports([
         "Added specs-templates/hello/component.toml",
         "Added specs-templates/hello/python-hello.spec.tera",
         "Pinned hello 1.1 in pins/stable.toml",
@@ -265,7 +265,7 @@ fn add_pins_git_tags_and_urls() {
     workspace
         .run(&["add", "lib", "--git", &url, "--version", "2.0"])
         .exits(0)
-        .says(["lib-rocm.spec.tera"]);
+        .reports(["lib-rocm.spec.tera"]);
     let commit = workspace.git_in(&upstream, &["rev-parse", "HEAD"]);
     assert!(
         workspace.read("pins/stable.toml").contains(&format!("commit = \"{}\"", commit.trim()))
@@ -276,7 +276,7 @@ fn add_pins_git_tags_and_urls() {
     workspace
         .run(&["add", "hello", "--url", &url, "--version", "1.0"])
         .exits(0)
-        .says(["python-hello.spec.tera"]);
+        .reports(["python-hello.spec.tera"]);
     assert!(
         workspace.read("pins/stable.toml").contains(&format!("url = \"{url}\"")),
         "the version stays a placeholder"
@@ -339,7 +339,7 @@ fn rejected_add_leaves_nothing_behind() {
         (&["page"], 3, "page-1.0.tar.gz"),
     ] {
         let ran = workspace.run_with_index(&index, &[&["add"], args].concat());
-        ran.exits(code).says(["error: ", message]);
+        ran.exits(code).reports(["error: ", message]);
         assert_eq!(ran.stdout, "", "{args:?}");
         assert!(workspace.files() == before, "{args:?} left something behind");
     }
@@ -358,16 +358,16 @@ fn builds_and_rebuilds_a_first_package() {
     let ran = workspace.run(&build);
     ran.exits(0);
     assert_eq!(ran.stdout, "");
-    ran.says(["Built hello 1 RPM", "Finished 1 built, 0 fresh", "build/host/repository"]);
+    ran.reports(["Built hello 1 RPM", "Finished 1 built, 0 fresh", "build/host/repository"]);
     assert!(!ran.stderr.contains("error"), "{}", ran.stderr);
     let rpm = "build/host/results/hello/python3-hello-1.0-1.x86_64.rpm";
-    ran.says([rpm, "rocmrpm inspect build/host/results/hello/*.rpm"]);
+    ran.reports([rpm, "rocmrpm inspect build/host/results/hello/*.rpm"]);
     assert!(workspace.path(rpm).exists(), "{}", ran.stderr);
     workspace.run(&["inspect", rpm]).exits(0).prints(["python3-hello-1.0-1.x86_64", "no findings"]);
 
     workspace.run(&["plan", "--chroot", "host"]).exits(0).prints(["fresh  nothing changed"]);
     let built = fs_err::metadata(workspace.path(rpm)).unwrap().modified().unwrap();
-    workspace.run(&build).exits(0).says(["Finished 0 built, 1 fresh"]);
+    workspace.run(&build).exits(0).reports(["Finished 0 built, 1 fresh"]);
     assert_eq!(fs_err::metadata(workspace.path(rpm)).unwrap().modified().unwrap(), built);
 
     let why = |workspace: &Workspace| {
@@ -381,7 +381,7 @@ fn builds_and_rebuilds_a_first_package() {
     assert_eq!(why(&workspace), "[\"source changed\"]");
     workspace.replace("rocmrpm.toml", "gfx1151\"]", "gfx1151\", \"gfx1100\"]");
     assert!(why(&workspace).contains("GPU targets changed"), "{}", why(&workspace));
-    workspace.run(&build).exits(0).says(["Finished 1 built, 0 fresh"]);
+    workspace.run(&build).exits(0).reports(["Finished 1 built, 0 fresh"]);
     fs_err::remove_file(workspace.path(rpm)).unwrap();
     assert!(why(&workspace).contains("python3-hello-1.0-1.x86_64.rpm"), "{}", why(&workspace));
 }
@@ -413,7 +413,7 @@ fn json_commands_print_only_a_document_with_its_schema() {
         (Some(false), &"failed".into())
     );
     assert_eq!(run["components"][0]["problems"][0]["line"], 7);
-    ran.says(["error: rpm rejects the spec", "error: `hello` failed"]);
+    ran.reports(["error: rpm rejects the spec", "error: `hello` failed"]);
 }
 
 #[test]
@@ -431,12 +431,12 @@ fn inspect_reports_unreadable_files() {
         let ran = workspace.run(&["inspect", path]);
         assert!(matches!(ran.code, Some(1..=3)), "{path}: {ran:?}");
         assert_eq!(ran.stdout, "", "{path}");
-        ran.says(["error: ", message]);
+        ran.reports(["error: ", message]);
     }
     workspace
         .run(&["inspect", "--gpu-target", "gfx1511", "src"])
         .exits(2)
-        .says(["did you mean `gfx1151`?"]);
+        .reports(["did you mean `gfx1151`?"]);
     // It also works outside of any workspace.
     let bin = env!("CARGO_BIN_EXE_rocmrpm");
     let ran =
@@ -451,7 +451,7 @@ fn inspect_reports_unreadable_files() {
     }
     // A mistake in the workspace is reported, although only its targets are needed.
     workspace.replace("rocmrpm.toml", "gfx1151\"]", "gfx1511\"]");
-    workspace.run(&["inspect", bin]).exits(3).says(["--> rocmrpm.toml:6:"]);
+    workspace.run(&["inspect", bin]).exits(3).reports(["--> rocmrpm.toml:6:"]);
 }
 
 #[test]
@@ -484,7 +484,7 @@ fn workspace_in_git_requires_git() {
     workspace.commit("Begin");
     let ran = workspace.outcome(workspace.command(&["render"]).env("PATH", "/nonexistent"));
     ran.exits(40);
-    ran.says([
+    ran.reports([
         "error: cannot read the git history",
         "the program `git` is not installed",
         "`apt-get install git`",
@@ -497,7 +497,7 @@ fn container_prints_and_writes_the_same_text() {
     workspace
         .run(&["container"])
         .exits(3)
-        .says(["no component lists packages for the image", "[container]"]);
+        .reports(["no component lists packages for the image", "[container]"]);
     workspace.write(
         "specs-templates/hello/component.toml",
         "[container]\npackages = [\"python3-hello\"]\n",
@@ -506,13 +506,13 @@ fn container_prints_and_writes_the_same_text() {
     printed.exits(0);
     assert!(!workspace.path("Containerfile.fedora43").exists());
     assert_eq!(
-        workspace.run(&["container"]).exits(0).says(["Rendered Containerfile.fedora43"]).stdout,
+        workspace.run(&["container"]).exits(0).reports(["Rendered Containerfile.fedora43"]).stdout,
         ""
     );
     assert_eq!(workspace.read("Containerfile.fedora43"), printed.stdout);
-    workspace.run(&["container"]).exits(0).says(["Unchanged Containerfile.fedora43"]);
+    workspace.run(&["container"]).exits(0).reports(["Unchanged Containerfile.fedora43"]);
     workspace
         .run(&["container", "--chroot", "host"])
         .exits(3)
-        .says(["has no `container-image`", "mock-configs/host.toml"]);
+        .reports(["has no `container-image`", "mock-configs/host.toml"]);
 }

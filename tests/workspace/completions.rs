@@ -184,7 +184,7 @@ fn in_bash(workspace: &Workspace, words: &str, index: usize, current: &str) -> V
     let mut bash = std::process::Command::new("bash");
     workspace.settle(bash.args(["--norc", "-c", &script]));
     let ran = workspace.outcome(bash);
-    ran.exits(0).says(["-o default -o nosort", "-F _clap_complete_rocmrpm rocmrpm"]);
+    ran.exits(0).reports(["-o default -o nosort", "-F _clap_complete_rocmrpm rocmrpm"]);
     ran.stdout.lines().map(str::to_owned).collect()
 }
 

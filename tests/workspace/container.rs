@@ -176,15 +176,16 @@ fn builds_an_image_and_compares_it_with_the_pins() {
     let buildah = Buildah::new(dir.path());
 
     // An image needs all of its components.
-    let (code, _, said) = buildah.rocmrpm(&root, &["container", "build", "--chroot", "fedora-43"]);
-    assert_eq!(code, 2, "{said}");
-    assert!(said.contains("is part of the image, but has not been built"), "{said}");
+    let (code, _, reported) =
+        buildah.rocmrpm(&root, &["container", "build", "--chroot", "fedora-43"]);
+    assert_eq!(code, 2, "{reported}");
+    assert!(reported.contains("is part of the image, but has not been built"), "{reported}");
 
-    let (code, _, said) = buildah.rocmrpm(&root, &["container", "build", "--flavor", "spoof"]);
-    assert_eq!(code, 0, "{said}");
+    let (code, _, reported) = buildah.rocmrpm(&root, &["container", "build", "--flavor", "spoof"]);
+    assert_eq!(code, 0, "{reported}");
     let image = "localhost/rocm-quickstart-spoof";
-    let (code, out, said) = buildah.rocmrpm(&root, &["container", "check", image]);
-    assert_eq!(code, 0, "{out}{said}");
+    let (code, out, reported) = buildah.rocmrpm(&root, &["container", "check", image]);
+    assert_eq!(code, 0, "{out}{reported}");
     let inspected: serde_json::Value =
         serde_json::from_str(&buildah.run(&["inspect", "--type", "image", image])).unwrap();
     let config = &inspected["OCIv1"]["config"];
@@ -210,18 +211,18 @@ fn builds_an_image_and_compares_it_with_the_pins() {
         .collect();
     assert_eq!(labels, ["io.rocmrpm.component.gone.version", "io.rocmrpm.risk"]);
 
-    let (code, _, said) = buildah.rocmrpm(&root, &["container", "check", "localhost/base"]);
-    assert_eq!(code, 1, "{said}");
-    assert!(said.contains("was not built by rocmrpm"), "{said}");
-    let (code, _, said) = buildah.rocmrpm(&root, &["container", "check", "localhost/nothing"]);
-    assert_eq!(code, 2, "{said}");
-    assert!(said.contains("the image `localhost/nothing` does not exist"), "{said}");
+    let (code, _, reported) = buildah.rocmrpm(&root, &["container", "check", "localhost/base"]);
+    assert_eq!(code, 1, "{reported}");
+    assert!(reported.contains("was not built by rocmrpm"), "{reported}");
+    let (code, _, reported) = buildah.rocmrpm(&root, &["container", "check", "localhost/nothing"]);
+    assert_eq!(code, 2, "{reported}");
+    assert!(reported.contains("the image `localhost/nothing` does not exist"), "{reported}");
 
     // Checks that need installed packages or a GPU are reported as not run.
     let verify = |chroot: &str, image: &str| {
         let args = ["verify", "--json", "--chroot", chroot, "--container", image];
-        let (code, out, said) = buildah.rocmrpm(&root, &args);
-        assert!(code < 2, "{out}{said}");
+        let (code, out, reported) = buildah.rocmrpm(&root, &args);
+        assert!(code < 2, "{out}{reported}");
         let report: serde_json::Value = serde_json::from_str(&out).unwrap();
         let check = |id: &str| {
             let mut checks = report["checks"].as_array().unwrap().iter();
@@ -248,27 +249,28 @@ fn builds_an_image_and_compares_it_with_the_pins() {
     );
     let [labels, spoof, ..] = verify("host", "localhost/base");
     assert_eq!((labels.0.as_str(), spoof.0.as_str()), ("not-run", "pass"), "{labels:?}");
-    let (code, _, said) = buildah.rocmrpm(&root, &["verify", "--container", "localhost/nothing"]);
-    assert_eq!(code, 2, "{said}");
-    assert!(said.contains("the image `localhost/nothing` does not exist"), "{said}");
+    let (code, _, reported) =
+        buildah.rocmrpm(&root, &["verify", "--container", "localhost/nothing"]);
+    assert_eq!(code, 2, "{reported}");
+    assert!(reported.contains("the image `localhost/nothing` does not exist"), "{reported}");
     // No container is left behind, except the one from above.
     assert_eq!(buildah.run(&["containers", "--quiet"]).lines().count(), containers);
 
     // A failed build shows the end of its log and keeps the log.
     let args = ["container", "build", "--flavor", "spoof", "--base", "localhost/nothing"];
-    let (code, _, said) = buildah.rocmrpm(&root, &args);
-    assert_eq!(code, 10, "{said}");
-    assert!(said.contains("full log: "), "{said}");
+    let (code, _, reported) = buildah.rocmrpm(&root, &args);
+    assert_eq!(code, 10, "{reported}");
+    assert!(reported.contains("full log: "), "{reported}");
 
     // A key on this machine, which no image has.
     let definition = root.join("mock-configs/fedora-43.toml");
     let text = fs_err::read_to_string(&definition).unwrap();
     let (before, after) = text.split_once("gpg-key = \"https://").unwrap();
     fs_err::write(&definition, format!("{before}gpg-key = \"file:///srv/{after}")).unwrap();
-    let (code, _, said) =
+    let (code, _, reported) =
         buildah.rocmrpm(&root, &["container", "--print", "--chroot", "fedora-43"]);
-    assert_eq!(code, 3, "{said}");
-    assert!(said.contains("a file of this machine"), "{said}");
+    assert_eq!(code, 3, "{reported}");
+    assert!(reported.contains("a file of this machine"), "{reported}");
 }
 
 #[test]

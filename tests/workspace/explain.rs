@@ -92,7 +92,7 @@ fn rejects_unknown_rule_and_suggests_the_nearest() {
     workspace
         .run(&["explain", "banana"])
         .exits(2)
-        .says(["help: run `rocmrpm explain` to list them all"]);
+        .reports(["help: run `rocmrpm explain` to list them all"]);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn lists_and_explains_causes_of_failed_builds() {
     assert_eq!(found["phases"], serde_json::json!([]));
     let all = workspace.run(&["explain", "--json"]).exits(0).document("rocmrpm/rules/2");
     assert_eq!(all["causes"].as_array().unwrap().len(), causes().len());
-    workspace.run(&["explain", "disk-ful"]).exits(2).says(["did you mean `disk-full`?"]);
+    workspace.run(&["explain", "disk-ful"]).exits(2).reports(["did you mean `disk-full`?"]);
 }
 
 /// Generates the page from the catalog.

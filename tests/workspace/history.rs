@@ -266,7 +266,7 @@ fn warns_about_a_shallow_clone() {
     shallow
         .run(&["render"])
         .exits(0)
-        .says(["warning: the git clone is shallow", "git fetch --unshallow"]);
+        .reports(["warning: the git clone is shallow", "git fetch --unshallow"]);
     let found = history(&shallow, "one");
     assert_eq!(found[0], "1.0-1.fc43");
     shallow.git(&["fetch", "--quiet", "--unshallow"]);

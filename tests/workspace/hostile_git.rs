@@ -106,7 +106,8 @@ fn refuses_a_clone_whose_workspace_looks_like_a_bare_repository() {
         let mut command_below = clone.command(&[&["-C", "ws"], command].concat());
         let ran = clone.outcome(command_below.env("ROCMRPM_TRUST", clone.path("ws")));
         if command.len() == 1 {
-            ran.exits(3).says(["workspace/ws` looks like a bare git repository", "do not trust"]);
+            ran.exits(3)
+                .reports(["workspace/ws` looks like a bare git repository", "do not trust"]);
         }
         assert!(!mark.exists(), "{command:?} ran the trap");
     }
@@ -125,7 +126,7 @@ fn fetches_nothing_for_the_history_of_a_partial_clone() {
     let url = format!("file://{}", origin.root().display());
     workspace.git(&["clone", "--quiet", "--filter=blob:none", &url, "."]);
     workspace.git(&["config", "remote.origin.uploadpack", &trap]);
-    workspace.run(&["plan"]).exits(20).says(["lacks the object", "fetch --refetch --no-filter"]);
+    workspace.run(&["plan"]).exits(20).reports(["lacks the object", "fetch --refetch --no-filter"]);
     assert!(!mark.exists(), "plan fetched");
     plain_git(&workspace.root(), &["cat-file", "-p", "HEAD~1:pins/stable.toml"]);
     assert!(mark.exists(), "the trap does not work");

@@ -154,7 +154,7 @@ fn waived_findings_are_not_errors() {
     workspace
         .run(&["lint"])
         .exits(3)
-        .says(["unknown rule `sed-silnt`", "did you mean `sed-silent`?"]);
+        .reports(["unknown rule `sed-silnt`", "did you mean `sed-silent`?"]);
 }
 
 #[test]
@@ -198,12 +198,12 @@ fn checks_other_specs_for_a_chroot() {
     workspace
         .run(&["lint", "--spec", "bad.spec"])
         .exits(3)
-        .says(["rpmspec cannot parse `bad.spec`"]);
-    workspace.run(&["lint", "--spec", "none.spec"]).exits(20).says(["cannot read `none.spec`"]);
+        .reports(["rpmspec cannot parse `bad.spec`"]);
+    workspace.run(&["lint", "--spec", "none.spec"]).exits(20).reports(["cannot read `none.spec`"]);
     workspace
         .run(&["lint", "--spec", "x.spec", "--source", "none"])
         .exits(20)
-        .says(["cannot read `none`"]);
+        .reports(["cannot read `none`"]);
 }
 
 #[test]
@@ -213,12 +213,12 @@ fn reports_missing_and_invalid_tables() {
     workspace
         .run(&["lint"])
         .exits(3)
-        .says(["line 1 of the package table `mock-configs/packages/t.tsv`"]);
+        .reports(["line 1 of the package table `mock-configs/packages/t.tsv`"]);
     fs_err::remove_file(workspace.path("mock-configs/packages/t.tsv")).unwrap();
     workspace
         .run(&["lint"])
         .exits(3)
-        .says(["cannot read the package table `mock-configs/packages/t.tsv`"]);
+        .reports(["cannot read the package table `mock-configs/packages/t.tsv`"]);
     workspace.replace("mock-configs/c.toml", "packages = [\"t\"]\n", "");
     workspace.run(&["lint"]).exits(1).prints(["the chroot `c` has no package table"]);
 }
@@ -257,7 +257,7 @@ fn queries_live_repositories() {
     workspace
         .run(&["lint", "--live"])
         .exits(20)
-        .says(["dnf", "omit `--live` to use the package tables"]);
+        .reports(["dnf", "omit `--live` to use the package tables"]);
 }
 
 /// Checks the package tables of this repository.

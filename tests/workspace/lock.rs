@@ -155,7 +155,7 @@ fn records_every_kind_of_source() {
     workspace
         .run_with_index(&index, &["lock", "--check"])
         .exits(0)
-        .says(["Checked pins/stable.lock: 4 sources"]);
+        .reports(["Checked pins/stable.lock: 4 sources"]);
     workspace.run(&["lock", "--check", "--offline"]).exits(0);
     assert_eq!(lock_text(&workspace), expected);
     workspace.run(&["build", "--until", "sources", "--offline"]).exits(0);
@@ -163,7 +163,10 @@ fn records_every_kind_of_source() {
     // A fresh clone with an empty cache, without network.
     forget(&workspace);
     workspace.run(&["lock", "--check", "--offline"]).exits(0);
-    workspace.run(&["lock", "--offline"]).exits(0).says(["Unchanged pins/stable.lock: 4 sources"]);
+    workspace
+        .run(&["lock", "--offline"])
+        .exits(0)
+        .reports(["Unchanged pins/stable.lock: 4 sources"]);
     assert_eq!(lock_text(&workspace), expected);
     workspace.run_with_index(&index, &["build", "--until", "sources"]).exits(0);
 }
@@ -180,7 +183,7 @@ fn check_shows_the_difference_and_writes_nothing() {
     set_pins(&workspace, &pins(&one));
     workspace.run(&["lock", "--check"]).exits(1).prints(["+[a]", &format!("+commit = \"{one}\"")]);
     assert!(!workspace.path("pins/stable.lock").exists());
-    workspace.run(&["lock"]).exits(0).says(["Locked pins/stable.lock: 1 source"]);
+    workspace.run(&["lock"]).exits(0).reports(["Locked pins/stable.lock: 1 source"]);
     let before = lock_text(&workspace);
 
     set_pins(&workspace, &pins(&two));
@@ -198,7 +201,10 @@ fn check_shows_the_difference_and_writes_nothing() {
                 &format!("-commit = \"{one}\""),
                 &format!("+commit = \"{two}\""),
             ])
-            .says(["Differs pins/stable.lock: 1 source", "help: run `rocmrpm lock` to update it"]);
+            .reports([
+                "Differs pins/stable.lock: 1 source",
+                "help: run `rocmrpm lock` to update it",
+            ]);
     }
     let document =
         workspace.run(&["lock", "--check", "--json"]).exits(1).document("rocmrpm/lock/1");
@@ -245,7 +251,7 @@ fn reports_all_pins_that_cannot_be_locked() {
     );
     set_pins(&workspace, &pins);
     let refused = |ran: Ran| {
-        ran.exits(30).says([
+        ran.exits(30).reports([
             "error: cannot lock 5 of 6 sources; nothing was written",
             "gone: cannot fetch http://127.0.0.1:",
             "404",
@@ -293,7 +299,7 @@ fn rejects_moved_upstream_sources_until_accepted() {
     let two = git.commit(&[("x", "2")], &[]);
     git.git(&["tag", "--force", "v1"]);
     fs_err::write(&file, &second).unwrap();
-    workspace.run(&["lock"]).exits(3).says([
+    workspace.run(&["lock"]).exits(3).reports([
         "error: cannot lock 2 of 2 sources",
         &format!(
             "g: the tag `v1` of file://[HOLDER]/up has changed since it was locked: expected commit \
@@ -338,7 +344,7 @@ fn offline_lock_records_only_commits_and_warns() {
         Sha256::of_bytes("b")
     );
     set_pins(&workspace, &pins);
-    workspace.run(&["lock", "--offline"]).exits(0).says([
+    workspace.run(&["lock", "--offline"]).exits(0).reports([
         "warning: 3 sources not in the cache, recorded only by digest or commit: a, a.sources.crates, b",
         "Locked pins/stable.lock: 3 sources",
     ]);
@@ -365,16 +371,16 @@ fn offline_lock_records_only_commits_and_warns() {
         ),
     );
     fs_err::remove_dir_all(workspace.path("specs-templates/b")).unwrap();
-    workspace.run(&["lock", "--check"]).exits(1).says(["help: run `rocmrpm lock` to update it"]);
+    workspace.run(&["lock", "--check"]).exits(1).reports(["help: run `rocmrpm lock` to update it"]);
     workspace.write("pins/stable.lock", &text[..text.find("\n[a.sources.crates]").unwrap()]);
-    workspace.run(&["lock", "--check"]).exits(1).prints(["+tree = "]).says([
+    workspace.run(&["lock", "--check"]).exits(1).prints(["+tree = "]).reports([
         "help: run `rocmrpm lock` to complete the entries of a, which were unreachable when locked",
     ]);
     workspace.run(&["lock"]).exits(0);
     let whole = lock_text(&workspace);
     assert!(whole.contains(&git.tree()) && whole.ends_with("\n[a.submodules]\n"), "{whole}");
     forget(&workspace);
-    workspace.run(&["lock", "--offline"]).exits(0).says(["Unchanged"]);
+    workspace.run(&["lock", "--offline"]).exits(0).reports(["Unchanged"]);
     assert_eq!(lock_text(&workspace), whole);
     // Without its submodules, it is another source, whose tree is still known.
     let pins = workspace.read("pins/stable.toml");
@@ -390,7 +396,7 @@ fn offline_lock_records_only_commits_and_warns() {
     );
     let ran = workspace.run(&["lock", "--offline"]);
     ran.exits(30);
-    ran.says([
+    ran.reports([
         "cannot lock 1 of 2 sources",
         "c: the tag of c 1 is not in the cache",
         "run the same command once without `--offline`",
@@ -398,7 +404,7 @@ fn offline_lock_records_only_commits_and_warns() {
     assert_eq!(lock_text(&workspace), whole);
     let ran = workspace.run(&["build", "--until", "sources", "c"]);
     ran.exits(3);
-    ran.says(["the pin of `c` 1 has no commit", "help: run `rocmrpm lock`"]);
+    ran.reports(["the pin of `c` 1 has no commit", "help: run `rocmrpm lock`"]);
 }
 
 #[test]
@@ -441,7 +447,7 @@ fn build_rejects_wrong_values_in_the_lock() {
         workspace.write("pins/stable.lock", text.replace(&true_value, &wrong));
         let ran = workspace.run(&build);
         assert_ne!(ran.code, Some(0), "{message}");
-        ran.says([message]);
+        ran.reports([message]);
     }
     workspace.write("pins/stable.lock", &text);
     workspace.run(&build).exits(0);
@@ -463,7 +469,7 @@ fn rejects_files_that_are_not_sources() {
         workspace.holder().join("gone").display()
     );
     set_pins(&workspace, &pins);
-    workspace.run(&["lock"]).exits(3).says([
+    workspace.run(&["lock"]).exits(3).reports([
         "empty: `folder` from file://[HOLDER]/folder is not a source: it begins with nothing",
         "gone: cannot fetch from the git repository [HOLDER]/gone: fatal: '[HOLDER]/gone' does not appear",
         "check the URL of the pin",
@@ -522,7 +528,7 @@ fn kill_while_it_waits(signal: &str, code: Option<i32>) {
     let names: Vec<_> =
         fs_err::read_dir(workspace.path("pins")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names.len(), 2, "{names:?}");
-    workspace.run(&["lock"]).exits(0).says(["Locked pins/stable.lock: 2 sources"]);
+    workspace.run(&["lock"]).exits(0).reports(["Locked pins/stable.lock: 2 sources"]);
 }
 
 /// Checks the sets of this repository as CI does: a new clone, an empty cache, no network.
@@ -563,7 +569,7 @@ fn completing_a_lock_makes_no_new_release() {
     };
     let before = step();
     assert_eq!(before[1], false);
-    workspace.run(&["lock"]).exits(0).says(["Locked"]);
+    workspace.run(&["lock"]).exits(0).reports(["Locked"]);
     assert!(lock_text(&workspace).contains("tree = "));
     assert_eq!(step(), before);
     workspace.commit("Lock the tree");
@@ -578,11 +584,13 @@ fn environment_sets_the_size_limit() {
     let run = |limit: &str| {
         workspace.outcome(workspace.command(&["lock"]).env("ROCMRPM_MAX_SIZE", limit))
     };
-    run("1 MB").exits(30).says([
+    run("1 MB").exits(30).reports([
         "it has more than 1000000 bytes",
         "if you trust it, raise the limit, e.g. `ROCMRPM_MAX_SIZE=",
     ]);
-    run("1").exits(3).says(["`1` in ROCMRPM_MAX_SIZE is not a size", "ROCMRPM_MAX_SIZE=\"64 GB\""]);
+    run("1")
+        .exits(3)
+        .reports(["`1` in ROCMRPM_MAX_SIZE is not a size", "ROCMRPM_MAX_SIZE=\"64 GB\""]);
     run("3 MB").exits(0);
 }
 
@@ -593,7 +601,7 @@ fn warns_about_a_source_without_tls() {
     let workspace = lab_with(pins);
     let refused = workspace.run(&["lock"]);
     refused.exits(3);
-    refused.says([
+    refused.reports([
         "refusing to fetch http://h.invalid/demo-1.bin without TLS or a known digest",
         "use https",
     ]);
@@ -605,7 +613,7 @@ fn warns_about_a_source_without_tls() {
     let warned = workspace.run(&["lock"]);
     warned.exits(0);
     warned
-        .says(["http://h.invalid/demo-1.bin is fetched without TLS: only the locked digest protects `demo`"]);
+        .reports(["http://h.invalid/demo-1.bin is fetched without TLS: only the locked digest protects `demo`"]);
 }
 
 #[test]
@@ -619,7 +627,7 @@ fn wrong_cached_file_is_not_locked() {
     let cached = workspace.holder().join("cache/sha256").join(&hex[..2]).join(&hex);
     fs_err::create_dir_all(cached.parent().unwrap()).unwrap();
     fs_err::write(&cached, "a wrong file").unwrap();
-    workspace.run(&["lock"]).exits(0).says(["rocmrpm removed it"]);
+    workspace.run(&["lock"]).exits(0).reports(["rocmrpm removed it"]);
     assert!(lock_text(&workspace).contains("size = 5\n"), "{}", lock_text(&workspace));
     assert_eq!(fs_err::read_to_string(cached).unwrap(), "right");
 }

@@ -24,7 +24,7 @@ fn names_in(dir: &Path) -> BTreeSet<String> {
 #[test]
 fn every_command_has_a_page_that_groff_renders_without_a_warning() {
     let workspace = Workspace::empty();
-    workspace.run(&["man", "pages/deep"]).exits(0).says(["Wrote man pages to pages/deep"]);
+    workspace.run(&["man", "pages/deep"]).exits(0).reports(["Wrote man pages to pages/deep"]);
     let pages = workspace.path("pages/deep");
     assert_eq!(names_in(&pages), expected());
     for name in expected() {

@@ -143,12 +143,12 @@ fn derives_a_set_from_declared_files() {
         .workspace
         .run(&["pins", "check"])
         .exits(0)
-        .says(["0 errors, 0 warnings; 2 upstream files"]);
+        .reports(["0 errors, 0 warnings; 2 upstream files"]);
     stack
         .workspace
         .run(&["pins", "derive", "--from", "jaxlib=0.9.0"])
         .exits(2)
-        .says(["declares none of its files", "derive from one of jax"]);
+        .reports(["declares none of its files", "derive from one of jax"]);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn checks_a_set_against_declared_files() {
             "x\nversion = \"0.8.0\"",
         )
         .exits(1)
-        .says([
+        .reports([
             "the set has jaxlib 0.8.0, but 0.9.0 is required by jax 0.9.0",
             "jax 0.9.0, pyproject.toml:5: `jaxlib==0.9.0`",
             "jaxlib 0.8.0 allows Python >=3.10, <3.14, but the chroot fedora-43 has 3.14",
@@ -169,7 +169,7 @@ fn checks_a_set_against_declared_files() {
     stack
         .check_with(&format!("commit = \"{new}\""), &format!("commit = \"{old}\""))
         .exits(1)
-        .says(["jax 0.9.0 needs another commit of xla", "third_party/xla/revision.bzl:2: `"]);
+        .reports(["jax 0.9.0 needs another commit of xla", "third_party/xla/revision.bzl:2: `"]);
     let older =
         "[[source]]\nof = \"jax\"\nname = \"xla\"\nversions = \"<0.9\"\ngit = \"https://h/xla\"\n";
     stack
@@ -177,15 +177,18 @@ fn checks_a_set_against_declared_files() {
         .write("upstreams.toml", format!("{}\n{older}", stack.workspace.read("upstreams.toml")));
     let git = |url: &str| format!("git = \"{url}\"\ncommit = \"{new}\"");
     let xla = stack.repository("xla");
-    stack.check_with(&git(&xla), &git("https://h/xla")).exits(0).says([
+    stack.check_with(&git(&xla), &git("https://h/xla")).exits(0).reports([
         "warning: pins/stable.toml:",
         "jax 0.9.0 takes xla from [HOLDER]/upstream/xla, but the set uses the repository of other versions",
     ]);
-    stack.check_with(&git(&xla), &git("https://h/mirror")).exits(0).says(["0 errors, 0 warnings"]);
+    stack
+        .check_with(&git(&xla), &git("https://h/mirror"))
+        .exits(0)
+        .reports(["0 errors, 0 warnings"]);
     stack
         .check_with("[jax.sources.xla]", "[jax.sources.other]")
         .exits(1)
-        .says(["jax 0.9.0 needs xla, but the set has no source for it"]);
+        .reports(["jax 0.9.0 needs xla, but the set has no source for it"]);
 }
 
 #[test]
@@ -205,12 +208,12 @@ fn reports_files_that_differ_from_their_declaration() {
             .workspace
             .run(&["pins", "derive", "--from", &format!("jax={version}")])
             .exits(1)
-            .says([&format!("jax {version}, third_party/xla/revision.bzl: {message}")]);
+            .reports([&format!("jax {version}, third_party/xla/revision.bzl: {message}")]);
     }
     let dir = std::path::PathBuf::from(stack.repository("jax"));
     fs_err::remove_file(dir.join("third_party/xla/revision.bzl")).unwrap();
     stack.commit("jax", "v0.9.3", &[]);
-    stack.workspace.run(&["pins", "derive", "--from", "jax=0.9.3"]).exits(1).says([
+    stack.workspace.run(&["pins", "derive", "--from", "jax=0.9.3"]).exits(1).reports([
         "third_party/xla/revision.bzl: the file does not exist, although other versions have it (upstreams.toml:21)",
     ]);
 }
@@ -263,10 +266,10 @@ fact = [{ pattern = '^FETCH_HEAD=(?<value>[0-9a-f]{40})$', states = "commit", ab
         .workspace
         .run(&["pins", "check"])
         .exits(0)
-        .says(["0 errors, 0 warnings; 1 upstream file and"]);
+        .reports(["0 errors, 0 warnings; 1 upstream file and"]);
     stack
         .check_with(&format!("commit = \"{new}\""), &format!("commit = \"{old}\""))
-        .says(["ollama 0.2.0 requires another commit of llama-cpp"]);
+        .reports(["ollama 0.2.0 requires another commit of llama-cpp"]);
 }
 
 #[test]
@@ -277,12 +280,12 @@ fn works_without_upstreams_toml() {
         .workspace
         .run(&["pins", "check"])
         .exits(0)
-        .says(["0 errors, 0 warnings; 0 upstream files"]);
+        .reports(["0 errors, 0 warnings; 0 upstream files"]);
     stack
         .workspace
         .run(&["pins", "derive", "--from", "jax=0.9.0"])
         .exits(2)
-        .says(["upstreams.toml declares none of its files", "`[[file]]` with `of = \"jax\"`"]);
+        .reports(["upstreams.toml declares none of its files", "`[[file]]` with `of = \"jax\"`"]);
 }
 
 #[test]

@@ -208,13 +208,13 @@ wheel           1.0     1.1      no: >=3.10, <3.14  pip index
     // For a single component; the suggested command has the same pin set.
     let one = run(&workspace, &["pins", "outdated", "engine", "--pins", "stable"]);
     one.exits(1);
-    one.says(["`rocmrpm pins update engine --pins stable --dry-run`"]);
+    one.reports(["`rocmrpm pins update engine --pins stable --dry-run`"]);
     assert!(
         !one.stdout.contains("wheel") && one.stdout.contains("engine/kernels"),
         "{}",
         one.stdout
     );
-    run(&workspace, &["pins", "outdated", "engin"]).exits(2).says(["did you mean `engine`?"]);
+    run(&workspace, &["pins", "outdated", "engin"]).exits(2).reports(["did you mean `engine`?"]);
 
     workspace.replace("pins/stable.toml", "python = \">=3.10, <3.14\"\n", "");
     run(&workspace, &["pins", "outdated"]).exits(1).prints(["yes; newest no: >=3.10,<3.14"]);
@@ -235,12 +235,12 @@ fn unreachable_origin_is_a_row_unless_all_are_unreachable() {
     run(&workspace, &["pins", "outdated"])
         .exits(1)
         .prints(["engine/kernels  1.0     unreachable"])
-        .says(["1 of 3 origins could not be queried; the first error:"]);
+        .reports(["1 of 3 origins could not be queried; the first error:"]);
     fs_err::remove_dir_all(workspace.holder().join("engine")).unwrap();
     let ran = workspace.run(&["pins", "outdated"]);
     ran.exits(30);
     ran.prints(["engine/kernels  1.0     unreachable"]);
-    ran.says(["cannot list newer releases: reached 0 of 3 origins"]);
+    ran.reports(["cannot list newer releases: reached 0 of 3 origins"]);
 }
 
 #[test]
@@ -249,11 +249,11 @@ fn update_changes_only_values_and_shows_what_matters() {
     let before = workspace.files();
     run(&workspace, &["pins", "update", "engine", "--dry-run"])
         .exits(0)
-        .says(["dry run: no changes made"]);
+        .reports(["dry run: no changes made"]);
     assert_eq!(workspace.files(), before);
 
     let ran = run(&workspace, &["pins", "update", "engine"]);
-    ran.exits(0).says(["`rocmrpm lock --pins stable`"]);
+    ran.exits(0).reports(["`rocmrpm lock --pins stable`"]);
     let [old, new] = ["v1.0", "v2.0"].map(|tag| commit_of(&workspace, "engine", tag));
     let shown = ran.stdout.replace(&old[..12], "[OLD]").replace(&new[..12], "[NEW]");
     assert_data_eq!(
@@ -306,11 +306,11 @@ License files
         .replace("version = \"1.0\" # 1.0 is", "version = \"2.0\" # 1.0 is")
         .replace(&format!("commit = \"{old}\""), &format!("commit = \"{new}\""));
     assert_eq!(workspace.read("pins/stable.toml"), expected);
-    run(&workspace, &["pins", "update", "engine"]).exits(0).says(["Unchanged"]);
+    run(&workspace, &["pins", "update", "engine"]).exits(0).reports(["Unchanged"]);
 
     let back = run(&workspace, &["pins", "update", "engine", "1.0", "--json"]);
     let back =
-        back.exits(0).says(["engine 1.0 is older than 2.0"]).document("rocmrpm/pins-update/1");
+        back.exits(0).reports(["engine 1.0 is older than 2.0"]).document("rocmrpm/pins-update/1");
     assert_eq!(back["older"], true);
     assert_eq!(back["upstream"]["patches"]["patches"][0]["state"], "applies");
     assert_eq!(workspace.read("pins/stable.toml"), pins(&workspace));
@@ -330,7 +330,7 @@ fn pins_an_sdist_with_the_spelling_of_the_index() {
     );
     run(&workspace, &["pins", "update", "wheel", "1.2"])
         .exits(0)
-        .says(["wheel-1.2.tar.gz is yanked"]);
+        .reports(["wheel-1.2.tar.gz is yanked"]);
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn url_follows_its_forge() {
     assert_eq!(workspace.read("pins/stable.toml"), pin("2.0"));
     let ran = run(&workspace, &["pins", "update", "engine", "2.1"]);
     ran.exits(2);
-    ran.says(["no tag for version 2.1", "help: the nearest are"]);
+    ran.reports(["no tag for version 2.1", "help: the nearest are"]);
     assert_eq!(workspace.read("pins/stable.toml"), pin("2.0"));
     // An unavailable old source does not prevent an update.
     fs_err::remove_file(dir.join("v2.0.tar.gz")).unwrap();
@@ -368,7 +368,7 @@ fn url_follows_its_forge() {
     workspace.replace("pins/stable.toml", "{version}", "1.0");
     run(&workspace, &["pins", "update", "engine", "2.0"])
         .exits(2)
-        .says(["its URL has no `{version}`"]);
+        .reports(["its URL has no `{version}`"]);
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn failed_update_writes_nothing() {
         (&["wheel", "9"], 2, &["no sdist of `wheel` 9", "the nearest are 2.0rc1"]),
         (&["own"], 2, &["its source is a folder of the workspace"]),
     ] {
-        run(&workspace, &[&["pins", "update"], args].concat()).exits(code).says(says);
+        run(&workspace, &[&["pins", "update"], args].concat()).exits(code).reports(says);
         assert_eq!(workspace.files(), before, "{args:?}");
     }
     let path = workspace.path("pins/stable.toml");
@@ -390,7 +390,7 @@ fn failed_update_writes_nothing() {
     fs_err::set_permissions(&path, permissions).unwrap();
     run(&workspace, &["pins", "update", "engine"])
         .exits(20)
-        .says(["`pins/stable.toml` is read-only"]);
+        .reports(["`pins/stable.toml` is read-only"]);
     assert_eq!(workspace.files(), before);
 }
 
@@ -412,8 +412,8 @@ fn export_and_import_round_trip() {
         let file = file.to_str().unwrap();
         let ran = run(&workspace, &["pins", "export", "--format", format, "-o", file]);
         ran.exits(0);
-        ran.says(warns.as_slice());
-        run(&workspace, &["pins", "import", file]).exits(0).says(["Unchanged"]);
+        ran.reports(warns.as_slice());
+        run(&workspace, &["pins", "import", file]).exits(0).reports(["Unchanged"]);
         assert_eq!(workspace.files(), before, "{format}");
     }
     let commit = commit_of(&workspace, "engine", "v1.0");
@@ -444,7 +444,7 @@ fn import_updates_versions_and_resolves_the_rest() {
     );
     let ran = run(&workspace, &["pins", "import", "v.env", "--dry-run"]);
     ran.exits(0);
-    ran.says([
+    ran.reports([
         "has no pins for: VLM_VERSION",
         "ignored ROCM_VERSION 7",
         "dry run: no changes made",
@@ -484,7 +484,7 @@ fn rejects_ambiguous_imports_with_their_location() {
     ] {
         let file = workspace.holder().join("x");
         fs_err::write(&file, text).unwrap();
-        run(&workspace, &["pins", "import", file.to_str().unwrap()]).exits(3).says(says);
+        run(&workspace, &["pins", "import", file.to_str().unwrap()]).exits(3).reports(says);
     }
     assert_eq!(workspace.files(), before);
     workspace.write(
@@ -500,7 +500,7 @@ fn rejects_ambiguous_imports_with_their_location() {
     workspace.write("m.json", "{\"triton\": {\"repo\": \"u\", \"branch\": \"main\"}}");
     run(&workspace, &["pins", "import", "m.json"])
         .exits(3)
-        .says(["the branch `main` but no commit"]);
+        .reports(["the branch `main` but no commit"]);
 }
 
 #[test]

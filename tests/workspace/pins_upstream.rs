@@ -199,7 +199,7 @@ fn derives_a_set_from_vllm_down_to_llvm() {
     let stand = Stand::new();
     agreeing(&stand);
     let derived = ["pins", "derive", "--from", "vllm=0.20.2", "--output", "new"];
-    stand.run(&derived).exits(0).says(["Derived pins/new.toml: 8 components, 7 from"]);
+    stand.run(&derived).exits(0).reports(["Derived pins/new.toml: 8 components, 7 from"]);
     let text = stand.workspace.read("pins/new.toml");
     for line in [
         "# vllm 0.20.2, pyproject.toml:3: torch == 2.11.0\n",
@@ -247,8 +247,8 @@ fn derives_a_set_from_vllm_down_to_llvm() {
         ]
     );
     // A second run changes nothing, and works from only the cache.
-    stand.run(&derived).exits(0).says(["Unchanged pins/new.toml"]);
-    stand.run(&["pins", "check", "--pins", "new", "--offline"]).exits(0).says([
+    stand.run(&derived).exits(0).reports(["Unchanged pins/new.toml"]);
+    stand.run(&["pins", "check", "--pins", "new", "--offline"]).exits(0).reports([
         "Checked pins/new.toml",
         "0 errors, 1 warning;",
         "torch 2.11.0 supports ROCm up to 7.2, but the provider amdrocm has ROCm 7.14",
@@ -293,7 +293,7 @@ fn reports_contradictions_and_applies_choices() {
     );
     stand.vllm("0.20.3", &borrowed(&files));
     let derive = ["pins", "derive", "--from", "vllm=0.20.3", "--output", "new"];
-    stand.run(&derive).exits(1).says([
+    stand.run(&derive).exits(1).reports([
         "upstream's files disagree about torch",
         "vllm 0.20.3, pyproject.toml:3: torch: torch == 2.14.0",
         "vllm 0.20.3, requirements/build/rocm.txt:1: torch: torch==2.11.0+rocm7.14.0",
@@ -312,7 +312,7 @@ fn reports_contradictions_and_applies_choices() {
         places[1],
         serde_json::json!({
             "about": "torch",
-            "says": "version",
+            "claim": "version",
             "value": "2.11.0",
             "written": "torch==2.11.0+rocm7.14.0",
             "place": { "of": "vllm 0.20.3", "file": "requirements/build/rocm.txt", "line": 1 },
@@ -337,7 +337,7 @@ fn reports_contradictions_and_applies_choices() {
     for (choice, message) in [("tirch=1", "did you mean `torch`?"), ("vllm=1", "not derived")] {
         let mut args = derive.to_vec();
         args.extend(["--choose", choice]);
-        stand.run(&args).exits(2).says([message]);
+        stand.run(&args).exits(2).reports([message]);
     }
 }
 
@@ -348,7 +348,7 @@ fn names_unreachable_sources_and_writes_nothing() {
     fs_err::remove_dir_all(stand.repository("torch")).unwrap();
     fs_err::remove_dir_all(stand.repository("aotriton")).unwrap();
     let derive = ["pins", "derive", "--from", "vllm=0.20.2", "--output", "new"];
-    stand.run(&derive).exits(30).says([
+    stand.run(&derive).exits(30).reports([
         "the source of torch 2.11.0",
         "the digest of torch 2.11.0, or the commit of its tag",
         "aotriton, from cmake/External/aotriton.cmake",
@@ -359,7 +359,7 @@ fn names_unreachable_sources_and_writes_nothing() {
     assert_eq!(stand.sets(), ["stable.toml"]);
     let offline = Stand::new();
     agreeing(&offline);
-    offline.run(&["pins", "derive", "--from", "vllm=0.20.2", "--offline"]).exits(30).says([
+    offline.run(&["pins", "derive", "--from", "vllm=0.20.2", "--offline"]).exits(30).reports([
         "the source of vllm 0.20.2 ",
         "--offline",
         "torch, from pyproject.toml",
@@ -373,12 +373,12 @@ fn reports_bad_input() {
     stand
         .run(&["pins", "derive", "--from", "vllm=0.99"])
         .exits(3)
-        .says(["no sdist of `vllm` 0.99", "0.20.2"]);
-    stand.run(&["pins", "derive", "--from", "torch=9.9"]).exits(3).says(["v2.11.0"]);
+        .reports(["no sdist of `vllm` 0.99", "0.20.2"]);
+    stand.run(&["pins", "derive", "--from", "torch=9.9"]).exits(3).reports(["v2.11.0"]);
     stand
         .run(&["pins", "derive", "--from", "extra=1"])
         .exits(2)
-        .says(["derive from one of vllm, torch, triton"]);
+        .reports(["derive from one of vllm, torch, triton"]);
     stand.run(&["pins", "derive", "--from", "vllm=0.20.2", "--output", "../x"]).exits(2);
     stand.run(&["pins", "derive", "--from", "vllm=0.20.2", "--base", "none"]).exits(2);
     for (version, path, text, message) in [
@@ -402,7 +402,7 @@ fn reports_bad_input() {
         stand
             .run(&["pins", "derive", "--from", &from, "--output", "new"])
             .exits(1)
-            .says([message, "--choose torch=VERSION"]);
+            .reports([message, "--choose torch=VERSION"]);
     }
     let huge = "x".repeat(5 << 20);
     let mut part: Vec<(&str, &str)> = borrowed(&files);
@@ -412,7 +412,7 @@ fn reports_bad_input() {
     stand
         .run(&["pins", "derive", "--from", "vllm=0.20.8"])
         .exits(1)
-        .says(["5242880 bytes", "--choose triton-kernels=VERSION"]);
+        .reports(["5242880 bytes", "--choose triton-kernels=VERSION"]);
     // A choice replaces the statement of the file.
     let kernels = format!(
         "{}\n[triton-kernels]\nversion = \"0.1\"\ngit = \"{}\"\n",
@@ -424,7 +424,7 @@ fn reports_bad_input() {
     stand
         .run(&["pins", "derive", "--from", "vllm=0.20.8", "--choose", choose])
         .exits(0)
-        .says(["warning: vllm 0.20.8, cmake/external_projects/triton_kernels.cmake: it has 5242880 bytes"])
+        .reports(["warning: vllm 0.20.8, cmake/external_projects/triton_kernels.cmake: it has 5242880 bytes"])
         .prints(["# chosen: --choose triton-kernels=3.6.0\nversion = \"3.6.0\"\n"]);
     assert_eq!(stand.sets(), ["stable.toml"]);
 }
@@ -441,13 +441,13 @@ fn explains_conflicting_pins_with_both_locations() {
         stand.workspace.write("pins/stable.toml", good.replace(from, to));
     };
     with("version = \"3.6.0\"\n", "version = \"3.5.1\"\n");
-    stand.run(&["pins", "check"]).exits(1).says([
+    stand.run(&["pins", "check"]).exits(1).reports([
         "the set has triton 3.5.1, but 3.6.0 is required by torch 2.11.0 and vllm 0.20.2",
         "pins/stable.toml:",
         "torch 2.11.0, .ci/docker/triton_version.txt:1: `3.6.0`",
     ]);
     with("version = \"0.26.0\"", "version = \"0.28.0\"");
-    stand.run(&["pins", "check"]).exits(1).says([
+    stand.run(&["pins", "check"]).exits(1).reports([
         "the set has torchvision 0.28.0, but 0.26.0 is required by vllm 0.20.2",
         "version = \"0.28.0\"",
         "requirements/build/rocm.txt:2",
@@ -457,7 +457,7 @@ fn explains_conflicting_pins_with_both_locations() {
     stand
         .run(&["pins", "check"])
         .exits(1)
-        .says(["triton 3.6.0 needs another commit of llvm", "cmake/llvm-hash.txt:1"]);
+        .reports(["triton 3.6.0 needs another commit of llvm", "cmake/llvm-hash.txt:1"]);
     // A workspace for a GPU that vLLM cannot be built for.
     stand.workspace.write("pins/stable.toml", &good);
     stand.workspace.replace("rocmrpm.toml", "gfx1151", "gfx1152");
@@ -475,7 +475,7 @@ fn explains_conflicting_pins_with_both_locations() {
     fs_err::remove_dir_all(stand.workspace.holder().join("cache")).unwrap();
     let ran = stand.run(&["pins", "check", "--offline"]);
     ran.exits(1);
-    ran.says([
+    ran.reports([
         "not checked: vllm 0.20.2: ",
         "--offline",
         "works with torch ==2.11.0, but the set has 2.10.0",
@@ -494,13 +494,16 @@ fn checks_chroot_provider_and_crates() {
         "python = \"3.15\"",
     );
     let left_out = "vllm 0.20.2 allows Python >=3.10, <3.15, but the chroot fedora-43 has 3.15: the set leaves the component out";
-    stand.run(&["pins", "check"]).exits(0).says([left_out, "pyproject.toml:6: `"]);
+    stand.run(&["pins", "check"]).exits(0).reports([left_out, "pyproject.toml:6: `"]);
     let text = stand.workspace.read("pins/stable.toml");
     let (before, after) = text.split_at(text.rfind("python = ").unwrap());
     stand
         .workspace
         .write("pins/stable.toml", format!("{before}{}", after.split_once('\n').unwrap().1));
-    stand.run(&["pins", "check"]).exits(1).says(["error: vllm 0.20.2 allows Python >=3.10, <3.15"]);
+    stand
+        .run(&["pins", "check"])
+        .exits(1)
+        .reports(["error: vllm 0.20.2 allows Python >=3.10, <3.15"]);
     // The range of triton leaves it out, unless the set has a wider one.
     let wider = text.replace("(3, 14)\npython = \">=3.10, <3.15\"", "(3, 14)\npython = \">=3.10\"");
     assert_ne!(wider, text);
@@ -508,7 +511,7 @@ fn checks_chroot_provider_and_crates() {
     stand
         .run(&["pins", "check"])
         .exits(0)
-        .says(["warning: pins/stable.toml:", "a patch must add the support"]);
+        .reports(["warning: pins/stable.toml:", "a patch must add the support"]);
     stand.workspace.write("pins/stable.toml", &text);
     stand.workspace.replace(
         "mock-configs/fedora-43.toml",
@@ -521,7 +524,7 @@ fn checks_chroot_provider_and_crates() {
         "version = \"6.1\"",
     );
     let too_old = "torch 2.11.0 needs ROCm 6.2 or newer, but the provider amdrocm has ROCm 6.1";
-    stand.run(&["pins", "check"]).exits(1).says([too_old, "cmake/External/aotriton.cmake:3: `"]);
+    stand.run(&["pins", "check"]).exits(1).reports([too_old, "cmake/External/aotriton.cmake:3: `"]);
     // The Rust part is derived with its crates; a set without them is an error.
     stand.workspace.replace(
         "mock-configs/rocm/amdrocm.toml",
@@ -535,14 +538,14 @@ fn checks_chroot_provider_and_crates() {
     stand.vllm("0.22.0", &borrowed(&files));
     stand.run(&["pins", "derive", "--from", "vllm=0.22.0", "--output", "stable"]).exits(0);
     let text = stand.workspace.read("pins/stable.toml");
-    stand.run(&["pins", "check"]).exits(0).says(["0 errors, 0 warnings"]);
+    stand.run(&["pins", "check"]).exits(0).reports(["0 errors, 0 warnings"]);
     let (without, crates) = text.split_once("[vllm.sources.crates]").unwrap();
     assert!(crates.contains("rust/Cargo.lock: 1 crate\n"), "{crates}");
     stand.workspace.write("pins/stable.toml", without);
     stand
         .run(&["pins", "check"])
         .exits(1)
-        .says(["has a Rust part", "cargo-vendor = \"rust/Cargo.lock\""]);
+        .reports(["has a Rust part", "cargo-vendor = \"rust/Cargo.lock\""]);
     // A version without Rust has no crates.
     stand.workspace.write("pins/stable.toml", &text);
     let back = stand.run(&["pins", "derive", "--from", "vllm=0.20.2"]);
@@ -572,7 +575,7 @@ fn reads_related_commits_of_a_torch_fork() {
     let differ = line("ubuntu", &commit) + &line("centos", &"2".repeat(40));
     stand.commit("torch", "v2.11.0.2", &[("related_commits", &differ)]);
     stand.workspace.git_in(&dir, &["tag", "--force", "v2.11.0", "HEAD"]);
-    stand.run(&["pins", "derive", "--from", "torch=2.11.0"]).exits(1).says([
+    stand.run(&["pins", "derive", "--from", "torch=2.11.0"]).exits(1).reports([
         "disagree about torchvision",
         "related_commits:1",
         "related_commits:2",

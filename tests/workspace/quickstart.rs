@@ -46,7 +46,7 @@ fn one_command_builds_everything() {
     let workspace = smoke();
     let container = workspace.read("Containerfile.fedora43");
     let before = workspace.sources();
-    build(&workspace).exits(0).says([
+    build(&workspace).exits(0).reports([
         "Built rocm-smoke 1 RPM",
         "Indexed 1 distribution",
         "Finished 1 built, 0 fresh",
@@ -82,7 +82,7 @@ fn one_command_builds_everything() {
     workspace
         .run(&["wheel", "--verify", "--chroot", "host"])
         .exits(0)
-        .says(["Verified 1 wheel", "no differences"]);
+        .reports(["Verified 1 wheel", "no differences"]);
 
     // The container file has the pins of this copy, which has one component less.
     let rendered = workspace.read("Containerfile.fedora43");
@@ -92,7 +92,7 @@ fn one_command_builds_everything() {
     assert_eq!(after, before);
 
     let again = build(&workspace);
-    again.exits(0).says(["Finished 0 built, 1 fresh"]).never_says("Built");
+    again.exits(0).reports(["Finished 0 built, 1 fresh"]).never_reports("Built");
     let plan = workspace.run(&["plan", "--chroot", "host"]);
     assert!(plan.exits(0).stdout.contains("fresh  nothing changed"), "{plan}");
 
@@ -153,7 +153,7 @@ fn the_wheel_installs_and_runs(workspace: &Workspace) {
         // With a GPU, it works or reports what does not.
         assert!(matches!(run.code, Some(0 | 1 | 4)), "{run}");
     } else {
-        run.exits(3).says(["error: no GPU found"]);
+        run.exits(3).reports(["error: no GPU found"]);
     }
 }
 
@@ -191,11 +191,11 @@ fn builds_are_reproducible_and_a_failed_rebuild_keeps_results() {
     let first = digests(&workspace);
     assert_eq!(first.len(), 5, "{first:?}");
     std::fs::remove_dir_all(workspace.path("build")).unwrap();
-    build(&workspace).exits(0).says(["1 built, 0 fresh"]);
+    build(&workspace).exits(0).reports(["1 built, 0 fresh"]);
     assert_eq!(digests(&workspace), first);
 
     workspace.replace(SETUP, RIGHT, WRONG);
-    build(&workspace).exits(1).says(["gpu-target-missing"]);
+    build(&workspace).exits(1).reports(["gpu-target-missing"]);
     assert_eq!(digests(&workspace), first);
     workspace.assert_whole("rocm-smoke");
 }
@@ -205,7 +205,7 @@ fn detects_an_undeclared_gpu_target() {
     let workspace = smoke();
     workspace.replace(SETUP, RIGHT, WRONG);
     let failed = build(&workspace);
-    failed.exits(1).says([
+    failed.exits(1).reports([
         "`rocm-smoke` did not pass inspection",
         "gpu-target-missing",
         "gfx1151",
@@ -223,7 +223,7 @@ fn detects_an_undeclared_gpu_target() {
     assert!(std::fs::read_to_string(report).unwrap().contains("gpu-target-missing"));
 
     workspace.replace(SETUP, WRONG, RIGHT);
-    build(&workspace).exits(0).says(["1 built, 0 fresh"]);
+    build(&workspace).exits(0).reports(["1 built, 0 fresh"]);
     workspace.assert_whole("rocm-smoke");
 }
 
@@ -236,7 +236,7 @@ fn warns_about_code_for_unrequested_targets() {
         "targets = [*targets, \"gfx1100\"]; command = compiler(targets, work)",
     );
     let ran = build(&workspace);
-    ran.exits(0).says([
+    ran.exits(0).reports([
         "warning: rocm-smoke: ",
         "gfx1100",
         "[gpu-target-unexpected]",
@@ -272,7 +272,7 @@ fn detects_a_runpath_into_the_build_folder() {
         "%global debug_package",
         "%global __brp_check_rpaths %{nil}\n%global debug_package",
     );
-    workspace.build().exits(1).says([
+    workspace.build().exits(1).reports([
         "`demo` did not pass inspection",
         "libdemo.so.1",
         workspace.built("work/demo/build").to_str().unwrap(),
@@ -288,7 +288,7 @@ fn detects_a_runpath_into_the_build_folder() {
 fn detects_missing_device_code() {
     let workspace = Workspace::new();
     library(&workspace, "[inspect]\ndevice-code = true\n", "");
-    workspace.build().exits(1).says(["`demo` did not pass inspection", "device code", "help: "]);
+    workspace.build().exits(1).reports(["`demo` did not pass inspection", "device code", "help: "]);
     workspace.assert_nothing_of("demo");
     workspace.write("specs-templates/demo/component.toml", "");
     workspace.build().exits(0);
@@ -299,7 +299,7 @@ fn detects_missing_device_code() {
 #[test]
 fn builds_the_whole_quickstart_with_an_sdist_from_the_index() {
     let workspace = Workspace::quickstart(&["amdsmi", "rocm-smoke"]);
-    build(&workspace).exits(0).says([
+    build(&workspace).exits(0).reports([
         "Fetching",
         "amdsmi-7.0.2.tar.gz",
         "Finished 2 built, 0 fresh",
@@ -312,5 +312,5 @@ fn builds_the_whole_quickstart_with_an_sdist_from_the_index() {
     // With the source in the cache, no network is needed.
     std::fs::remove_dir_all(workspace.path("build")).unwrap();
     let offline = ["build", "--chroot", "host", "--offline", "amdsmi"];
-    workspace.run(&offline).exits(0).says(["1 built, 0 fresh"]);
+    workspace.run(&offline).exits(0).reports(["1 built, 0 fresh"]);
 }

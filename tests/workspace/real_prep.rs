@@ -269,7 +269,7 @@ fn outdated_edit_stops_the_build() {
         "find = 'impossible",
     );
     let file = "amdsmi/amdsmi_wrapper.py";
-    workspace.run(&["prep", "amdsmi"]).exits(10).says([
+    workspace.run(&["prep", "amdsmi"]).exits(10).reports([
         "`amdsmi` failed in %prep: an `[[edit]]` does not match",
         &format!("{file}: expected 1 times, found 0 times: impossible"),
     ]);

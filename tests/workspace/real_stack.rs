@@ -292,7 +292,7 @@ fn lint_finds_no_errors_and_knows_every_requirement() {
             if let Some(others) = set.without_closure(&chroot) {
                 let command =
                     format!("rocmrpm closure --pins {} --chroot {chroot} --write", set.name);
-                ran.exits(3).says([&command]);
+                ran.exits(3).reports([&command]);
                 let others: Vec<&str> = others.iter().map(String::as_str).collect();
                 specs = others.len();
                 ran = set.run(&chroot, &[&["lint", "--json"], others.as_slice()].concat());
@@ -336,7 +336,7 @@ fn locks_are_valid_without_cache_and_network() {
         let file = format!("pins/{}.lock", set.name);
         assert!(set.workspace.path(&file).is_file(), "{file}");
         let check = ["lock", "--check", "--offline", "--pins", set.name.as_str()];
-        set.workspace.run(&check).exits(0).says(["Checked", &file]);
+        set.workspace.run(&check).exits(0).reports(["Checked", &file]);
         // A changed commit makes the lock invalid.
         let pins = format!("pins/{}.toml", set.name);
         let text = set.workspace.read(&pins);

@@ -141,7 +141,7 @@ fn the_same_inputs_give_the_same_bytes() {
         similar_asserts::assert_eq!(rendered(&one, "fedora-43"), rendered(&other, "fedora-43"));
         assert_eq!(one.read("Containerfile.fedora43"), other.read("Containerfile.fedora43"));
         let again = one.run(&["render"]);
-        again.exits(0).says(["Unchanged Containerfile.fedora43"]);
+        again.exits(0).reports(["Unchanged Containerfile.fedora43"]);
         assert!(!again.stderr.contains("Rendered"), "{}", again.stderr);
     }
 }
@@ -151,7 +151,7 @@ fn committed_container_files_are_up_to_date() {
     let lab = Workspace::empty();
     for (workspace, _) in WORKSPACES {
         let dir = Path::new(REPOSITORY).join(workspace);
-        lab.run(&["-C", dir.to_str().unwrap(), "render", "--check"]).exits(0).says(["Checked"]);
+        lab.run(&["-C", dir.to_str().unwrap(), "render", "--check"]).exits(0).reports(["Checked"]);
     }
 }
 
@@ -160,12 +160,12 @@ fn render_check_and_diff_show_an_outdated_container_file() {
     let lab = Workspace::copy_of("examples/quickstart");
     lab.run(&["render", "--check"])
         .exits(1)
-        .says(["Differs Containerfile.fedora43", "`rocmrpm render`"]);
-    lab.run(&["render"]).exits(0).says(["Rendered Containerfile.fedora43"]);
+        .reports(["Differs Containerfile.fedora43", "`rocmrpm render`"]);
+    lab.run(&["render"]).exits(0).reports(["Rendered Containerfile.fedora43"]);
     lab.run(&["render", "--check"]).exits(0);
     lab.replace("pins/stable.toml", "7.0.2", "7.1.0");
     let before = lab.files();
-    lab.run(&["render", "--check"]).exits(1).says(["Differs Containerfile.fedora43"]);
+    lab.run(&["render", "--check"]).exits(1).reports(["Differs Containerfile.fedora43"]);
     let ran = lab.run(&["render", "--diff"]);
     ran.exits(0);
     ran.prints([

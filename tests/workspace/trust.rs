@@ -93,7 +93,7 @@ fn commands_run_no_code_of_an_untrusted_workspace() {
     let workspace = hostile();
     let before = workspace.files();
     for command in RUN_CODE {
-        without_trust(&workspace, command).exits(3).says([
+        without_trust(&workspace, command).exits(3).reports([
             "error: `[HOLDER]/workspace` is not trusted, and this command runs code from it as you",
             "help: to trust it, run `rocmrpm trust [HOLDER]/workspace`",
         ]);
@@ -115,7 +115,7 @@ fn trusted_workspace_runs_its_code_until_trust_is_removed() {
     assert!(has_run(&workspace), "{}", by_variable.stderr);
     fs_err::remove_file(workspace.holder().join("PWNED")).unwrap();
 
-    without_trust(&workspace, &["trust"]).exits(0).says(["Trusted [HOLDER]/workspace"]);
+    without_trust(&workspace, &["trust"]).exits(0).reports(["Trusted [HOLDER]/workspace"]);
     assert_eq!(
         without_trust(&workspace, &["trust", "--list"]).exits(0).stdout,
         "[HOLDER]/workspace\n"
@@ -129,15 +129,15 @@ fn trusted_workspace_runs_its_code_until_trust_is_removed() {
     workspace.write("vendor/rocmrpm.toml", workspace.read("rocmrpm.toml"));
     let mut below = workspace.command(&lint);
     below.env_remove("ROCMRPM_TRUST").current_dir(workspace.path("vendor"));
-    workspace.outcome(below).exits(3).says(["run `rocmrpm trust [HOLDER]/workspace/vendor`"]);
+    workspace.outcome(below).exits(3).reports(["run `rocmrpm trust [HOLDER]/workspace/vendor`"]);
 
     without_trust(&workspace, &["trust", "--remove", "."])
         .exits(0)
-        .says(["Removed [HOLDER]/workspace"]);
+        .reports(["Removed [HOLDER]/workspace"]);
     without_trust(&workspace, &lint).exits(3);
     without_trust(&workspace, &["trust", "--remove"])
         .exits(2)
-        .says(["is not in the list of trusted folders"]);
+        .reports(["is not in the list of trusted folders"]);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn spec_in_another_folder_needs_separate_trust() {
     let lint = ["lint", "--chroot", "host", "--spec", spec.to_str().unwrap()];
     workspace.replace("specs-templates/one/one.spec.tera", "%global parsed", "# ");
     workspace.replace("specs-templates/one/one.spec.tera", "%(", "%%(");
-    without_trust(&workspace, &lint).exits(3).says(["run `rocmrpm trust [HOLDER]/other`"]);
+    without_trust(&workspace, &lint).exits(3).reports(["run `rocmrpm trust [HOLDER]/other`"]);
     assert!(!has_run(&workspace));
     without_trust(&workspace, &["trust", workspace.holder().join("other").to_str().unwrap()])
         .exits(0);
@@ -182,7 +182,7 @@ fn names_a_damaged_trust_list() {
     let list = workspace.holder().join("state/rocmrpm/trust.json");
     fs_err::write(&list, "{\"folders\": [\"/").unwrap();
     for command in [&["lint", "--chroot", "host"][..], &["trust"], &["trust", "--list"]] {
-        without_trust(&workspace, command).exits(20).says([
+        without_trust(&workspace, command).exits(20).reports([
             "`[HOLDER]/state/rocmrpm/trust.json` is not a list of trusted folders",
             "rm [HOLDER]/state/rocmrpm/trust.json",
         ]);

@@ -88,7 +88,7 @@ error: 8 mistakes in the workspace's files
     workspace
         .run(&["plan"])
         .exits(3)
-        .says(["`waive` must be an array of tables", "component.toml:2:9"]);
+        .reports(["`waive` must be an array of tables", "component.toml:2:9"]);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn waived_findings_pass_and_are_reported() {
     let workspace = with(&format!("[inspect]\ndevice-code = true\n\n{waiver}"));
     let ran = workspace.run(&["build", "--chroot", "host", "--until", "rpm"]);
     ran.exits(0);
-    ran.says([
+    ran.reports([
         "Waived hello: found no GPU code in",
         "[device-code-absent], because: compiled when it is called",
     ]);
@@ -115,7 +115,7 @@ fn unused_waiver_fails_the_build() {
     );
     let ran = workspace.run(&["build", "--chroot", "host", "--until", "rpm"]);
     ran.exits(1);
-    ran.says([
+    ran.reports([
         "`hello` did not pass inspection: 1 error",
         "specs-templates/hello/component.toml: found a waiver of `not-stripped`, file `*/hello.so` that matches no finding",
         "help: remove the `[[inspect.waive]]` table",

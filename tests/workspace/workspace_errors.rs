@@ -299,7 +299,7 @@ fn reports_each_mistake_once() {
         let workspace = sound();
         workspace.replace(file, old, new);
         let ran = workspace.run(&["plan"]);
-        ran.exits(3).says(["error: this is not valid TOML", place]);
+        ran.exits(3).reports(["error: this is not valid TOML", place]);
         let one = "error: 1 mistake in the workspace's files";
         assert!(ran.stderr.contains(one), "{file} with `{new}`:\n{}", ran.stderr);
     }
@@ -353,7 +353,7 @@ error: dependency cycle: base -> top -> base
 fn rejects_component_without_supported_target_unless_optional() {
     let workspace = sound();
     workspace.write("specs-templates/top/component.toml", "gpu-targets = [\"gfx942\"]\n");
-    workspace.run(&["plan"]).exits(3).says([
+    workspace.run(&["plan"]).exits(3).reports([
         "cannot build `top`: upstream supports none of the workspace's GPU targets (gfx1151)",
         "--> specs-templates/top/component.toml",
         "set `optional = true`",
@@ -363,9 +363,9 @@ fn rejects_component_without_supported_target_unless_optional() {
         "gpu-targets = [\"gfx942\"]\noptional = true\n",
     );
     let ran = workspace.run(&["plan"]);
-    ran.exits(0).says(["warning: `top` is left out"]);
+    ran.exits(0).reports(["warning: `top` is left out"]);
     assert!(!ran.stdout.contains("top"), "{}", ran.stdout);
-    workspace.run(&["plan", "top"]).exits(3).says(["error: cannot build `top`"]);
+    workspace.run(&["plan", "top"]).exits(3).reports(["error: cannot build `top`"]);
 }
 
 #[test]
@@ -413,7 +413,7 @@ fn suggests_the_nearest_name_on_the_command_line() {
         (["build", "--until", "rmp"], "there is no stage `rmp`", "did you mean `rpm`?"),
     ] {
         let ran = workspace.run(&args);
-        ran.exits(2).says([error, help]);
+        ran.exits(2).reports([error, help]);
         assert_eq!(ran.stdout, "");
     }
 }
@@ -422,9 +422,9 @@ fn suggests_the_nearest_name_on_the_command_line() {
 fn rejects_invalid_override_versions() {
     for version in ["2-1", "a b", "%{x}", "$(id)", "'"] {
         let pin = format!("top={version}");
-        sound().run(&["plan", "--pin", &pin]).exits(2).says(["cannot be the version of an RPM"]);
+        sound().run(&["plan", "--pin", &pin]).exits(2).reports(["cannot be the version of an RPM"]);
     }
-    sound().run(&["plan", "--pin", "top"]).exits(2).says(["expected NAME=VERSION"]);
+    sound().run(&["plan", "--pin", "top"]).exits(2).reports(["expected NAME=VERSION"]);
 }
 
 #[test]
@@ -497,7 +497,7 @@ fn reports_a_mistake_in_a_shared_template_once() {
         "<{ export.valeu }>",
     );
     let ran = workspace.run(&["render"]);
-    ran.exits(3).says(["specs-templates/_shared/build-env.tera:1:"]);
+    ran.exits(3).reports(["specs-templates/_shared/build-env.tera:1:"]);
     assert_eq!(ran.stderr.matches("export.valeu").count(), 1, "{}", ran.stderr);
 }
 
@@ -514,7 +514,7 @@ fn rejects_a_spec_that_omits_sources() {
     );
     let pins = workspace.read("pins/stable.toml");
     workspace.write("pins/stable.toml", format!("{pins}[top.sources.more]\npath = \"src/base\"\n"));
-    workspace.run(&["render"]).exits(3).says([
+    workspace.run(&["render"]).exits(3).reports([
         "the template `specs-templates/top/top.spec.tera` does not use source `top-more-2.0.tar.gz`, \
          patch `0001-x.patch`, edit of 'a.txt'",
         "`<@ include \"_shared/edits.tera\" @>` after %autosetup",
@@ -616,19 +616,19 @@ fn rejects_a_pin_without_a_digest_until_it_is_locked() {
         let help = format!("help: run `rocmrpm lock` to fetch it and record its {missing}");
         let ran = workspace.run_with_index(&index, &["build", "--until", "sources", name]);
         ran.exits(3);
-        ran.says([&format!("`{name}`"), &help]);
+        ran.reports([&format!("`{name}`"), &help]);
     }
     assert!(!workspace.path("pins/stable.lock").exists());
 
     // If one source is unavailable, nothing is written.
     let nowhere = Index::empty();
-    workspace.run_with_index(&nowhere, &["lock"]).exits(3).says(["has no project `hello`"]);
+    workspace.run_with_index(&nowhere, &["lock"]).exits(3).reports(["has no project `hello`"]);
     assert!(!workspace.path("pins/stable.lock").exists());
 
     workspace
         .run_with_index(&index, &["lock"])
         .exits(0)
-        .says(["Locked pins/stable.lock: 3 sources"]);
+        .reports(["Locked pins/stable.lock: 3 sources"]);
     let lock = workspace.read("pins/stable.lock");
     assert!(lock.contains(workspace.git_in(&upstream, &["rev-parse", "HEAD"]).trim()), "{lock}");
     let digest = rocmrpm::digest::Sha256::of_file(&archive).unwrap().0;
@@ -638,16 +638,16 @@ fn rejects_a_pin_without_a_digest_until_it_is_locked() {
     workspace
         .run_with_index(&index, &["lock"])
         .exits(0)
-        .says(["Unchanged pins/stable.lock: 3 sources"]);
+        .reports(["Unchanged pins/stable.lock: 3 sources"]);
     assert_eq!(workspace.read("pins/stable.lock"), lock);
     workspace
         .run_with_index(&index, &["build", "--until", "sources"])
         .exits(0)
-        .says(["Fetched 3 sources"]);
+        .reports(["Fetched 3 sources"]);
     workspace
         .run(&["build", "--until", "sources", "--offline"])
         .exits(0)
-        .says(["Fetched 3 sources"]);
+        .reports(["Fetched 3 sources"]);
     workspace.run(&["plan"]).exits(0);
 
     // A file that differs from the locked one is rejected with both digests.
@@ -657,7 +657,7 @@ fn rejects_a_pin_without_a_digest_until_it_is_locked() {
     let found = rocmrpm::digest::Sha256::of_bytes(&other);
     let ran = workspace.run(&["build", "--until", "sources", "top", "--chroot", "fedora-43"]);
     ran.exits(30);
-    ran.says([&digest.to_string(), &found.to_string()]);
+    ran.reports([&digest.to_string(), &found.to_string()]);
 }
 
 #[test]
@@ -710,10 +710,10 @@ fn skips_components_of_the_provider() {
     workspace
         .run(&["plan"])
         .exits(0)
-        .says(["`base` is left out: the ROCm provider `fedora` already includes it"])
+        .reports(["`base` is left out: the ROCm provider `fedora` already includes it"])
         .prints(["top"]);
     workspace.replace("mock-configs/rocm/fedora.toml", "[\"base\"]", "[\"bass\"]");
-    workspace.run(&["plan"]).exits(3).says([
+    workspace.run(&["plan"]).exits(3).reports([
         "unknown component `bass`",
         "fedora.toml:1:11",
         "did you mean `base`?",
@@ -756,7 +756,7 @@ reason = ""
     let ran = workspace.run(&["plan"]);
     ran.exits(3);
     assert_eq!(ran.stdout, "");
-    ran.says([
+    ran.reports([
         "error: the path leads out of the source\n --> specs-templates/top/component.toml:4:37",
         "error: `a b` cannot be a package's name\n --> specs-templates/top/component.toml:5:11",
         "error: unknown key `extra`\n --> specs-templates/top/component.toml:6:1",
@@ -778,12 +778,12 @@ reason = ""
         "specs-templates/top/component.toml",
         "[[closure.member]]\nname = \"ray\"\nreason = \"x\"\n\n[[closure.member]]\nname = \"ray\"\nreason = \"y\"\n",
     );
-    workspace.run(&["plan"]).exits(3).says([
+    workspace.run(&["plan"]).exits(3).reports([
         "`ray` has two `[[closure.member]]` tables",
         "component.toml:6:8",
         "remove one of the two",
     ]);
     workspace.write("specs-templates/base/component.toml", "[closure]\n");
     workspace.write("specs-templates/top/component.toml", "[closure]\n");
-    workspace.run(&["plan"]).exits(3).says(["`base` already has a `[closure]` table"]);
+    workspace.run(&["plan"]).exits(3).reports(["`base` already has a `[closure]` table"]);
 }

@@ -61,7 +61,7 @@ fn rejects_links_below_build() {
             workspace
                 .run(command)
                 .exits(3)
-                .says([&message, &format!("help: remove the link: rm {link}")]);
+                .reports([&message, &format!("help: remove the link: rm {link}")]);
             is_untouched(&workspace);
         }
         fs_err::remove_file(workspace.path(link)).unwrap();
@@ -86,7 +86,7 @@ fn outside_files_do_not_reach_specs_or_srpms() {
             let message = format!(
                 "`{link}` is a link to `[HOLDER]/victim/one/thesis`, outside the workspace"
             );
-            workspace.run(command).exits(3).says([&message, &format!("rm {link}")]);
+            workspace.run(command).exits(3).reports([&message, &format!("rm {link}")]);
         }
         fs_err::remove_file(workspace.path(link)).unwrap();
     }
@@ -109,7 +109,10 @@ fn init_does_not_write_through_links() {
     for link in ["mock-configs", "pins", "specs-templates"] {
         symlink(workspace.holder().join("victim"), workspace.path(link)).unwrap();
         let message = format!("`{link}` is a link to `[HOLDER]/victim`, outside the workspace");
-        workspace.run(&["init", "--name", "lab"]).exits(3).says([&message, &format!("rm {link}")]);
+        workspace
+            .run(&["init", "--name", "lab"])
+            .exits(3)
+            .reports([&message, &format!("rm {link}")]);
         fs_err::remove_file(workspace.path(link)).unwrap();
     }
     assert_eq!(fs_err::read_dir(workspace.holder().join("victim")).unwrap().count(), 0);

@@ -171,7 +171,7 @@ pub fn check(view: &Listing, options: &Options<'_>) -> Result<Report, SourceErro
         );
     }
     for wheels in view.wheels.values() {
-        let active: Vec<&Listed> = wheels.iter().filter(|wheel| !wheel.said.yanked).collect();
+        let active: Vec<&Listed> = wheels.iter().filter(|wheel| !wheel.listed.yanked).collect();
         twice(&active, environment, &mut report);
         plain(&active, &mut report);
         targets(&active, &mut report);
@@ -236,21 +236,21 @@ fn package(wheel: &Listed, digests: bool) -> Result<(), (&'static str, String)> 
     let Some(path) = &wheel.path else {
         return Err((
             MISSING,
-            format!("its page links to {}, which is outside the index", wheel.said.url),
+            format!("its page links to {}, which is outside the index", wheel.listed.url),
         ));
     };
     let missing = |error: std::io::Error| (MISSING, format!("{}: {error}", path.display()));
     let meta = std::fs::metadata(path).map_err(missing)?;
-    let Some(said) = wheel.said.sha256 else {
+    let Some(listed) = wheel.listed.sha256 else {
         return Err((DIFFERS, "its page has no sha256 for it".into()));
     };
-    if let Some(size) = wheel.said.size.filter(|size| *size != meta.len()) {
+    if let Some(size) = wheel.listed.size.filter(|size| *size != meta.len()) {
         return Err((DIFFERS, format!("it has {} bytes, but its page lists {size}", meta.len())));
     }
     if digests {
         let (digest, _) = Sha256::of_file(path).map_err(missing)?;
-        if digest != said {
-            return Err((DIFFERS, format!("its sha256 is {digest}, but its page lists {said}")));
+        if digest != listed {
+            return Err((DIFFERS, format!("its sha256 is {digest}, but its page lists {listed}")));
         }
     }
     Ok(())
@@ -555,7 +555,7 @@ mod tests {
             file: file.to_owned(),
             name: python_packaging::wheel::FileName::parse(file).unwrap(),
             path: None,
-            said: rocmrpm_fetch::ProjectFile {
+            listed: rocmrpm_fetch::ProjectFile {
                 name: file.to_owned(),
                 url: String::new(),
                 sha256: None,

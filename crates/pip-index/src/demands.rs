@@ -46,9 +46,9 @@ impl<'v> Usables<'v> {
     /// ones.
     pub fn of(view: &'v Listing, environment: &Environment) -> Self {
         let mut usables = Self::default();
-        for wheel in view.wheels.values().flatten().filter(|wheel| !wheel.said.yanked) {
+        for wheel in view.wheels.values().flatten().filter(|wheel| !wheel.listed.yanked) {
             let fits = wheel.name.tags.iter().any(|tag| environment.takes(tag));
-            if !fits || !environment.allows(wheel.said.requires_python.as_deref()) {
+            if !fits || !environment.allows(wheel.listed.requires_python.as_deref()) {
                 usables.others += 1;
                 continue;
             }

@@ -39,7 +39,7 @@ pub struct Listed {
     /// The path of the file; `None` if the URL leads outside the index.
     pub path: Option<PathBuf>,
     /// The rest of the entry on the page.
-    pub said: ProjectFile,
+    pub listed: ProjectFile,
 }
 
 /// Why reading a view failed.
@@ -106,8 +106,8 @@ impl Listing {
             }
             // The JSON page has more information; an index of another tool may only have the HTML
             // page.
-            for said in json.or(html).unwrap_or_default() {
-                read.add(&name, said);
+            for listed in json.or(html).unwrap_or_default() {
+                read.add(&name, listed);
             }
         }
         for wheels in read.wheels.values_mut() {
@@ -116,8 +116,8 @@ impl Listing {
         Ok(read)
     }
 
-    fn add(&mut self, page: &str, said: ProjectFile) {
-        let file = said.name.clone();
+    fn add(&mut self, page: &str, listed: ProjectFile) {
+        let file = listed.name.clone();
         let name = match FileName::parse(&file) {
             Ok(name) if normalized(page).as_deref() == Some(&name.distribution) => name,
             Ok(name) => {
@@ -126,12 +126,12 @@ impl Listing {
             }
             Err(wrong) => return self.misfits.push((page.to_owned(), file, wrong)),
         };
-        let path = sources::path_of_url(&said.url).filter(|path| path.starts_with(&self.root));
+        let path = sources::path_of_url(&listed.url).filter(|path| path.starts_with(&self.root));
         self.wheels.entry(name.distribution.clone()).or_default().push(Listed {
             file,
             name,
             path,
-            said,
+            listed,
         });
     }
 }
@@ -145,8 +145,8 @@ impl Listed {
         name.push(".metadata");
         let bytes = std::fs::read(&name)
             .map_err(|error| format!("{}: {error}", Path::new(&name).display()))?;
-        if let Some(said) = self.said.metadata
-            && said != Sha256::of_bytes(&bytes)
+        if let Some(listed) = self.listed.metadata
+            && listed != Sha256::of_bytes(&bytes)
         {
             return Err(format!(
                 "{}: its digest differs from the one on the page",

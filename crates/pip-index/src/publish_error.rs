@@ -51,8 +51,8 @@ impl Diagnose for PublishError {
                 "a destination is a folder, HOST:FOLDER, rsync://HOST/MODULE/FOLDER, or s3://BUCKET/PREFIX",
             ),
             Self::Tool { program, words, .. } => {
-                let said = words.join("\n");
-                let known = HELP.iter().find(|(tool, text, _)| tool == program && said.contains(text));
+                let reported = words.join("\n");
+                let known = HELP.iter().find(|(tool, text, _)| tool == program && reported.contains(text));
                 Diagnosis::from(Kind::Network)
                     .with_help_lines(known.map(|(.., help)| *help))
                     .with_help("fix the cause, then run the same command again to resume")

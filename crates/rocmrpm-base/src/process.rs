@@ -501,7 +501,7 @@ fn signal_child(handle: &duct::Handle, signal: rustix::process::Signal, group: b
 
 /// Returns whether the output of a program that ran under `LC_ALL=C` reports a full disk, in the
 /// system's wording (strerror(3)).
-pub fn says_full(output: &str) -> bool {
+pub fn is_full_disk(output: &str) -> bool {
     ["No space left on device", "Disk quota exceeded"].iter().any(|full| output.contains(full))
 }
 

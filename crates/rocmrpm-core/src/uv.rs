@@ -43,7 +43,7 @@ pub(crate) enum Failure {
     /// There is no solution, or an index was unavailable.
     Refused {
         /// uv's output, without passwords; [`last`] selects the lines to show.
-        said: Vec<String>,
+        reported: Vec<String>,
         /// The reason, as far as it can be determined.
         why: Why,
     },
@@ -116,9 +116,9 @@ pub(crate) fn compile(
     if finished.success() {
         return Ok(String::from_utf8_lossy(&finished.stdout).into_owned());
     }
-    let mut said = process::last_lines(&finished.stderr, SEARCHED_LINES);
+    let mut reported = process::last_lines(&finished.stderr, SEARCHED_LINES);
     for password in indexes.iter().flat_map(|index| sources::password(index)) {
-        for line in &mut said {
+        for line in &mut reported {
             *line = line.replace(&password, "***");
         }
     }
@@ -137,7 +137,7 @@ pub(crate) fn compile(
         () if mentions(&["No solution found"]) => Why::Unsatisfiable,
         () => Why::Other,
     };
-    Err(Failure::Refused { said, why })
+    Err(Failure::Refused { reported, why })
 }
 
 /// Returns the index settings (uv's settings, "index"). uv caches pages of the default index for
@@ -158,8 +158,8 @@ fn settings(indexes: &[String]) -> String {
 }
 
 /// Returns the last lines of uv's output to show in an error.
-pub(crate) fn last(mut said: Vec<String>) -> Vec<String> {
-    said.split_off(said.len().saturating_sub(SHOWN_LINES))
+pub(crate) fn last(mut reported: Vec<String>) -> Vec<String> {
+    reported.split_off(reported.len().saturating_sub(SHOWN_LINES))
 }
 
 /// Returns the diagnosis of an error from running uv, with an additional way to install it.

@@ -103,8 +103,8 @@ pub fn run(transfer: &Transfer<'_>) -> Result<Done, Failure> {
         curl = curl.arg("--header").arg(format!("Accept: {accept}"));
     }
     let finished = curl.run()?;
-    let said = String::from_utf8_lossy(&finished.stdout).into_owned();
-    let mut lines = said.lines();
+    let reported = String::from_utf8_lossy(&finished.stdout).into_owned();
+    let mut lines = reported.lines();
     let status: u16 = lines.next().and_then(|code| code.parse().ok()).unwrap_or(0);
     if finished.success() {
         let url = lines.next().map_or(shown, url::shown);
@@ -150,7 +150,7 @@ pub struct Ended {
     /// The size of the whole file in bytes, if the server sent a requested range.
     pub whole: Option<u64>,
     code: i32,
-    said: String,
+    reported: String,
 }
 
 impl Ended {
@@ -167,7 +167,7 @@ impl Ended {
     /// Returns the error of a failed transfer.
     pub fn error(&self, piece: &Piece<'_>) -> Result<SourceError, SourceError> {
         let url = url::shown(&piece.url);
-        meaning(self.code, self.status, &self.said, &url, &piece.to, limits::PAGE)
+        meaning(self.code, self.status, &self.reported, &url, &piece.to, limits::PAGE)
     }
 }
 
@@ -229,25 +229,25 @@ pub fn run_many(pieces: &[Piece<'_>], args: &[&str]) -> Result<Vec<Ended>, Sourc
             continue;
         }
         let text = String::from_utf8_lossy(&finished.stdout).into_owned();
-        let mut reported = 0;
+        let mut transfers = 0;
         for line in text.lines() {
             let fields: Vec<&str> = line.split('\t').collect();
-            let [number, status, code, range, url, said] = fields[..] else { continue };
+            let [number, status, code, range, url, reported] = fields[..] else { continue };
             let Some(at) = number.parse().ok().and_then(|n: usize| some.get(n)) else { continue };
-            reported += 1;
+            transfers += 1;
             ends[*at] = Ended {
                 status: status.parse().unwrap_or(0),
                 url: url::shown(url),
                 whole: range.rsplit_once('/').and_then(|(_, whole)| whole.parse().ok()),
                 code: code.parse().unwrap_or(-1),
-                said: said.to_owned(),
+                reported: reported.to_owned(),
             };
         }
-        if reported < some.len() {
+        if transfers < some.len() {
             let url = url::shown(&pieces[first].url);
             let reason = match process::last_lines(&finished.stderr, 1).join("") {
-                said if said.is_empty() => format!("curl {}", finished.how()),
-                said => said,
+                line if line.is_empty() => format!("curl {}", finished.how()),
+                line => line,
             };
             return Err(SourceError::Transfer { url, reason, status: 0, help: None });
         }

@@ -161,12 +161,12 @@ pub enum SourceError {
         reason: &'static str,
     },
     /// git failed to fetch from the repository.
-    #[error("cannot fetch from the git repository {url}: {said}")]
+    #[error("cannot fetch from the git repository {url}: {reported}")]
     Git {
         /// The repository.
         url: String,
         /// The last lines of git's output.
-        said: String,
+        reported: String,
     },
     /// The repository does not have the commit.
     #[error("the git repository {url} has no commit {commit}{}", found.as_ref().map(|f| format!("; that object is a {f}")).unwrap_or_default())]
@@ -242,7 +242,7 @@ pub enum SourceError {
         /// The reason.
         reason: String,
         /// cargo's output.
-        said: Vec<String>,
+        reported: Vec<String>,
         /// The kind of the error.
         kind: Kind,
     },
@@ -440,8 +440,8 @@ impl Diagnose for SourceError {
             Self::TooLarge { .. } | Self::Metadata { .. } | Self::IndexPage { .. } => Kind::Network.into(),
             Self::Truncated { .. } => Kind::Network.with_help(RESUME),
             // libcurl's errors for an unreachable host, as git prints them.
-            Self::Git { said, .. }
-                if ["Could not resolve", "Failed to connect", "timed out"].iter().any(|text| said.contains(text)) =>
+            Self::Git { reported, .. }
+                if ["Could not resolve", "Failed to connect", "timed out"].iter().any(|text| reported.contains(text)) =>
             {
                 Kind::Network.with_help(NETWORK_HELP)
             }
@@ -463,7 +463,7 @@ impl Diagnose for SourceError {
                 Kind::Environment
                     .with_help(format!("use a cache of your own: export ROCMRPM_CACHE={}", quote(&own)))
             }
-            Self::Crates { kind, said, .. } => {
+            Self::Crates { kind, reported, .. } => {
                 let help = match kind {
                     Kind::Network => {
                         Some("check the network, and the mirrors and proxies in cargo's configuration")
@@ -473,7 +473,7 @@ impl Diagnose for SourceError {
                     }
                     _ => None,
                 };
-                Diagnosis::from(*kind).with_help_lines(help).with_details(said)
+                Diagnosis::from(*kind).with_help_lines(help).with_details(reported)
             }
             Self::Submodule { source, .. } => source.diagnosis(),
             Self::Process(error) => error.diagnosis(),

@@ -115,7 +115,7 @@ hf-xet 1.0     rpm    unknown   RUSTSEC-2025-0009 CVE-2025-4432     0.17.12   in
 2 known vulnerabilities, in 2 packages
 "
     );
-    found.says([
+    found.reports([
         "warning: 1 component in SBOMs not checked",
         "1 member is a package of c and was skipped; `--system` includes it",
         "help: run `rocmrpm closure --upgrade aiohttp`",
@@ -152,7 +152,7 @@ fn accepts_findings_until_their_day() {
         &[("CVE-2024-23334", "", "2999-01-31"), ("RUSTSEC-2025-0009", "hf-xet", "2999-01-31")],
     );
     let ran = run();
-    ran.exits(0).never_says("acceptance");
+    ran.exits(0).never_reports("acceptance");
     assert!(ran.stdout.ends_with("no known vulnerabilities; 2 accepted\n"), "{ran}");
     assert!(ran.stdout.contains("2999-01-31  no static files"), "{ran}");
     accept(
@@ -160,10 +160,10 @@ fn accepts_findings_until_their_day() {
         &[("PYSEC-2024-24", "", "2020-01-31"), ("RUSTSEC-2025-0009", "aiohttp", "2999-01-31")],
     );
     let ran = run();
-    ran.exits(1).says(["no finding matches the acceptance of `RUSTSEC-2025-0009` of `aiohttp`"]);
+    ran.exits(1).reports(["no finding matches the acceptance of `RUSTSEC-2025-0009` of `aiohttp`"]);
     assert!(ran.stdout.contains("(was accepted until 2020-01-31)"), "{ran}");
     accept(&lab, &[("CVE-2024-23334", "", "soon")]);
-    run().exits(3).says(["`soon` is not a day", "component.toml:5"]);
+    run().exits(3).reports(["`soon` is not a day", "component.toml:5"]);
 }
 
 #[test]
@@ -203,14 +203,14 @@ fn reports_service_failures_with_help() {
         ),
     ] {
         let ran = audit(&lab, &index, &osv, &["--timeout", "1 s"]);
-        ran.exits(30).says([wrong, "help: check the network", "--export all.zip"]);
+        ran.exits(30).reports([wrong, "help: check the network", "--export all.zip"]);
         assert_eq!(ran.stdout, "", "{wrong}");
     }
     let gone = TestServer::start(answer);
     let mut command = lab.command(Some(&index.url("/simple")), &["audit"]);
     command.env("ROCMRPM_OSV_URL", gone.url("").replace("http://", "http://user:s3cret@"));
     drop(gone);
-    ran(&mut command).exits(30).says(["cannot query http://127.0.0.1"]).never_says("s3cret");
+    ran(&mut command).exits(30).reports(["cannot query http://127.0.0.1"]).never_reports("s3cret");
 }
 
 /// Writes an export of these advisories, last changed this many days ago.
@@ -241,7 +241,7 @@ fn reads_exports_instead_of_the_service() {
     let crates = export(&lab, "crates.zip", &[RING], 0);
     let asked = index.seen().len();
     let found = run(&[&all], &["--offline"]);
-    found.exits(1).says(["cannot check for yanked files with `--offline`"]);
+    found.exits(1).reports(["cannot check for yanked files with `--offline`"]);
     assert_eq!(index.seen().len(), asked, "the service must not be queried");
     for part in ["GHSA-5h86-8mv2-jq9f CVE-2024-23334  3.9.2", "in its ring 0.17.8", "all.zip of 20"]
     {
@@ -249,25 +249,25 @@ fn reads_exports_instead_of_the_service() {
     }
     let two = run(&[&python, &crates], &["--offline", "--json"]);
     assert_eq!(two.exits(1).json()["findings"].as_array().unwrap().len(), 2);
-    two.says(["py.zip is from 20", "60 days ago; later ones are missing"]);
+    two.reports(["py.zip is from 20", "60 days ago; later ones are missing"]);
     run(&[&python], &["--offline"])
         .exits(1)
-        .says(["components of crates.io in wheels were not checked"]);
+        .reports(["components of crates.io in wheels were not checked"]);
     run(&[&crates], &["--offline"])
         .exits(3)
-        .says(["crates.zip has no advisory for PyPI", "help: fetch a new export"]);
+        .reports(["crates.zip has no advisory for PyPI", "help: fetch a new export"]);
     let old = export(&lab, "old.zip", &ALL, 365);
     let ran = run(&[&old], &["--offline"]);
     let day = (jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * 365)).to_string();
-    ran.exits(3).says([
+    ran.exits(3).reports([
         &format!("old.zip is from {}, 365 days ago", &day[..10]),
         "help: fetch a new export",
     ]);
     fs_err::write(&old, "{}").unwrap();
-    run(&[&old], &["--offline"]).exits(3).says(["it is not a zip archive"]);
+    run(&[&old], &["--offline"]).exits(3).reports(["it is not a zip archive"]);
     run(&[], &["--offline"])
         .exits(2)
-        .says(["`--offline` does not allow querying for advisories", "--export all.zip"]);
+        .reports(["`--offline` does not allow querying for advisories", "--export all.zip"]);
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn rejects_invalid_sboms() {
     let lab = Lab::new(&["hf-xet"], &[]);
     let server = Index::default().sbom_wheel("hf-xet", "1.0", &[MIT], "{").serve();
     let osv = TestServer::start(answer);
-    audit(&lab, &server, &osv, &[]).exits(3).says([
+    audit(&lab, &server, &osv, &[]).exits(3).reports([
         "invalid SBOM in `hf_xet-1.0-py3-none-any.whl` of `hf-xet`",
         "is not an SBOM",
         "help: choose another version: `rocmrpm closure --upgrade hf-xet --write`",

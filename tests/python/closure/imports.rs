@@ -42,7 +42,7 @@ fn reports_missing_names_and_modules_with_file_and_line() {
         "{good}import lib.gone\nfrom lib import (\n    x,\n    hidden,\n)\nfrom lib.b import a, x\nimport cgi\n"
     ));
     let refused = lab.run(&server, &["app", "--write"]);
-    refused.exits(1).says([
+    refused.exits(1).reports([
         "Missing app/__init__.py:9: lib 1.0 does not have `lib.gone`",
         "Missing app/__init__.py:12: lib 1.0 does not have `lib.hidden`",
         "Missing app/__init__.py:14: lib 1.0 does not have `lib.b.a`",
@@ -51,11 +51,11 @@ fn reports_missing_names_and_modules_with_file_and_line() {
         "Missing app/__init__.py:15: no member of the closure has `cgi`",
         "help: lock versions that define them",
     ]);
-    refused.never_says("Wrote");
+    refused.never_reports("Wrote");
     assert!(!lab.workspace.path("pins/p.requirements.lock").exists());
     assert!(!lab.workspace.path("specs-templates/generated").exists());
     lab.imports(good);
-    lab.run(&server, &["app", "--write"]).exits(0).says(["Checked 12 imports of 4 modules"]);
+    lab.run(&server, &["app", "--write"]).exits(0).reports(["Checked 12 imports of 4 modules"]);
     lab.run(&server, &["app", "--check"]).exits(0);
     lab.imports("import lib.gone\n");
     let document = lab.run(&server, &["app", "--check", "--json"]);
@@ -81,15 +81,15 @@ fn ignores_optional_imports() {
          if __name__ == '__main__':\n    from lib import gone7\n",
     );
     let ran = lab.run(&server, &["app", "--write"]);
-    ran.exits(0).says([
+    ran.exits(0).reports([
         "warning: app/__init__.py:14: lib 1.0 does not have `lib.gone5`",
         "warning: app/__init__.py:17: lib 1.0 does not have `lib.gone6`",
         "warning: app/__init__.py:19: lib 1.0 does not have `lib.gone7`",
         "7 optional",
     ]);
-    ran.never_says("stranger");
+    ran.never_reports("stranger");
     for caught in ["gone1", "gone2", "gone3", "gone4"] {
-        ran.never_says(caught);
+        ran.never_reports(caught);
     }
     // These cannot work without the missing name.
     for text in [
@@ -99,7 +99,7 @@ fn ignores_optional_imports() {
         "from typing import TYPE_CHECKING\nif not TYPE_CHECKING:\n    from lib import gone\n",
     ] {
         lab.imports(text);
-        lab.run(&server, &["app", "--check"]).exits(1).says(["does not have `lib.gone`"]);
+        lab.run(&server, &["app", "--check"]).exits(1).reports(["does not have `lib.gone`"]);
     }
 }
 
@@ -136,12 +136,12 @@ fn counts_dynamic_names() {
     let names: Vec<&str> = dynamic.iter().filter_map(|one| one["name"].as_str()).collect();
     assert_eq!(names, ["lib.guess", "lib.lazy.ANamedFast", "lib.made.x", "lib.made.inner"]);
     assert_eq!(document["imports"]["compiled"], 2);
-    ran.says(["4 dynamic, 2 of compiled modules"]);
+    ran.reports(["4 dynamic, 2 of compiled modules"]);
     lab.imports(
         "from lib.lazy import Hidden\nfrom lib.scan import Hidden\nfrom lib.plain import One\n",
     );
     let refused = lab.run(&server, &["app", "--check"]);
-    refused.exits(1).says(["`lib.lazy.Hidden`", "`lib.scan.Hidden`", "`lib.plain.One`"]);
+    refused.exits(1).reports(["`lib.lazy.Hidden`", "`lib.scan.Hidden`", "`lib.plain.One`"]);
 }
 
 #[test]
@@ -164,12 +164,12 @@ fn names_unparsable_files() {
         broken.iter().map(|module| format!("from lib.{module} import name\n")).collect();
     lab.imports(&(text + "from lib.declared import name\nfrom lib.loop import water\n"));
     let ran = lab.run(&server, &["app", "--write"]);
-    ran.exits(0).says(["5 of files that cannot be parsed", "2 imports of 2 modules"]);
+    ran.exits(0).reports(["5 of files that cannot be parsed", "2 imports of 2 modules"]);
     for module in broken {
-        ran.says([format!("lib: lib/{module}.py: ").as_str()]);
+        ran.reports([format!("lib: lib/{module}.py: ").as_str()]);
     }
     lab.imports("def f(:\n");
-    lab.run(&server, &["app", "--check"]).says(["warning: app/__init__.py: invalid syntax"]);
+    lab.run(&server, &["app", "--check"]).reports(["warning: app/__init__.py: invalid syntax"]);
 }
 
 #[test]
@@ -182,24 +182,29 @@ fn accepts_imports_with_a_reason() {
     lab.imports("import stranger.inner\nfrom lib import gone\n");
     rules(&rule("strange"));
     let refused = lab.run(&server, &["app", "--write"]);
-    refused.exits(1).says([
+    refused.exits(1).reports([
         "no member of the closure has `stranger.inner`",
         "warning: every import of `strange` works: remove its `[[closure.import]]`",
     ]);
     rules(&(rule("stranger") + &rule("lib.gone")));
-    lab.run(&server, &["app", "--write"]).exits(0).says(["2 accepted"]).never_says("works: remove");
+    lab.run(&server, &["app", "--write"])
+        .exits(0)
+        .reports(["2 accepted"])
+        .never_reports("works: remove");
     let old = "[[closure.import]]\nname = \"lib.other\"\nversions = \"<1\"\nreason = \"r\"\n";
     rules(&(rule("stranger") + &rule("lib.gone") + old));
-    lab.run(&server, &["app", "--check"]).exits(0).never_says("works: remove");
+    lab.run(&server, &["app", "--check"]).exits(0).never_reports("works: remove");
     rules("[[closure.import]]\nname = \"lib gone\"\nreason = \" \"\n");
     let wrong = lab.run(&server, &["app", "--check"]);
-    wrong.exits(3).says(["`lib gone` is not the name of a module", "`reason` must not be empty"]);
+    wrong
+        .exits(3)
+        .reports(["`lib gone` is not the name of a module", "`reason` must not be empty"]);
 }
 
 #[test]
 fn names_the_package_of_a_missing_python() {
     let (lab, server) = lab(LIB);
-    lab.run(&server, &["app", "--write"]).exits(0).says(["imports are not checked"]);
+    lab.run(&server, &["app", "--write"]).exits(0).reports(["imports are not checked"]);
     lab.imports("import lib\n");
     let tools = lab.workspace.holder().join("no-python");
     fs_err::create_dir_all(&tools).unwrap();
@@ -211,5 +216,5 @@ fn names_the_package_of_a_missing_python() {
     let mut command = lab.command(Some(&server.url("/simple")), &["app", "--check", "--offline"]);
     ran(command.env("PATH", &tools))
         .exits(40)
-        .says(["`python3` is not installed", "apt-get install python3"]);
+        .reports(["`python3` is not installed", "apt-get install python3"]);
 }

@@ -54,12 +54,14 @@ fn shows_place_and_reason_of_each_member() {
     assert_eq!(document["schema"], "rocmrpm/closure-why/1");
     assert_eq!((&document["place"], &document["decided"]), (&"dropped".into(), &true.into()));
     assert_eq!(document["chain"][0]["requirement"], "ray[serve]>=2");
-    lab.run(&server, &["why", "pid"]).exits(2).says([
+    lab.run(&server, &["why", "pid"]).exits(2).reports([
         "`pid` is not in the closure of `app`",
         "help: did you mean `pyd`?",
         "c has no such distribution either",
     ]);
-    lab.run(&server, &["why", "num", "--component", "ap"]).exits(2).says(["did you mean `app`?"]);
+    lab.run(&server, &["why", "num", "--component", "ap"])
+        .exits(2)
+        .reports(["did you mean `app`?"]);
 
     let page = lab.run(&server, &["--html"]);
     page.exits(0);
@@ -77,7 +79,7 @@ fn later_release_takes_members_back() {
     let place = |name: &str| members[name].1.as_str();
     assert_eq!([place("pyd"), place("api"), place("ray")], ["system", "rpm", "dropped"]);
     lab.requires(&["api"]);
-    lab.run(&server, &[]).exits(0).says([
+    lab.run(&server, &[]).exits(0).reports([
         "nothing requires `ray` any longer; remove the decision to drop it from specs-templates/app/component.toml",
     ]);
 }
@@ -93,7 +95,7 @@ fn shows_invalid_decisions_in_their_file() {
         })
         .concat();
     lab.workspace.write(COMPONENT, format!("{DROPPED}{decided}"));
-    lab.run(&server, &[]).exits(3).says([
+    lab.run(&server, &[]).exits(3).reports([
         "error: `pyd` cannot come from the system",
         "--> specs-templates/app/component.toml:10:8",
         "c has python3-pyd 2.12.0~a1; api 1.0 requires pyd>=2.13",
@@ -106,7 +108,7 @@ fn shows_invalid_decisions_in_their_file() {
     lab.workspace.write(COMPONENT, DROPPED.replace("without", "wihtout"));
     lab.run(&server, &[])
         .exits(3)
-        .says(["did you mean `without`?", "a dropped member needs `without`"]);
+        .reports(["did you mean `without`?", "a dropped member needs `without`"]);
 }
 
 #[test]
@@ -117,7 +119,7 @@ fn rejects_stack_components_that_need_the_prefix() {
         .serve();
     let lab = Lab::new(&["torch"], &[("python3-sym", "1.0")]);
     lab.own("torch");
-    lab.run(&server, &["app"]).exits(1).says([
+    lab.run(&server, &["app"]).exits(1).reports([
         "component torch requires sym>=2, but only the private prefix has it",
         "sym is private: c has python3-sym 1.0; torch 2.0 requires sym>=2",
     ]);
@@ -135,7 +137,7 @@ fn compares_two_locks() {
 
     lab.requires(&["num>=1", "pyd<2.13"]);
     let newer = Index::default().wheel("num", "2.0", &[MIT]).wheel("pyd", "2.12", &[MIT]).serve();
-    lab.run(&newer, &["--write"]).exits(0).says(["nothing requires `ray` any longer"]);
+    lab.run(&newer, &["--write"]).exits(0).reports(["nothing requires `ray` any longer"]);
     let differs = lab.run(&newer, &["diff", old, "p"]);
     let output = "         NAME  BEFORE  AFTER  PLACE\nremoved  api   1.0\nremoved  only  1.0\n\
                 down     pyd   2.13    2.12\n\n3 differences: 2 removed, 1 down\n";
@@ -145,10 +147,10 @@ fn compares_two_locks() {
     assert_eq!(document["differences"][2]["what"], "down");
     lab.run(&newer, &["diff", "q", "p"])
         .exits(2)
-        .says(["there is no pin set `q`", "did you mean `p`?"]);
+        .reports(["there is no pin set `q`", "did you mean `p`?"]);
     lab.run(&newer, &["diff", "no.lock", "p"])
         .exits(2)
-        .says(["`no.lock` is neither a file nor a pin set"]);
+        .reports(["`no.lock` is neither a file nor a pin set"]);
 }
 
 /// Returns the files below a folder of the workspace with their texts.
@@ -168,9 +170,9 @@ fn checks_restores_and_removes_generated_files() {
     let generated = "specs-templates/generated/p";
     lab.run(&server, &["--check"])
         .exits(1)
-        .says(["Differs pins/p.requirements.lock", "closure --write"]);
+        .reports(["Differs pins/p.requirements.lock", "closure --write"]);
     assert!(!lab.workspace.path("specs-templates/generated").exists(), "--check writes nothing");
-    lab.run(&server, &["--write"]).exits(0).says(["Wrote pins/p.generated.toml"]);
+    lab.run(&server, &["--write"]).exits(0).reports(["Wrote pins/p.generated.toml"]);
     let written = [below(&lab, "pins"), below(&lab, generated)].concat();
     for path in [
         "p.requirements.lock",
@@ -180,7 +182,7 @@ fn checks_restores_and_removes_generated_files() {
     ] {
         assert!(written.iter().any(|(file, _)| file.ends_with(path)), "{path}");
     }
-    lab.run(&server, &["--write"]).exits(0).says(["Unchanged"]);
+    lab.run(&server, &["--write"]).exits(0).reports(["Unchanged"]);
     let checked = lab.run(&server, &["--check", "--json"]).exits(0).json();
     assert_eq!((&checked["differs"], &checked["written"]), (&serde_json::json!([]), &false.into()));
 
@@ -209,7 +211,7 @@ fn checks_restores_and_removes_generated_files() {
     lab.workspace.write(TABLE, "python3-num\t2.0\npython3-pyd\t2.13\npython3-only\t1.0\n");
     lab.run(&server, &["--write"])
         .exits(0)
-        .says(["Removed specs-templates/generated/p/only/component.toml"]);
+        .reports(["Removed specs-templates/generated/p/only/component.toml"]);
     for gone in ["only", "app-runtime"] {
         assert!(!lab.workspace.path(format!("{generated}/{gone}")).exists(), "{gone}");
     }
@@ -258,7 +260,7 @@ fn obsoletes_or_replaces_rpms_of_an_earlier_release() {
     lab.workspace.write("pins/p.generated.toml", "[left\n");
     lab.run(&server, &["--check", "--chroot", "d"])
         .exits(3)
-        .says(["pins/p.generated.toml", "not valid TOML"]);
+        .reports(["pins/p.generated.toml", "not valid TOML"]);
 }
 
 #[test]
@@ -272,12 +274,12 @@ fn writes_nothing_on_errors() {
         .wheel("pyd", "2.13", &[MIT])
         .serve();
     let before = below(&lab, ".");
-    lab.run(&unlicensed, &["--write"]).exits(3).says(["`only`"]);
+    lab.run(&unlicensed, &["--write"]).exits(3).reports(["`only`"]);
     assert_eq!(below(&lab, "."), before);
     lab.workspace.write(COMPONENT, "");
     lab.run(&server, &["--write"])
         .exits(2)
-        .says(["no component of the workspace has a `[closure]` table"]);
-    lab.run(&server, &["app", "--write"]).exits(2).says(["`app` has no `[closure]` table"]);
+        .reports(["no component of the workspace has a `[closure]` table"]);
+    lab.run(&server, &["app", "--write"]).exits(2).reports(["`app` has no `[closure]` table"]);
     lab.run(&server, &["app", "why", "num"]).exits(2);
 }

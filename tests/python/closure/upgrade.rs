@@ -42,7 +42,7 @@ fn moves_one_member_and_what_it_forces() {
     let run = |args: &[&str]| ran(&mut lab.command(Some(&server.url("/simple")), args));
     let before = lab.lock();
     let right = run(&["--upgrade", "Right"]);
-    right.exits(0).says(["help: run `rocmrpm closure --write --upgrade Right` to lock"]);
+    right.exits(0).reports(["help: run `rocmrpm closure --write --upgrade Right` to lock"]);
     similar_asserts::assert_eq!(
         right.stdout,
         "    NAME   BEFORE  AFTER  PLACE\nup  right  1.0     1.5\n\n1 difference: 1 up\n"
@@ -71,7 +71,7 @@ fn moves_one_member_and_what_it_forces() {
     assert_eq!(versions(&members(again.exits(0))), versions(&members(&left)));
     let all = run(&["app", "--upgrade", "--json"]);
     assert_eq!(versions(&members(all.exits(0)))[3..], ["right 1.5", "shadow 1.1"]);
-    run(&["--upgrade", "left"]).exits(0).says(["left stays at 2.0"]);
+    run(&["--upgrade", "left"]).exits(0).reports(["left stays at 2.0"]);
 }
 
 #[test]
@@ -80,14 +80,14 @@ fn rejects_members_that_cannot_move() {
     let run = |args: &[&str]| ran(&mut lab.command(Some(&server.url("/simple")), args));
     run(&["--upgrade", "rihgt"])
         .exits(2)
-        .says(["`rihgt` is not in the closure of `app`", "did you mean `right`?"]);
+        .reports(["`rihgt` is not in the closure of `app`", "did you mean `right`?"]);
     run(&["--upgrade", "right", "app"])
         .exits(2)
-        .says(["move all members: `rocmrpm closure app --upgrade`"]);
+        .reports(["move all members: `rocmrpm closure app --upgrade`"]);
     fs_err::remove_file(lab.workspace.path("pins/p.requirements.lock")).unwrap();
     run(&["--upgrade", "right"])
         .exits(2)
-        .says(["the closure of `app` is not locked", "rocmrpm closure --write"]);
+        .reports(["the closure of `app` is not locked", "rocmrpm closure --write"]);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn lists_outdated_members_with_places() {
             .any_command(Some(&server.url("/simple")), &[&["pins", "outdated"], args].concat()))
     };
     let one = run(&["right"]);
-    one.exits(1).says(["next: run `rocmrpm closure --upgrade right` to see"]);
+    one.exits(1).reports(["next: run `rocmrpm closure --upgrade right` to see"]);
     assert_eq!(one.stdout, "MEMBER  PLACE  LOCKED  NEWEST\nright   rpm    1.0     1.5\n");
     assert!(run(&["right", "--pre"]).exits(1).stdout.contains("2.0rc1"));
     let all = run(&["--json"]);
@@ -112,9 +112,9 @@ fn lists_outdated_members_with_places() {
     assert_eq!(rows, ["base rpm 2.0", "left rpm 2.0", "right rpm 1.5", "shadow private 1.1"]);
     run(&["rihgt"])
         .exits(2)
-        .says(["no component or member of the closure `rihgt`", "did you mean `right`?"]);
+        .reports(["no component or member of the closure `rihgt`", "did you mean `right`?"]);
     drop(server);
     let closed = "http://127.0.0.1:9/simple";
     let mut command = lab.any_command(Some(closed), &["pins", "outdated", "right"]);
-    ran(&mut command).exits(30).says(["cannot list newer releases: reached 0 of 1 origin"]);
+    ran(&mut command).exits(30).reports(["cannot list newer releases: reached 0 of 1 origin"]);
 }

@@ -209,7 +209,7 @@ fn checks_declared_outside_indexes() {
     workspace.run(&["index", "check"]).exits(0);
     pages.plain("flash-1.0+rocm7.14-py3-none-any.whl", "Requires-Dist: einops\n");
     let ran = workspace.run(&["index", "check"]);
-    ran.exits(30).says(["an external index is unreachable"]);
+    ran.exits(30).reports(["an external index is unreachable"]);
     assert!(!ran.stdout.contains("s3cret") && !ran.stderr.contains("s3cret"));
     ran.prints([
         "unchecked: einops",
@@ -232,7 +232,7 @@ fn checks_local_index_and_channels() {
     workspace
         .run(&["index", "check"])
         .exits(2)
-        .says(["there is no index in", "run `rocmrpm index`"]);
+        .reports(["there is no index in", "run `rocmrpm index`"]);
     index::write(&wheels, &pages.0).unwrap();
     workspace
         .run(&["index", "check", "--digests"])
@@ -254,7 +254,7 @@ fn checks_local_index_and_channels() {
     workspace
         .run(&["index", "check", dir])
         .exits(2)
-        .says(["choose a channel with `--channel`: testing"]);
+        .reports(["choose a channel with `--channel`: testing"]);
     // The pages are one folder deeper than their URLs.
     workspace
         .run(&["index", "check", dir, "--channel", "testing"])
@@ -268,6 +268,6 @@ fn reports_an_index_without_wheels() {
     workspace
         .run(&["index"])
         .exits(0)
-        .says(["no component with a Python distribution has been built for fedora-43"]);
+        .reports(["no component with a Python distribution has been built for fedora-43"]);
     workspace.run(&["index", "check"]).exits(0).prints(["no wheels | 0 requirements checked\n"]);
 }

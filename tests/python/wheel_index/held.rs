@@ -83,7 +83,7 @@ fn reports_missing_or_unsuitable_locked_versions() {
     ]);
     held.run(&["requirements", "--resolve"])
         .exits(3)
-        .says(["plain-lib==2.5", "closure lock file satisfies"]);
+        .reports(["plain-lib==2.5", "closure lock file satisfies"]);
     assert!(!held.0.path("build/host/requirements").exists());
 }
 
@@ -98,7 +98,7 @@ fn names_damaged_lock_and_writes_nothing() {
     for args in [&["index", "check"][..], &["requirements", "--resolve"]] {
         held.run(args)
             .exits(3)
-            .says(["pins/stable.host.requirements.lock:11: not the lock file of a closure"]);
+            .reports(["pins/stable.host.requirements.lock:11: not the lock file of a closure"]);
     }
     assert!(!held.0.path("build/host/requirements").exists());
 }

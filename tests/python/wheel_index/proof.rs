@@ -194,7 +194,7 @@ fn wheel_names_its_build_reproducibly() {
     let dir = tempfile::tempdir().unwrap();
     let rpms = split(dir.path());
     let wheel = made(&rpms, &dir.path().join("out"));
-    let said: Value =
+    let reported: Value =
         serde_json::from_str(&text(&wheel.path, &format!("{STEM}.dist-info/rocmrpm.json")))
             .unwrap();
     let rpm = |path: &Path| {
@@ -214,7 +214,7 @@ fn wheel_names_its_build_reproducibly() {
         "build_key": Sha256::of_bytes("key"),
         "rpms": [rpm(&rpms[2]), rpm(&rpms[1])],
     });
-    similar_asserts::assert_eq!(said, expected);
+    similar_asserts::assert_eq!(reported, expected);
     let mut other = rpms.clone();
     other.reverse();
     let again = made(&other, &dir.path().join("again"));

@@ -239,7 +239,7 @@ fn resolved_lock_installs_exactly_with_both() {
 fn unresolved_lock_lists_outside_requirements() {
     let stack = Stack::usual();
     let ran = stack.requirements(&["--json"]);
-    ran.exits(0).says(["1 requirement from outside the stack", "plain-lib>=2"]);
+    ran.exits(0).reports(["1 requirement from outside the stack", "plain-lib>=2"]);
     let json = ran.document("rocmrpm/requirements/1");
     assert_eq!(json["open"][0]["requirement"], "plain-lib>=2");
     assert_eq!(json["pins"][1]["version"], OURS);
@@ -268,7 +268,7 @@ fn rejects_contradicting_pins() {
         [requiring(dir, "demo-torch", &[]), requiring(dir, "demo-vllm", &["demo-torch>=2"])];
     index::write(&wheels, &stack.workspace.path("build/host/index")).unwrap();
     let wrong = "it requires `demo-torch>=2`, but the pin would be demo_torch-1.0+rocm";
-    stack.requirements(&[]).exits(3).says(["cannot pin demo_vllm-1.0+rocm", wrong]);
+    stack.requirements(&[]).exits(3).reports(["cannot pin demo_vllm-1.0+rocm", wrong]);
     assert!(!stack.file("requirements.lock").exists());
 }
 
@@ -288,7 +288,7 @@ fn never_writes_credentials() {
     let stack = Stack::new("outside = [\"http://me:s3cret@127.0.0.1:9/simple\", \"{outside}\"]");
     let url = "https://me:s3cret@127.0.0.1/simple";
     let ran = stack.requirements(&["--index-url", url, "--json"]);
-    ran.exits(0).says(["are not written"]);
+    ran.exits(0).reports(["are not written"]);
     assert!(!ran.stdout.contains("s3cret") && !ran.stderr.contains("s3cret"));
     for name in ["constraints.txt", "requirements.lock", "pip.conf", "uv.toml"] {
         let text = stack.read(name);
@@ -301,7 +301,7 @@ fn never_writes_credentials() {
     ran.exits(30);
     assert!(!ran.stderr.contains("s3cret"), "{}", ran.stderr);
     for bad in ["simple", "ftp://h/simple", "https://h/a b", "https://h/a\nx"] {
-        stack.requirements(&["--index-url", bad]).exits(2).says(["is not a valid index URL"]);
+        stack.requirements(&["--index-url", bad]).exits(2).reports(["is not a valid index URL"]);
     }
 }
 
@@ -313,15 +313,15 @@ fn reports_uv_index_and_resolution_errors_without_writing() {
     fs_err::os::unix::fs::symlink("/usr/bin/python3", bin.join("python3")).unwrap();
     let mut command = stack.workspace.command(&["requirements", "--chroot", "host", "--resolve"]);
     let ran = stack.workspace.outcome(command.env("PATH", bin.to_str().unwrap()));
-    ran.exits(40).says(["`uv` is not installed", "dnf install uv", "pip install uv"]);
-    stack.requirements(&["--resolve"]).exits(3).says([
+    ran.exits(40).reports(["`uv` is not installed", "dnf install uv", "pip install uv"]);
+    stack.requirements(&["--resolve"]).exits(3).reports([
         "plain-lib",
         "rocmrpm index check",
         "[index] outside",
     ]);
     assert!(!stack.file("").exists());
     fs_err::remove_dir_all(stack.workspace.path("build/host/index")).unwrap();
-    stack.requirements(&[]).exits(2).says(["there is no index in", "`rocmrpm index`"]);
+    stack.requirements(&[]).exits(2).reports(["there is no index in", "`rocmrpm index`"]);
     assert!(!stack.file("").exists());
 }
 

@@ -197,7 +197,7 @@ fn crates_of_a_mirror_and_of_git_build_offline() {
     let lock = commit_workspace(&crates, &upstream, &dependencies, "mini::seven() + gitty::none()");
     crates.pin(&upstream, "rust/Cargo.lock");
 
-    crates.run(&["lock"]).exits(0).says(["Locked pins/stable.lock: 2 sources"]);
+    crates.run(&["lock"]).exits(0).reports(["Locked pins/stable.lock: 2 sources"]);
     let text = lock_text(&crates.workspace);
     let table = format!(
         "\n[demo.sources.crates]\nversion = \"1\"\norigin = \"rust/Cargo.lock\"\nsha256 = \"{}\"\n\
@@ -226,7 +226,7 @@ fn crates_of_a_mirror_and_of_git_build_offline() {
     let lie =
         text.replace(&Sha256::of_bytes(&bytes).to_string(), &Sha256::of_bytes("lie").to_string());
     crates.workspace.write("pins/stable.lock", &lie);
-    crates.run(&["build", "--until", "sources"]).exits(3).says([
+    crates.run(&["build", "--until", "sources"]).exits(3).reports([
         "the lock file contradicts `demo-crates`",
         "the archive of the crates of `rust/Cargo.lock`",
     ]);
@@ -247,7 +247,7 @@ fn crates_of_a_mirror_and_of_git_build_offline() {
         crates
             .run(&["build", "--until", "sources"])
             .exits(3)
-            .says(["the lock file contradicts `demo-crates`", message]);
+            .reports(["the lock file contradicts `demo-crates`", message]);
     }
 }
 
@@ -265,7 +265,7 @@ fn crates_of_a_folder_need_no_lock_entry() {
     set_pins(workspace, pins);
     workspace.write("specs-templates/demo/demo.spec.tera", SPEC);
 
-    crates.run(&["lock"]).exits(0).says(["pins/stable.lock: 0 sources"]);
+    crates.run(&["lock"]).exits(0).reports(["pins/stable.lock: 0 sources"]);
     crates.run(&["build", "--until", "sources"]).exits(0);
     let packed = |top: &str| {
         let file = fs_err::File::open(crates.archive(top)).unwrap();
@@ -284,7 +284,7 @@ fn crates_of_a_folder_need_no_lock_entry() {
     // A changed lock file gives other crates, without `rocmrpm lock`.
     crates.workspace.replace("Cargo.toml", "mini = \"1\"\n", "");
     crates.cargo(&workspace.root(), &crates.cargo_home, &["generate-lockfile", "--quiet"]);
-    crates.run(&["build", "--until", "sources"]).exits(3).says(["it lists no crates"]);
+    crates.run(&["build", "--until", "sources"]).exits(3).reports(["it lists no crates"]);
 }
 
 /// The two crates are dependencies of this program, so cargo already has them.
@@ -339,7 +339,7 @@ fn reports_why_crates_cannot_be_vendored() {
         let _ = std::fs::remove_file(crates.workspace.path("pins/stable.lock"));
         let ran = crates.run(&build);
         ran.exits(code);
-        ran.says([&format!("{vendored}{reason}"), more]);
+        ran.reports([&format!("{vendored}{reason}"), more]);
     };
     let lock = "rust/Cargo.lock";
     refused(
@@ -383,7 +383,7 @@ fn reports_why_crates_cannot_be_vendored() {
     crates
         .run(&build)
         .exits(3)
-        .says(["cargo uses `rust/Cargo.lock` of the cargo workspace instead"]);
+        .reports(["cargo uses `rust/Cargo.lock` of the cargo workspace instead"]);
 
     // An unreachable registry, and a cargo with an empty cache.
     crates.mirror("registry = \"sparse+http://127.0.0.1:9/index/\"\n\n[net]\nretry = 0");
@@ -400,7 +400,7 @@ fn reports_why_crates_cannot_be_vendored() {
         .workspace
         .outcome(crates.workspace.command(&build).env("PATH", &bin))
         .exits(40)
-        .says(["the program `cargo` is not installed", "`dnf install cargo`"]);
+        .reports(["the program `cargo` is not installed", "`dnf install cargo`"]);
 
     upstream.git(&["rm", "--quiet", "rust/Cargo.toml"]);
     refused(&[("z", "")], 3, "there is no Cargo.toml next to it", "");
@@ -408,7 +408,7 @@ fn reports_why_crates_cannot_be_vendored() {
     refused(&[("z", "z")], 3, "the file does not exist", "");
     let ran = crates.run(&["lock"]);
     ran.exits(3);
-    ran.says([
+    ran.reports([
         "cannot lock 1 of 2 sources",
         &format!("demo.sources.crates: {vendored}the file does not exist"),
     ]);
@@ -422,7 +422,7 @@ fn packs_no_files_of_this_machine() {
     std::os::unix::fs::symlink("/etc/passwd", upstream.dir.join("Cargo.lock")).unwrap();
     upstream.commit(&[("y", "y")], &[]);
     crates.pin(&upstream, "Cargo.lock");
-    crates.run(&["lock"]).exits(3).says([
+    crates.run(&["lock"]).exits(3).reports([
         "demo.sources.crates: cannot read `Cargo.lock` of `demo-1.tar.gz`: it is a link that leads out",
     ]);
 
@@ -452,7 +452,7 @@ fn packs_no_files_of_this_machine() {
     crates
         .run(&["lock"])
         .exits(3)
-        .says(["it refers to a location on this machine, `git+file://[HOLDER]/ours#"]);
+        .reports(["it refers to a location on this machine, `git+file://[HOLDER]/ours#"]);
 }
 
 /// cargo would use the lock file above the one that the pin names, and a URL in the named one
@@ -494,7 +494,10 @@ fn rejects_a_lock_file_above_the_named_one() {
             "[demo]\nversion = \"1\"\nurl = \"{url}\"\n\n[demo.sources.crates]\ncargo-vendor = \"rust/Cargo.lock\"\n"
         ),
     );
-    crates.run(&["lock"]).exits(3).says(["cargo uses `Cargo.lock` of the cargo workspace instead"]);
+    crates
+        .run(&["lock"])
+        .exits(3)
+        .reports(["cargo uses `Cargo.lock` of the cargo workspace instead"]);
 }
 
 #[test]
@@ -524,7 +527,7 @@ fn changed_cache_files_do_not_reach_an_archive() {
 
     // Change the archive itself, then the record of which archive it is.
     fs_err::write(&archive, "another").unwrap();
-    crates.run(&build).exits(0).says(["rocmrpm removed it"]);
+    crates.run(&build).exits(0).reports(["rocmrpm removed it"]);
     assert_eq!(fs_err::read(&archive).unwrap(), bytes);
     let [wrong, right] =
         [&sources, &archive].map(|path| path.file_name().unwrap().to_string_lossy().into_owned());

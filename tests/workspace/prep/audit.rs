@@ -107,5 +107,5 @@ fn declarations_are_verified() {
     workspace
         .run(&["audit", "offline", "demo"])
         .exits(3)
-        .says(["unknown kind `magic`", "`with` must not be empty"]);
+        .reports(["unknown kind `magic`", "`with` must not be empty"]);
 }

@@ -66,7 +66,7 @@ fn reports_offsets_and_unused_patches() {
         serde_json::json!({"file": "f", "hunk": 1, "line": 10, "offset": 2})
     );
     fs_err::remove_file(workspace.path("specs-templates/demo/0001-x.patch")).unwrap();
-    workspace.run(&["patch", "refresh", "demo"]).exits(0).says(["demo has no patch for 1.0"]);
+    workspace.run(&["patch", "refresh", "demo"]).exits(0).reports(["demo has no patch for 1.0"]);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn shows_upstream_changes_between_the_sets() {
         "1.0 has it, 1.1 no longer has it",
     ]);
     assert!(!ran.stdout.contains("elsewhere"), "{}", ran.stdout);
-    ran.says(["`rocmrpm patch refresh`"]);
+    ran.reports(["`rocmrpm patch refresh`"]);
 }
 
 #[test]
@@ -198,5 +198,5 @@ fn unreachable_sources_do_not_hide_the_others() {
         .run(&["patch", "status"])
         .exits(30)
         .prints(["0001-x.patch applies"])
-        .says(["`far` was not checked"]);
+        .reports(["`far` was not checked"]);
 }

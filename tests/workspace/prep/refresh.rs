@@ -25,7 +25,7 @@ fn refresh_updates_line_numbers_and_keeps_the_header() {
     workspace
         .run(&["patch", "refresh", "demo"])
         .exits(0)
-        .says(["Refreshed 0001-x.patch (new line numbers)", "Unchanged 0002-y.patch"]);
+        .reports(["Refreshed 0001-x.patch (new line numbers)", "Unchanged 0002-y.patch"]);
     assert_eq!(header(&workspace), before);
     assert!(workspace.read(FILE).contains("\n@@ -8,7 +8,7 @@"), "{}", workspace.read(FILE));
     assert!(workspace.read(FILE).ends_with("\n a 13\n"));
@@ -33,7 +33,7 @@ fn refresh_updates_line_numbers_and_keeps_the_header() {
     workspace.run(&["patch", "status"]).exits(0).prints(["0001-x.patch applies\n"]);
     // A second refresh changes nothing.
     let files = workspace.files();
-    workspace.run(&["patch", "refresh"]).exits(0).says(["Unchanged 0001-x.patch"]);
+    workspace.run(&["patch", "refresh"]).exits(0).reports(["Unchanged 0001-x.patch"]);
     assert_eq!(workspace.files(), files);
     workspace.run(&["prep", "demo"]).exits(0);
 }
@@ -49,7 +49,7 @@ fn refresh_merges_nearby_upstream_changes() {
     workspace.run(&["patch", "status", "--pins", "next"]).exits(1);
     let refreshed = workspace.run(&["patch", "refresh", "--pins", "next"]);
     refreshed.exits(0);
-    refreshed.says(["0001-x.patch (merged with upstream's changes since 1.0)"]);
+    refreshed.reports(["0001-x.patch (merged with upstream's changes since 1.0)"]);
     assert_eq!(header(&workspace), before);
     assert!(workspace.read(FILE).contains(" twelve\n"));
     workspace
@@ -75,7 +75,7 @@ fn shows_conflicts_and_writes_nothing() {
         .run(&["patch", "refresh", "--pins", "next"])
         .exits(1)
         .prints(["0002-y.patch conflicts", "<<<<<<<", "+ours", " theirs", ">>>>>>>"])
-        .says(["was written"]);
+        .reports(["was written"]);
     assert_eq!(workspace.read(FILE), files);
     // A patch that upstream has is not a conflict of lines.
     pin(&workspace, "next", "1.2", &[("f", &lines(30, &[(10, "ours\n")])), ("g", &lines(30, &[]))]);
@@ -95,7 +95,7 @@ fn shows_conflicts_and_writes_nothing() {
 fn accepts_different_context_without_an_older_version() {
     let workspace = demo(&[("f", &lines(30, &[(13, "thirteen\n")]))]);
     patch(&workspace, "0001-x.patch", "", PATCH);
-    workspace.run(&["patch", "refresh"]).exits(0).says(["its context differs; review it"]);
+    workspace.run(&["patch", "refresh"]).exits(0).reports(["its context differs; review it"]);
     workspace.run(&["patch", "status"]).exits(0).prints(["0001-x.patch applies\n"]);
     pin(&workspace, "stable", "2.0", &[("f", "quite another\n")]);
     workspace

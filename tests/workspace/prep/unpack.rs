@@ -21,7 +21,7 @@ fn patches_and_edits_sources_as_prep_does() {
     );
     spec(&workspace, &PREP.replace("-p1", "-p1 -a 1"), "exit 1");
     let ran = workspace.run(&["prep", "demo"]);
-    ran.exits(0).says(["Prepared demo 1.0 (sources 2, patches 1, edits 1)"]);
+    ran.exits(0).reports(["Prepared demo 1.0 (sources 2, patches 1, edits 1)"]);
     let folder = ran.stdout.trim().strip_prefix("[HOLDER]/workspace/").unwrap().to_owned();
     assert!(folder.starts_with("build/fedora-43/prep/demo/"), "{folder}");
     assert_eq!(workspace.read(format!("{folder}/dir/a b")), "it's 1.0 %{x} $y\n");
@@ -69,7 +69,7 @@ fn failed_prep_is_explained_and_leaves_no_record() {
     let record = "build/fedora-43/prep/demo/prep.json";
     assert!(workspace.path(record).is_file());
     patch(&workspace, "0001-x.patch", "", &PATCH.replace("one", "ONE"));
-    workspace.run(&["prep", "demo"]).exits(10).says([
+    workspace.run(&["prep", "demo"]).exits(10).reports([
         "`demo` failed in %prep: a patch does not apply",
         "run `rocmrpm patch status` to see the hunk",
         "retry: ",
@@ -80,7 +80,7 @@ fn failed_prep_is_explained_and_leaves_no_record() {
     // An edit that does not match.
     fs_err::remove_file(workspace.path("specs-templates/demo/0001-x.patch")).unwrap();
     workspace.write("specs-templates/demo/component.toml", EDIT);
-    workspace.run(&["prep", "demo"]).exits(10).says([
+    workspace.run(&["prep", "demo"]).exits(10).reports([
         "an `[[edit]]` does not match as often as it declares",
         "dir/a b: expected 1 times, found 0 times: two",
     ]);
@@ -88,7 +88,7 @@ fn failed_prep_is_explained_and_leaves_no_record() {
     pin(&workspace, "stable", "1.1", &[("x", "y")]);
     fs_err::remove_file(workspace.holder().join("demo-1.1.tar.gz")).unwrap();
     workspace.run(&["prep", "demo"]).exits(30);
-    workspace.run(&["prep", "demos"]).exits(2).says(["did you mean `demo`?"]);
+    workspace.run(&["prep", "demos"]).exits(2).reports(["did you mean `demo`?"]);
 }
 
 #[test]
@@ -114,9 +114,9 @@ fn rejects_concurrent_runs() {
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     });
     workspace.outcome(slow).exits(0);
-    let (code, said) = other.join().unwrap();
-    assert_eq!(code, Some(20), "{said}");
-    assert!(said.contains("another rocmrpm process is using"), "{said}");
+    let (code, reported) = other.join().unwrap();
+    assert_eq!(code, Some(20), "{reported}");
+    assert!(reported.contains("another rocmrpm process is using"), "{reported}");
 }
 
 /// The template that `add` writes supports everything that a component can declare.
@@ -131,7 +131,7 @@ fn new_component_supports_patches_edits_and_further_sources() {
             .write(format!("src/{name}/{build_file}"), "[project]\nname = \"x\"\n# one\n# two\n");
         workspace.write("src/extra/data", "more\n");
         let path = format!("src/{name}");
-        workspace.run(&["add", name, "--path", &path, "--version", "1.0"]).exits(0).says([spec]);
+        workspace.run(&["add", name, "--path", &path, "--version", "1.0"]).exits(0).reports([spec]);
         let pins = workspace.read("pins/stable.toml");
         workspace.write(
             "pins/stable.toml",

@@ -40,7 +40,7 @@ fn workspace() -> Workspace {
 /// Builds vLLM and returns its package.
 #[track_caller]
 fn built(workspace: &Workspace, architecture: &str) -> PathBuf {
-    workspace.run(&["build", "vllm"]).exits(0).says(["Built vllm 1 RPM", "Wheel vllm-0.20.2+"]);
+    workspace.run(&["build", "vllm"]).exits(0).reports(["Built vllm 1 RPM", "Wheel vllm-0.20.2+"]);
     // Files for only the RPM are not in the wheel.
     let folder = workspace.built("wheels/vllm");
     let wheel = names_in(&folder).into_iter().find(|name| name.ends_with(".whl")).unwrap();
@@ -179,6 +179,6 @@ fn service_without_a_model_names_the_file_to_edit() {
     let script = line.trim_end_matches('\'').replace("$$", "$").replace("%%i", "test");
     let script = script.replace("%{_sysconfdir}", "/etc");
     let run = |model: &str| ran(Command::new("/bin/sh").args(["-c", &script]).env("MODEL", model));
-    run("").exits(78).says(["MODEL is not set in /etc/vllm/test.env"]);
+    run("").exits(78).reports(["MODEL is not set in /etc/vllm/test.env"]);
     run("org/model").exits(0);
 }

@@ -237,8 +237,8 @@ fn compare_record(
     };
     let mut seen = BTreeSet::new();
     for line in &lines {
-        let said = (line.digest.clone(), line.size.clone());
-        if expected.get(&line.member) != Some(&said) || !seen.insert(&line.member) {
+        let recorded = (line.digest.clone(), line.size.clone());
+        if expected.get(&line.member) != Some(&recorded) || !seen.insert(&line.member) {
             return Some(format!("its line for `{}` does not match the RPM's file", line.member));
         }
     }

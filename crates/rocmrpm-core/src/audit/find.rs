@@ -16,7 +16,7 @@ pub struct Found {
     pub text: String,
     /// The name that a call declares.
     pub name: Option<String>,
-    /// What it downloads, if the text says so.
+    /// What it downloads, if the text states it.
     pub fetches: Option<String>,
 }
 

@@ -66,7 +66,7 @@ pub struct Point {
     pub kind: String,
     /// The line's text.
     pub text: String,
-    /// What it downloads, if the line says so.
+    /// What it downloads, if the line states it.
     pub fetches: Option<String>,
     /// What satisfies it; null if nothing does.
     pub satisfied: Option<Satisfied>,
@@ -258,7 +258,7 @@ impl Known<'_> {
         let fits = |satisfier: &&Satisfier| satisfier.points.iter().any(|kind| kind == point.kind);
         TABLE.satisfier.iter().filter(fits).find_map(|satisfier| {
             let (by, with) = self.holds(satisfier, file, point)?;
-            Some(Satisfied { by: by.to_owned(), with, because: satisfier.says.clone() })
+            Some(Satisfied { by: by.to_owned(), with, because: satisfier.reason.clone() })
         })
     }
 

@@ -84,7 +84,7 @@ pub struct Satisfier {
     /// Texts in that file.
     pub has: Vec<String>,
     /// Why that suffices.
-    pub says: String,
+    pub reason: String,
 }
 
 /// The parsed table.
@@ -154,7 +154,7 @@ mod tests {
             let by =
                 [satisfier.setting.is_some(), !satisfier.line.is_empty(), satisfier.file.is_some()];
             assert_eq!(by.iter().filter(|by| **by).count(), 1, "{kinds:?}");
-            assert!(!satisfier.says.is_empty());
+            assert!(!satisfier.reason.is_empty());
         }
     }
 

@@ -13,7 +13,7 @@ pub struct Collision {
     /// The distribution and the chains that lead to it; `None` if they were not found.
     pub on: Option<On>,
     /// The last lines of uv's output, without passwords.
-    pub said: Vec<String>,
+    pub reported: Vec<String>,
 }
 
 /// The distribution whose requirements conflict.
@@ -80,7 +80,7 @@ impl Diagnose for Collision {
                 "drop a member that you do not need: `[[closure.member]]` with `place = \"dropped\"`".into(),
             );
         }
-        if self.said.iter().any(|line| line.contains("exclude-newer")) {
+        if self.reported.iter().any(|line| line.contains("exclude-newer")) {
             help.push(
                 "to use a version that was published later, add `not-after = \"DAY\"` and a reason to its \
                  `[[closure.member]]`"
@@ -90,6 +90,6 @@ impl Diagnose for Collision {
         Diagnosis::from(Kind::Config)
             .with_help_lines(help)
             .with_help("to change a requirement of the component itself, add an `[[edit]]` to component.toml")
-            .with_details(self.on.iter().flat_map(|on| &on.chains).chain(&self.said))
+            .with_details(self.on.iter().flat_map(|on| &on.chains).chain(&self.reported))
     }
 }

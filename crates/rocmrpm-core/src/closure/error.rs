@@ -54,13 +54,13 @@ pub enum ClosureError {
     #[error("uv cannot reach a package index")]
     Unreachable {
         /// The last lines of its output, without passwords.
-        said: Vec<String>,
+        reported: Vec<String>,
     },
     /// uv failed for a reason other than conflicting requirements.
     #[error("uv cannot resolve the closure")]
     Refused {
         /// The last lines of its output, without passwords.
-        said: Vec<String>,
+        reported: Vec<String>,
     },
     /// uv's output cannot be parsed.
     #[error("unexpected output of `uv pip compile`: {0}")]
@@ -199,10 +199,10 @@ impl Diagnose for ClosureError {
                 .with_problems(problems),
             Self::Upgrade(error) => error.diagnosis(),
             Self::Collision(collision) => collision.diagnosis(),
-            Self::Unreachable { said } => Kind::Network
+            Self::Unreachable { reported } => Kind::Network
                 .with_help("check the network; a locked closure needs no index")
-                .with_details(said),
-            Self::Refused { said } => Kind::Environment.with_help(OTHER_UV).with_details(said),
+                .with_details(reported),
+            Self::Refused { reported } => Kind::Environment.with_help(OTHER_UV).with_details(reported),
             Self::Answer(_) => Kind::Environment.with_help(OTHER_UV),
             Self::Python(_) => Kind::Environment.with_help("install CPython 3.10 or newer as `python3`"),
             Self::NoFile { name, .. } => Kind::Config

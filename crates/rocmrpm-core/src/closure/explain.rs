@@ -20,11 +20,11 @@ const TRIES: usize = 4;
 /// Finds the chains that conflict.
 pub(super) fn explain(
     question: &Question<'_>,
-    said: Vec<String>,
+    reported: Vec<String>,
     fetcher: &Fetcher<'_>,
 ) -> Result<Collision, ClosureError> {
     let mut on = None;
-    for name in suspects(question, &said) {
+    for name in suspects(question, &reported) {
         // Errors here are not fatal: uv's own output is still shown.
         match try_without(question, &name, fetcher) {
             Ok(None) => {}
@@ -36,14 +36,19 @@ pub(super) fn explain(
             Err(_) => {}
         }
     }
-    Ok(Collision { component: question.component.name.to_string(), on, said: uv::last(said) })
+    Ok(Collision {
+        component: question.component.name.to_string(),
+        on,
+        reported: uv::last(reported),
+    })
 }
 
 /// Returns the distributions whose versions uv's output mentions: the stack's own first, then the
 /// most frequent ones.
-fn suspects(question: &Question<'_>, said: &[String]) -> Vec<String> {
+fn suspects(question: &Question<'_>, reported: &[String]) -> Vec<String> {
     let mut spoken: BTreeMap<String, usize> = BTreeMap::new();
-    for word in said.iter().flat_map(|line| line.split(|c: char| c.is_whitespace() || c == ',')) {
+    for word in reported.iter().flat_map(|line| line.split(|c: char| c.is_whitespace() || c == ','))
+    {
         let end = word.find(['<', '>', '=', '!', '~', '[']);
         if let Some(name) = end.and_then(|end| normalized(&word[..end])) {
             *spoken.entry(name).or_default() += 1;

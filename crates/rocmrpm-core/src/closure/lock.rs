@@ -181,22 +181,22 @@ struct Reading {
 impl Reading {
     fn line(&mut self, line: &str) -> Result<(), String> {
         let goes_on = line.ends_with('\\');
-        let said = line.trim_end_matches('\\').trim();
-        if let Some(hash) = said.strip_prefix("--hash=") {
+        let content = line.trim_end_matches('\\').trim();
+        if let Some(hash) = content.strip_prefix("--hash=") {
             let hash = hash.strip_prefix("sha256:").and_then(Sha256::parse);
             let hash = hash.ok_or("expected `--hash=sha256:` with 64 digits")?;
             let (_, _, hashes) = self.open.as_mut().ok_or("this digest follows no requirement")?;
             hashes.push(hash);
         } else if self.open.is_some() {
             return Err("expected `--hash=sha256:...`, which continues the line above".into());
-        } else if let Some(own) = said.strip_prefix(OWN) {
+        } else if let Some(own) = content.strip_prefix(OWN) {
             let (pinned, component) =
                 own.split_once(" from ").ok_or("expected `NAME==VERSION from COMPONENT`")?;
             let component = ComponentName::parse(component)
                 .ok_or_else(|| format!("`{}` is not a component name", visible(component)))?;
             let (name, version) = pin(pinned)?;
             self.add(Locked { name, version, origin: Origin::Stack(component) })?;
-        } else if let Some(file) = said.strip_prefix(FILE) {
+        } else if let Some(file) = content.strip_prefix(FILE) {
             let (name, size) =
                 file.split_once(' ').map_or((file, None), |(name, size)| (name, Some(size)));
             let size = size
@@ -206,14 +206,14 @@ impl Reading {
                 size: size.transpose()?,
                 metadata: None,
             });
-        } else if let Some(digest) = said.strip_prefix(METADATA) {
+        } else if let Some(digest) = content.strip_prefix(METADATA) {
             let file = self.files.last_mut().filter(|file| file.metadata.is_none());
             let file = file.ok_or("this METADATA digest follows no file")?;
             let digest = Sha256::parse(digest)
                 .ok_or("expected a METADATA digest of 64 hexadecimal digits")?;
             file.metadata = Some(digest);
-        } else if !said.is_empty() && !said.starts_with('#') {
-            let (name, version) = pin(said)?;
+        } else if !content.is_empty() && !content.starts_with('#') {
+            let (name, version) = pin(content)?;
             self.open = Some((name, version, Vec::new()));
         }
         match (goes_on, self.open.is_some()) {

@@ -186,12 +186,14 @@ impl Question<'_> {
             Ok(_) => {}
             Err(Failure::Process(error)) => return Err(error.into()),
             Err(Failure::Io(error)) => return Err(error.into()),
-            Err(Failure::Refused { said, why: Why::Unsatisfiable }) => return Ok(Err(said)),
-            Err(Failure::Refused { said, why }) => {
-                let said = uv::last(said);
+            Err(Failure::Refused { reported, why: Why::Unsatisfiable }) => {
+                return Ok(Err(reported));
+            }
+            Err(Failure::Refused { reported, why }) => {
+                let reported = uv::last(reported);
                 return Err(match why {
-                    Why::Network => ClosureError::Unreachable { said },
-                    _ => ClosureError::Refused { said },
+                    Why::Network => ClosureError::Unreachable { reported },
+                    _ => ClosureError::Refused { reported },
                 });
             }
         }

@@ -150,7 +150,7 @@ fn resolved(
 ) -> Result<Lock, ClosureError> {
     let lock = match question.attempt(old, &Attempt::default(), fetcher)? {
         Ok(lock) => lock,
-        Err(said) => return Err(Box::new(explain::explain(question, said, fetcher)?).into()),
+        Err(output) => return Err(Box::new(explain::explain(question, output, fetcher)?).into()),
     };
     let of_release = question.later_in_release(&lock);
     if of_release.is_empty() {

@@ -277,28 +277,28 @@ impl Edited<'_> {
         }
         let text =
             self.text(path)?.ok_or_else(|| self.nothing(format!("its source has no `{path}`")))?;
-        for (line, said) in lines(&text) {
+        for (line, content) in lines(&text) {
             let wrong = |reason: &str| ClosureError::Requirement {
                 file: path.to_owned(),
                 line,
-                text: visible(&said),
+                text: visible(&content),
                 reason: reason.to_owned(),
             };
             let include =
-                ["-r", "--requirement"].iter().find_map(|option| said.strip_prefix(option));
+                ["-r", "--requirement"].iter().find_map(|option| content.strip_prefix(option));
             if let Some(file) = include.map(|rest| rest.trim_start_matches('=').trim()) {
                 let file = beside(path, file).ok_or_else(|| wrong("it is outside the source"))?;
                 self.read_requirements(&file, needs, seen, depth + 1)?;
-            } else if said.starts_with("-e")
-                || said.starts_with("--editable")
-                || said.starts_with("-c")
+            } else if content.starts_with("-e")
+                || content.starts_with("--editable")
+                || content.starts_with("-c")
             {
                 return Err(wrong(
                     "only requirements and included requirement files are supported",
                 ));
-            } else if !said.starts_with('-') {
+            } else if !content.starts_with('-') {
                 // Drop options after a requirement, such as its digests.
-                let text = said.split(" --").next().unwrap_or(&said).trim().to_owned();
+                let text = content.split(" --").next().unwrap_or(&content).trim().to_owned();
                 let parsed = wheel::requirement(&text).map_err(|reason| wrong(&reason))?;
                 let need = Need { text, parsed };
                 if need.names_url() {
@@ -385,16 +385,16 @@ fn lines(text: &str) -> Vec<(usize, String)> {
     for (at, line) in text.lines().enumerate() {
         let line = if line.trim_start().starts_with('#') { "" } else { line };
         let line = line.split(" #").next().unwrap_or_default().trim();
-        let (said, goes_on) =
-            line.strip_suffix('\\').map_or((line, false), |said| (said.trim_end(), true));
+        let (content, goes_on) =
+            line.strip_suffix('\\').map_or((line, false), |content| (content.trim_end(), true));
         match lines.last_mut().filter(|_| open) {
-            Some((_, last)) => *last = format!("{last} {said}").trim().to_owned(),
-            None if said.is_empty() && !goes_on => {}
-            None => lines.push((at + 1, said.to_owned())),
+            Some((_, last)) => *last = format!("{last} {content}").trim().to_owned(),
+            None if content.is_empty() && !goes_on => {}
+            None => lines.push((at + 1, content.to_owned())),
         }
         open = goes_on;
     }
-    lines.retain(|(_, said)| !said.is_empty());
+    lines.retain(|(_, content)| !content.is_empty());
     lines
 }
 

@@ -38,17 +38,17 @@ pub enum EngineError {
         /// The image.
         image: String,
         /// The engine's message.
-        said: String,
+        reported: String,
     },
     /// The engine cannot inspect images.
-    #[error("{engine} cannot inspect `{image}`: {said}")]
+    #[error("{engine} cannot inspect `{image}`: {reported}")]
     Store {
         /// The engine.
         engine: &'static str,
         /// The image.
         image: String,
         /// The engine's message.
-        said: String,
+        reported: String,
     },
     /// The engine's output cannot be parsed.
     #[error("cannot read {engine}'s description of `{image}`")]
@@ -69,9 +69,9 @@ impl Diagnose for EngineError {
             Self::Build { log, lines, .. } => {
                 Kind::Build.with_help(format!("full log: {}", log.display())).with_details(lines)
             }
-            Self::NoImage { said, .. } => Kind::Usage
+            Self::NoImage { reported, .. } => Kind::Usage
                 .with_help("run `rocmrpm container build` to build it")
-                .with_details([said]),
+                .with_details([reported]),
             Self::Store { .. } | Self::Answer { .. } => Kind::Environment.into(),
             Self::Process(error) => error.diagnosis(),
         }
@@ -124,11 +124,11 @@ impl Engine {
         if done.success() {
             return Ok(());
         }
-        let said = fs_err::read(log).unwrap_or_default();
+        let reported = fs_err::read(log).unwrap_or_default();
         Err(EngineError::Build {
             engine: self.name(),
             how: done.how(),
-            lines: last_lines(&said, 12),
+            lines: last_lines(&reported, 12),
             log: log.to_owned(),
         })
     }
@@ -156,14 +156,14 @@ impl Engine {
     /// Explains why the engine could not inspect an image. Source: containers/storage, errors.go
     /// ("image not known"); podman, "no such image".
     pub fn refused(self, image: &str, done: &Finished) -> EngineError {
-        let said = visible(&last_lines(&done.stderr, 1).concat());
+        let reported = visible(&last_lines(&done.stderr, 1).concat());
         let image = visible(image);
         match ["image not known", "no such image"]
             .iter()
-            .any(|part| said.to_lowercase().contains(part))
+            .any(|part| reported.to_lowercase().contains(part))
         {
-            true => EngineError::NoImage { image, said },
-            false => EngineError::Store { engine: self.name(), image, said },
+            true => EngineError::NoImage { image, reported },
+            false => EngineError::Store { engine: self.name(), image, reported },
         }
     }
 }

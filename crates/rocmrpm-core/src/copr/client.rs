@@ -147,7 +147,7 @@ impl<'e> Client<'e> {
             ProcessError::TimedOut { .. } => CoprError::Server {
                 what: what.to_owned(),
                 url: self.url.clone(),
-                said: error.to_string(),
+                reported: error.to_string(),
             },
             other => other.into(),
         })?;
@@ -214,23 +214,27 @@ impl<'e> Client<'e> {
             command = command.arg("--data-urlencode").arg(format!("{name}={value}"));
         }
         let done = command.run()?;
-        let server =
-            |said: String| CoprError::Server { what: what.to_owned(), url: self.url.clone(), said };
+        let server = |reported: String| CoprError::Server {
+            what: what.to_owned(),
+            url: self.url.clone(),
+            reported,
+        };
         if !done.success() {
             return Err(server(last_lines(&done.stderr, 1).concat()));
         }
         let text = String::from_utf8_lossy(&done.stdout);
         let (body, status) = text.rsplit_once('\n').unwrap_or(("", &text));
         let answer: Option<Value> = serde_json::from_str(body).ok();
-        let said = answer.as_ref().and_then(|answer| answer.get("error")).and_then(Value::as_str);
-        match (status, said, answer.as_ref()) {
+        let reported =
+            answer.as_ref().and_then(|answer| answer.get("error")).and_then(Value::as_str);
+        match (status, reported, answer.as_ref()) {
             ("200", None, Some(_)) => Ok(answer),
             ("404", Some(_), _) => Ok(None),
-            (status, Some(said), _) if status.starts_with('4') => {
-                Err(CoprError::Refused { what: what.to_owned(), said: said.to_owned() })
+            (status, Some(reported), _) if status.starts_with('4') => {
+                Err(CoprError::Refused { what: what.to_owned(), reported: reported.to_owned() })
             }
-            (status, said, _) => {
-                Err(server(said.map_or_else(|| format!("HTTP status {status}"), str::to_owned)))
+            (status, reported, _) => {
+                Err(server(reported.map_or_else(|| format!("HTTP status {status}"), str::to_owned)))
             }
         }
     }
@@ -310,13 +314,13 @@ impl<'e> Client<'e> {
             let done = curl(url, MOST).args(["--write-out", "\n%{http_code}"]).run()?;
             let text = String::from_utf8_lossy(&done.stdout);
             let (body, status) = text.rsplit_once('\n').unwrap_or(("", &text));
-            let said = match status {
+            let reported = match status {
                 "200" if done.success() => return Ok(body.to_owned()),
                 "404" => return Ok(String::new()),
                 _ if !done.success() => last_lines(&done.stderr, 1).concat(),
                 status => format!("HTTP status {status}"),
             };
-            Err(CoprError::Server { what: what.clone(), url: self.url.clone(), said })
+            Err(CoprError::Server { what: what.clone(), url: self.url.clone(), reported })
         })
     }
 
@@ -355,28 +359,30 @@ impl<'e> Client<'e> {
         let what = format!("read the state of build {build}");
         match self.retried_after(LONG_PAUSES, || self.call(&what, &args, Some(CALL))) {
             Ok(word) => Ok(Some(BuildState::parse(word.trim()))),
-            Err(CoprError::Refused { said, .. }) if said.contains("does not exist") => Ok(None),
+            Err(CoprError::Refused { reported, .. }) if reported.contains("does not exist") => {
+                Ok(None)
+            }
             Err(error) => Err(error),
         }
     }
 
     /// Turns copr-cli's exit code and messages into an error. Source: copr-cli, main.py, `main`.
     fn explain(&self, what: &str, done: &Finished) -> CoprError {
-        let said = error_message(&String::from_utf8_lossy(&done.stderr));
+        let reported = error_message(&String::from_utf8_lossy(&done.stderr));
         let url = self.url.clone();
-        let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
+        let has = |words: &[&str]| words.iter().any(|word| reported.contains(word));
         let what = what.to_owned();
         if has(&["Login invalid/expired", "HTTP 401"]) {
             CoprError::Expired { url }
         } else if done.code == Some(6) {
-            CoprError::Config { said, url }
+            CoprError::Config { reported, url }
         } else if has(&["requests_gssapi", "GSSAPI", "login:token"]) {
             CoprError::NoToken { url }
         } else if done.code == Some(7)
             || has(&["not allowed", "may update", "Only owners", "permission"])
         {
-            CoprError::Forbidden { said, page: self.page() }
-        } else if said.starts_with("Project ") && said.contains("does not exist") {
+            CoprError::Forbidden { reported, page: self.page() }
+        } else if reported.starts_with("Project ") && reported.contains("does not exist") {
             CoprError::NoProject { project: self.project.clone(), url }
         } else if has(&[
             "there is probably a bug",
@@ -388,9 +394,9 @@ impl<'e> Client<'e> {
             "timed out",
             "Traceback",
         ]) {
-            CoprError::Server { what, url, said }
+            CoprError::Server { what, url, reported }
         } else {
-            CoprError::Refused { what, said }
+            CoprError::Refused { what, reported }
         }
     }
 }

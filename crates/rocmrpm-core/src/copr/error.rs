@@ -26,10 +26,10 @@ pub enum CoprError {
     #[error("the program `copr-cli` is not installed")]
     NotInstalled,
     /// copr-cli cannot read its configuration.
-    #[error("copr-cli cannot use its configuration: {said}")]
+    #[error("copr-cli cannot use its configuration: {reported}")]
     Config {
         /// copr-cli's message.
-        said: String,
+        reported: String,
         /// The frontend.
         url: String,
     },
@@ -49,10 +49,10 @@ pub enum CoprError {
     #[error("only COPR's administrators can set `auto-prune = false`")]
     AutoPrune,
     /// The user does not have permission.
-    #[error("COPR denies permission: {said}")]
+    #[error("COPR denies permission: {reported}")]
     Forbidden {
         /// COPR's message.
-        said: String,
+        reported: String,
         /// The project's page.
         page: String,
     },
@@ -65,22 +65,22 @@ pub enum CoprError {
         url: String,
     },
     /// COPR rejects the request.
-    #[error("cannot {what}: COPR rejects the request: {said}")]
+    #[error("cannot {what}: COPR rejects the request: {reported}")]
     Refused {
         /// The action.
         what: String,
         /// COPR's message.
-        said: String,
+        reported: String,
     },
     /// The server fails or is unreachable. A retry may succeed.
-    #[error("cannot {what} on {url}: {said}")]
+    #[error("cannot {what} on {url}: {reported}")]
     Server {
         /// The action.
         what: String,
         /// The frontend.
         url: String,
         /// The error message.
-        said: String,
+        reported: String,
     },
     /// The answer cannot be parsed.
     #[error("unexpected answer from COPR to `{asked}`: {why}")]
@@ -187,7 +187,7 @@ impl Diagnose for CoprError {
             Self::AutoPrune => Kind::Config.with_help(
                 "remove `auto-prune` from copr/project.toml, or ask COPR's administrators to disable it first",
             ),
-            Self::Refused { said, .. } if said.contains("still in progress") => Kind::Network
+            Self::Refused { reported, .. } if reported.contains("still in progress") => Kind::Network
                 .with_help(format!("wait for the build, or cancel it: {} copr cancel", own_program())),
             Self::Refused { .. } => Kind::Network.into(),
             Self::Key(error) => error.diagnosis(),

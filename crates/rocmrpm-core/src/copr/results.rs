@@ -150,7 +150,7 @@ impl<'c, 'e> Remote<'c, 'e> {
             if !to.exists() || self.whole(&to).is_err() {
                 self.client.retried(|| {
                     match self.fetch(&file, &to, MOST_OF_A_PACKAGE) {
-                        Err(CoprError::Server { said, .. }) if said.ends_with("404") => {
+                        Err(CoprError::Server { reported, .. }) if reported.ends_with("404") => {
                             self.fetch_unpublished(&file, &to)?;
                         }
                         fetched => fetched?,
@@ -223,10 +223,10 @@ impl<'c, 'e> Remote<'c, 'e> {
         let url = format!("{folder}{}", percent_encode(file, FILE_NAME));
         let done = curl(&url, most).arg("--fail").arg("--output").arg(&part).run()?;
         if !done.success() {
-            let said = last_lines(&done.stderr, 1).concat();
+            let reported = last_lines(&done.stderr, 1).concat();
             let _ = fs_err::remove_file(&part);
             let what = format!("fetch `{file}` of build {}", self.build);
-            return Err(CoprError::Server { what, url: self.client.url().to_owned(), said });
+            return Err(CoprError::Server { what, url: self.client.url().to_owned(), reported });
         }
         fs_err::rename(&part, to)?;
         Ok(())

@@ -45,8 +45,8 @@ struct Copr {
     results: BTreeMap<u64, &'static str>,
 }
 
-fn refused(said: &str) -> CoprError {
-    CoprError::Refused { what: "do it".into(), said: said.into() }
+fn refused(output: &str) -> CoprError {
+    CoprError::Refused { what: "do it".into(), reported: output.into() }
 }
 
 impl Copr {
@@ -80,7 +80,7 @@ impl Copr {
                 self.calls.push(call.to_owned());
                 self.builds.push(self.uploads.remove(0));
                 let (what, url) = ("send".into(), "x".into());
-                Err(CoprError::Server { what, url, said: "HTTP status 504".into() })
+                Err(CoprError::Server { what, url, reported: "HTTP status 504".into() })
             }
             ["build", ..] => {
                 self.calls.push(call.to_owned());

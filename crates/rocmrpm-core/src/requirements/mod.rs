@@ -86,7 +86,7 @@ pub enum RequirementsError {
     #[error("uv cannot resolve what the stack requires from outside")]
     Resolve {
         /// The last lines of uv's output, without passwords.
-        said: Vec<String>,
+        reported: Vec<String>,
         /// Whether an index was unreachable.
         network: bool,
     },
@@ -110,16 +110,16 @@ impl Diagnose for RequirementsError {
             Self::Unpinnable { .. } => {
                 Kind::Config.with_help("run `rocmrpm index check` to list all problems with it")
             }
-            Self::Resolve { network: true, said, .. } => Kind::Network
+            Self::Resolve { network: true, reported, .. } => Kind::Network
                 .with_help("run the same command again later, or without `--resolve`, which needs no index")
-                .with_details(said),
-            Self::Resolve { said, .. } => Kind::Config
+                .with_details(reported),
+            Self::Resolve { reported, .. } => Kind::Config
                 .with_help(
                     "run `rocmrpm index check` to list the requirements that no index or closure lock file \
                      satisfies",
                 )
                 .with_help("add the indexes that have them to `[index] outside` in rocmrpm.toml")
-                .with_details(said),
+                .with_details(reported),
             Self::Answer(_) => {
                 Kind::Environment.with_help("this uv may be unsupported; install a release from 2026")
             }
@@ -148,10 +148,10 @@ pub fn pins(
             continue;
         };
         let files = view.wheels.get(*name).into_iter().flatten();
-        let files = files.filter(|wheel| !wheel.said.yanked && wheel.name.version == *highest);
+        let files = files.filter(|wheel| !wheel.listed.yanked && wheel.name.version == *highest);
         let mut hashes = Vec::new();
         for wheel in files {
-            let Some(digest) = wheel.said.sha256 else {
+            let Some(digest) = wheel.listed.sha256 else {
                 let wrong = "its page has no sha256 for it".into();
                 return Err(RequirementsError::Unpinnable { file: wheel.file.clone(), wrong });
             };

@@ -40,10 +40,11 @@ pub fn resolve(
         .map_err(IoError::doing("write constraints for uv"))?;
     let args = ["--generate-hashes", "--no-annotate", "--constraints", HELD];
     match uv::compile(root, environment, scratch.path(), input, &indexes, &args) {
-        Ok(said) => merge(&said, own),
-        Err(Failure::Refused { said, why }) => {
-            Err(RequirementsError::Resolve { said: uv::last(said), network: why == Why::Network })
-        }
+        Ok(reported) => merge(&reported, own),
+        Err(Failure::Refused { reported, why }) => Err(RequirementsError::Resolve {
+            reported: uv::last(reported),
+            network: why == Why::Network,
+        }),
         Err(Failure::Process(error)) => Err(error.into()),
         Err(Failure::Io(error)) => Err(error.into()),
     }
@@ -63,12 +64,12 @@ fn stand_in(
         let folder = index.folder(&pin.name)?;
         let mut files = Vec::new();
         let wheels = view.wheels.get(&pin.name).into_iter().flatten().filter(|wheel| {
-            !wheel.said.yanked
+            !wheel.listed.yanked
                 && pin.version == wheel.name.version.to_string()
                 && takes(wheel, environment)
         });
         for wheel in wheels {
-            let (Some(path), Some(digest)) = (&wheel.path, wheel.said.sha256) else { continue };
+            let (Some(path), Some(digest)) = (&wheel.path, wheel.listed.sha256) else { continue };
             let name = plain_platform(&wheel.file, environment);
             fs::os::unix::fs::symlink(path, folder.join(&name)).or_else(|error| {
                 match error.kind() {
@@ -97,9 +98,9 @@ fn plain_platform(file: &str, environment: &Environment) -> String {
 }
 
 /// Parses uv's output and replaces the stack's pins with ours, which have the digests of all files.
-fn merge(said: &str, own: &[Pinned]) -> Result<Vec<Pinned>, RequirementsError> {
+fn merge(reported: &str, own: &[Pinned]) -> Result<Vec<Pinned>, RequirementsError> {
     let mut pins: Vec<Pinned> = Vec::new();
-    for line in said.lines().map(|line| line.trim().trim_end_matches('\\').trim()) {
+    for line in reported.lines().map(|line| line.trim().trim_end_matches('\\').trim()) {
         if let Some(hash) = line.strip_prefix("--hash=") {
             let Some(pin) = pins.last_mut() else {
                 return Err(RequirementsError::Answer(format!("`{line}` follows no requirement")));
@@ -148,9 +149,9 @@ mod tests {
     #[test]
     fn keeps_own_pins_and_adds_others() {
         let own = [pin("torch", "2.11.0+rocm7.14.gfx1151")];
-        let said = "numpy==2.0 \\\n    --hash=sha256:11 \\\n    --hash=sha256:22\n\
+        let reported = "numpy==2.0 \\\n    --hash=sha256:11 \\\n    --hash=sha256:22\n\
                     torch==2.11.0+rocm7.14.gfx1151 \\\n    --hash=sha256:33\n";
-        let pins = merge(said, &own).unwrap();
+        let pins = merge(reported, &own).unwrap();
         assert_eq!(pins[0].hashes, ["sha256:11", "sha256:22"]);
         assert_eq!(pins[1], own[0]);
         for (wrong, expected) in [

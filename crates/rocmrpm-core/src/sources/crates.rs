@@ -279,11 +279,11 @@ pub(super) fn crates_error(
     of: &Pin,
     lock_file: &str,
     reason: String,
-    said: Vec<String>,
+    reported: Vec<String>,
     kind: Kind,
 ) -> SourceError {
     let lock_file = format!("`{lock_file}` of `{}` {}", of.component, of.version);
-    SourceError::Crates { lock_file, reason, said, kind }
+    SourceError::Crates { lock_file, reason, reported, kind }
 }
 
 /// Returns the keys by which cargo's configuration identifies a source in `Cargo.lock`.

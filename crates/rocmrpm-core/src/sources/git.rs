@@ -302,20 +302,20 @@ impl Repository<'_> {
         let text = String::from_utf8_lossy(stderr);
         let wrong =
             text.lines().filter(|line| line.starts_with("fatal: ") || line.starts_with("error: "));
-        let mut said = match wrong.collect::<Vec<_>>() {
+        let mut reported = match wrong.collect::<Vec<_>>() {
             none if none.is_empty() => process::last_lines(stderr, 2).join("; "),
             wrong => wrong[..wrong.len().min(3)].join("; "),
         };
-        said = said.replace(self.url, &shown);
+        reported = reported.replace(self.url, &shown);
         if let Some(credentials) = credentials.filter(|c| !c.password.is_empty()) {
-            said = said.replace(&credentials.password, "***");
+            reported = reported.replace(&credentials.password, "***");
         }
-        if process::says_full(&said) {
+        if process::is_full_disk(&reported) {
             let written = self.cache.repository(self.url);
             return written
                 .and_then(|dir| curl::unwritable(&dir, shown))
                 .unwrap_or_else(|error| error);
         }
-        SourceError::Git { url: shown, said }
+        SourceError::Git { url: shown, reported }
     }
 }

@@ -25,7 +25,7 @@ struct Item {
     what: String,
     #[serde(default)]
     run: String,
-    says: Option<String>,
+    prints: Option<String>,
     component: Option<String>,
     r#if: Option<String>,
     otherwise: Option<String>,
@@ -105,7 +105,7 @@ fn check(
         Err(reason) => return not_run(&reason),
     };
     let missing = item
-        .says
+        .prints
         .as_deref()
         .map(|part| values.text(part))
         .filter(|part| !ran.output.contains(part));

@@ -7,7 +7,7 @@ use super::mock_error::{MockError, SHOWN, errors_of_dnf};
 use crate::build::failure::{Failure, Known, Phase, shown_lines};
 use crate::build::{BuildError, Job};
 use crate::error::Kind;
-use crate::process::{Finished, ProcessError, says_full};
+use crate::process::{Finished, ProcessError, is_full_disk};
 
 /// mock's exit code for a build that took too long.
 const TIMEOUT: i32 = 11;
@@ -74,7 +74,7 @@ pub(super) fn explain(
             let mut failure = failure("build.log");
             if in_memory
                 && failure.kind == Kind::Environment
-                && says_full(&failure.lines.join("\n"))
+                && is_full_disk(&failure.lines.join("\n"))
             {
                 failure.cause = Some("the build root in memory is full".to_owned());
                 failure.help = Some(

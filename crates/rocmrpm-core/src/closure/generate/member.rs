@@ -84,7 +84,7 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
     let name = &member.name;
     let (about, locked) = member.node.as_ref().map(|node| (&node.about, &node.locked)).unzip();
     let home = about.and_then(|about| text::url(about.home.as_deref()));
-    let said = about.map(|about| about.summary.as_str()).unwrap_or_default();
+    let stated = about.map(|about| about.summary.as_str()).unwrap_or_default();
     let package = package(name);
     let mut out = spec_header(context.component.name.as_str());
     let linked = context.linked.get(name);
@@ -93,7 +93,7 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
     out += &tag("Name", &format!("python-{}", stem(name)));
     out += &tag("Version", &locked.map(|locked| version(&locked.version)).unwrap_or_default());
     out += &tag("Release", "<{ release }>");
-    out += &tag("Summary", &summary(said, name));
+    out += &tag("Summary", &summary(stated, name));
     out += about_license(&facts.built_from);
     out += &tag("License", &facts.license);
     home.iter().for_each(|home| out += &tag("URL", home));
@@ -104,7 +104,7 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
     for required in build_requires(facts) {
         out += &tag("BuildRequires", required);
     }
-    out += &format!("\n%global _description %{{expand:\n{}}}\n", description(said, name, facts));
+    out += &format!("\n%global _description %{{expand:\n{}}}\n", description(stated, name, facts));
     out += "\n%description %_description\n";
     out += &format!("\n%package -n {package}\nSummary:        %{{summary}}\n");
     let corrections = corrections(context.closure, name, false);
@@ -205,11 +205,11 @@ fn build_requires(facts: &Facts) -> Vec<&str> {
 }
 
 /// Returns the body of `%description`.
-fn description(said: &str, name: &str, facts: &Facts) -> String {
-    let said = literal(said);
-    let said = if said.is_empty() { format!("Python distribution {name}.") } else { said };
-    let said = if said.ends_with(['.', '!', '?']) { said } else { format!("{said}.") };
-    let mut text = wrapped(&said);
+fn description(stated: &str, name: &str, facts: &Facts) -> String {
+    let stated = literal(stated);
+    let stated = if stated.is_empty() { format!("Python distribution {name}.") } else { stated };
+    let stated = if stated.ends_with(['.', '!', '?']) { stated } else { format!("{stated}.") };
+    let mut text = wrapped(&stated);
     if matches!(facts.built_from, Built::Wheel(_)) {
         let how = if facts.pure { "" } else { ", compiled modules and all" };
         text += "\n\n";

@@ -192,7 +192,7 @@ mod tests {
             with_crates("BSD-3-Clause", &good).unwrap(),
             "(Apache-2.0 OR MIT) AND BSD-3-Clause AND MIT"
         );
-        for (bad, said) in [
+        for (bad, message) in [
             (of("d", None), "the linked crate d 1.0.0 does not state its license"),
             (
                 of("e", Some("SSPL-1.0")),
@@ -200,7 +200,7 @@ mod tests {
                  `SSPL-1.0` is not a license that Fedora allows",
             ),
         ] {
-            assert_eq!(with_crates("MIT", &[bad]).unwrap_err(), said);
+            assert_eq!(with_crates("MIT", &[bad]).unwrap_err(), message);
         }
     }
 

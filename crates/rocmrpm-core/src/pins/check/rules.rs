@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pep440_rs::{Version, VersionSpecifiers};
 
 use super::{Check, Severity};
-use crate::pins::upstream::{Says, Statement, Weight};
+use crate::pins::upstream::{Claim, Statement, Weight};
 use crate::workspace::upstreams::{States, UpstreamSource, satisfies};
 use crate::workspace::{Pin, RocmVersion, Source, VersionRange, compare};
 
@@ -66,7 +66,7 @@ impl<'a> Check<'a> {
         let mut stated = self.read.values().flat_map(|read| read.about(base));
         stated.all(|other| {
             !other.place.is_same_file(&statement.place)
-                || other.says.version().is_none_or(|version| version == pin.version)
+                || other.claim.version().is_none_or(|version| version == pin.version)
         })
     }
 
@@ -83,12 +83,13 @@ impl<'a> Check<'a> {
         let (of_itself, named): (Vec<&Statement>, Vec<&Statement>) = statements
             .iter()
             .filter(|s| {
-                s.says.version().is_some()
+                s.claim.version().is_some()
                     && (s.weight == Weight::Demand || s.place.of.starts_with(&own))
             })
             .filter(|s| self.belongs_to_set(name, s))
             .partition(|s| s.place.of.starts_with(&own));
-        for statement in of_itself.iter().filter(|s| s.says.version() != Some(pin.version.as_str()))
+        for statement in
+            of_itself.iter().filter(|s| s.claim.version() != Some(pin.version.as_str()))
         {
             let message = format!("the source of {name} {} states another version", pin.version);
             self.find(
@@ -101,9 +102,10 @@ impl<'a> Check<'a> {
             );
         }
         let (agree, differ): (Vec<&Statement>, Vec<&Statement>) =
-            named.into_iter().partition(|s| s.says.version() == Some(pin.version.as_str()));
+            named.into_iter().partition(|s| s.claim.version() == Some(pin.version.as_str()));
         if !differ.is_empty() {
-            let versions: BTreeSet<&str> = differ.iter().filter_map(|s| s.says.version()).collect();
+            let versions: BTreeSet<&str> =
+                differ.iter().filter_map(|s| s.claim.version()).collect();
             let versions = versions.into_iter().collect::<Vec<_>>().join(" or ");
             let (severity, message) = if agree.is_empty() {
                 let message = format!(
@@ -135,7 +137,7 @@ impl<'a> Check<'a> {
     }
 
     fn specifiers(&mut self, name: &str, version: &str, statement: &Statement) {
-        let Says::Requires(wanted) = &statement.says else { return };
+        let Claim::Requires(wanted) = &statement.claim else { return };
         let (Ok(specifiers), Ok(parsed)) =
             (wanted.parse::<VersionSpecifiers>(), version.parse::<Version>())
         else {
@@ -158,8 +160,8 @@ impl<'a> Check<'a> {
     }
 
     fn commit(&mut self, name: &str, source: &Source, version: &str, statement: &Statement) {
-        let (Says::Commit { commit: wanted, .. }, Source::Git { commit: Some(commit), .. }) =
-            (&statement.says, source)
+        let (Claim::Commit { commit: wanted, .. }, Source::Git { commit: Some(commit), .. }) =
+            (&statement.claim, source)
         else {
             return;
         };
@@ -187,7 +189,7 @@ impl<'a> Check<'a> {
                 let Some(there) = self.pin(other) else { continue };
                 let spoken = self.read.get(name.as_str()).is_some_and(|read| {
                     read.about(other)
-                        .any(|s| s.weight == Weight::Demand && s.says.version().is_some())
+                        .any(|s| s.weight == Weight::Demand && s.claim.version().is_some())
                 });
                 // Report a pair once, whichever of the two rows has it.
                 let mut pair = [name.clone(), other.clone()];
@@ -217,12 +219,12 @@ impl<'a> Check<'a> {
             return;
         }
         let own = self.read.get(name).map(|read| read.about(name).cloned().collect::<Vec<_>>());
-        let refused = own.iter().flatten().find_map(|statement| match &statement.says {
-            Says::Python(range) => {
+        let refused = own.iter().flatten().find_map(|statement| match &statement.claim {
+            Claim::Python(range) => {
                 let parsed = VersionRange::parse(range)?;
                 (!parsed.holds(python)).then(|| (parsed.to_string(), quote(statement)))
             }
-            Says::Pythons(list) => {
+            Claim::Pythons(list) => {
                 (!list.iter().any(|one| one == python)).then(|| (list.join(", "), quote(statement)))
             }
             _ => None,
@@ -270,7 +272,7 @@ impl<'a> Check<'a> {
     fn targets(&mut self) {
         let statements = self.read.values().flat_map(|read| read.statements.iter().cloned());
         for statement in statements.collect::<Vec<_>>() {
-            let Says::Targets(list) = &statement.says else { continue };
+            let Claim::Targets(list) = &statement.claim else { continue };
             let targets = self.workspace.manifest.gpu_targets.iter().map(ToString::to_string);
             let missing: Vec<String> = targets.filter(|target| !list.contains(target)).collect();
             if missing.is_empty() {
@@ -302,8 +304,8 @@ impl<'a> Check<'a> {
         let statements = self.statements("rocm");
         for statement in statements.iter().filter(|s| s.weight == Weight::Demand) {
             let of = &statement.place.of;
-            let (severity, message) = match &statement.says {
-                Says::Rocm(releases) => {
+            let (severity, message) = match &statement.claim {
+                Claim::Rocm(releases) => {
                     let mut sorted: Vec<&str> =
                         releases.iter().map(|version| release(version)).collect();
                     sorted.sort_by(|a, b| compare(a, b));
@@ -321,7 +323,7 @@ impl<'a> Check<'a> {
                         continue;
                     }
                 }
-                Says::BuiltWithRocm(version) => {
+                Claim::BuiltWithRocm(version) => {
                     let theirs = release(version);
                     let bases = self.workspace.upstreams.bases();
                     let ours_is_older = compare(ours, theirs).is_lt();
@@ -347,7 +349,7 @@ impl<'a> Check<'a> {
                 );
             }
         }
-        if statements.iter().any(|statement| matches!(statement.says, Says::Rocm(_))) {
+        if statements.iter().any(|statement| matches!(statement.claim, Claim::Rocm(_))) {
             return;
         }
         for (name, pin) in self.pins() {
@@ -365,7 +367,8 @@ impl<'a> Check<'a> {
     fn crates(&mut self) {
         for (name, pin) in self.pins() {
             let Some(read) = self.read.get(name) else { continue };
-            let states_crates = |statement: &&Statement| matches!(statement.says, Says::Crates(_));
+            let states_crates =
+                |statement: &&Statement| matches!(statement.claim, Claim::Crates(_));
             let lock = read.about(name).find(states_crates).cloned();
             let has_source =
                 pin.sources.values().any(|source| matches!(source.source, Source::Crates { .. }));
@@ -415,9 +418,9 @@ impl<'a> Check<'a> {
             for known in upstreams.sources_of(name, &pin.version) {
                 let Some(read) = self.read.get(name) else { continue };
                 let is_revision =
-                    |says: &Says| matches!(says, Says::Commit { .. } | Says::Tag { .. });
+                    |claim: &Claim| matches!(claim, Claim::Commit { .. } | Claim::Tag { .. });
                 let statement =
-                    read.about(&known.name).find(|statement| is_revision(&statement.says));
+                    read.about(&known.name).find(|statement| is_revision(&statement.claim));
                 if let Some(statement) = statement.cloned() {
                     self.further_source(known, pin, &statement);
                 }
@@ -445,12 +448,12 @@ impl<'a> Check<'a> {
             }
             Some(source) => source,
         };
-        let (differs, what) = match (&statement.says, &source.source) {
-            (Says::Commit { commit: wanted, .. }, Source::Git { commit: Some(commit), .. }) => {
+        let (differs, what) = match (&statement.claim, &source.source) {
+            (Claim::Commit { commit: wanted, .. }, Source::Git { commit: Some(commit), .. }) => {
                 (!commit.starts_with(wanted.as_str()), "commit")
             }
-            (says, _) => {
-                (says.version().is_some_and(|version| version != source.version), "version")
+            (claim, _) => {
+                (claim.version().is_some_and(|version| version != source.version), "version")
             }
         };
         if differs {

@@ -15,7 +15,7 @@ use super::{Contradiction, FurtherSource, Unreachable, Work};
 use crate::error::{Diagnose, Error, Kind};
 use crate::names::ComponentName;
 use crate::pins::upstream::{
-    Says, Statement, Upstream, Weight, is_commit_like, own_version, public, repository,
+    Claim, Statement, Upstream, Weight, is_commit_like, own_version, public, repository,
 };
 use crate::workspace::upstreams::{Origin, exact};
 use crate::workspace::{Pin, Source, UPSTREAMS, VersionRange};
@@ -98,26 +98,29 @@ impl Work<'_> {
         let (fits, other): (Vec<Statement>, Vec<Statement>) = all
             .into_iter()
             .filter(|statement| {
-                matches!(&statement.says, Says::Version(_) | Says::Tag { .. } | Says::Commit { .. })
+                matches!(
+                    &statement.claim,
+                    Claim::Version(_) | Claim::Tag { .. } | Claim::Commit { .. }
+                )
             })
             .partition(|statement| self.belongs_to_set(name, statement));
         let (demands, examples): (Vec<_>, Vec<_>) =
             fits.iter().partition(|statement| statement.weight == Weight::Demand);
-        let mut versions: Vec<&str> = demands.iter().filter_map(|s| s.says.version()).collect();
+        let mut versions: Vec<&str> = demands.iter().filter_map(|s| s.claim.version()).collect();
         versions.dedup();
         let distinct = versions.iter().any(|version| *version != versions[0]);
         let chosen = self.request.choices.get(name).copied();
         let table = self.table(name);
         let example = examples
             .iter()
-            .find(|s| s.says.version().is_some())
+            .find(|s| s.claim.version().is_some())
             .filter(|_| self.taken_from_git(name));
-        let commit = demands.iter().find_map(|statement| match &statement.says {
-            Says::Commit { git, commit } if commit.len() >= 40 => Some((git, commit, *statement)),
+        let commit = demands.iter().find_map(|statement| match &statement.claim {
+            Claim::Commit { git, commit } if commit.len() >= 40 => Some((git, commit, *statement)),
             _ => None,
         });
-        let commits = demands.iter().filter_map(|statement| match &statement.says {
-            Says::Commit { commit, .. } if commit.len() >= 40 => Some(commit),
+        let commits = demands.iter().filter_map(|statement| match &statement.claim {
+            Claim::Commit { commit, .. } if commit.len() >= 40 => Some(commit),
             _ => None,
         });
         if chosen.is_none()
@@ -137,7 +140,7 @@ impl Work<'_> {
             ),
             (None, Some(_), ..) if distinct => {
                 let mut statements: Vec<Statement> = fits.clone();
-                statements.retain(|statement| statement.says.version().is_some());
+                statements.retain(|statement| statement.claim.version().is_some());
                 return Err(Undecided::Contradiction(Contradiction {
                     about: name.to_owned(),
                     statements,
@@ -148,7 +151,7 @@ impl Work<'_> {
                 Decision::new(version, Followed::Table, vec![format!("{UPSTREAMS}: {source}")])
             }
             (None, None, None, Some(example)) => Decision::new(
-                example.says.version().unwrap_or_default(),
+                example.claim.version().unwrap_or_default(),
                 Followed::Upstream,
                 Vec::new(),
             ),
@@ -170,7 +173,7 @@ impl Work<'_> {
             if chosen.is_none() && commit.is_some_and(|(_, _, of_commit)| of_commit == statement) {
                 continue;
             }
-            let version = statement.says.version();
+            let version = statement.claim.version();
             let same = version.is_none_or(|version| version == decision.version);
             let followed = statement.weight == Weight::Demand || version.is_some_and(|_| same);
             let how = match (same, followed) {
@@ -223,7 +226,7 @@ impl Work<'_> {
         let Some(of) = known.and_then(|known| known.version_of.as_deref()) else { return Ok(None) };
         let statements = self.read.values().flat_map(|read| read.about(of));
         let label =
-            statements.filter(|s| matches!(s.says, Says::Version(_))).find_map(|statement| {
+            statements.filter(|s| matches!(s.claim, Claim::Version(_))).find_map(|statement| {
                 let word =
                     statement.written.split(['=', ' ']).rfind(|word| word.contains("+git"))?;
                 Some((labelled(word, commit)?.to_owned(), note(statement)))
@@ -247,7 +250,7 @@ impl Work<'_> {
         match self.reader.tree(&Pin::new(component, &commit[..8], source)) {
             Ok(tree) => {
                 let found = own_version(self.upstreams(), of, &at, &tree.dir);
-                Ok(found.and_then(|found| Some((found.says.version()?.to_owned(), note(&found)))))
+                Ok(found.and_then(|found| Some((found.claim.version()?.to_owned(), note(&found)))))
             }
             Err(error) if error.kind() == Kind::Network => {
                 let values = vec![format!("the version of {name}")];
@@ -265,8 +268,8 @@ impl Work<'_> {
         name: &str,
         demands: &[&Statement],
     ) -> Option<(Option<String>, Option<String>)> {
-        let git = demands.iter().find_map(|statement| match &statement.says {
-            Says::Tag { git: Some(git), .. } => Some(git),
+        let git = demands.iter().find_map(|statement| match &statement.claim {
+            Claim::Tag { git: Some(git), .. } => Some(git),
             _ => None,
         })?;
         match self.base_pin(name).map(|pin| &pin.source) {
@@ -288,7 +291,7 @@ impl Work<'_> {
         let mut stated = self.read.values().flat_map(|read| read.about(base));
         stated.all(|other| {
             !other.place.is_same_file(&statement.place)
-                || other.says.version().is_none_or(|version| version == decided.version)
+                || other.claim.version().is_none_or(|version| version == decided.version)
         })
     }
 
@@ -335,8 +338,10 @@ impl Work<'_> {
     fn python(&self, name: &str, version: &str, read: &Upstream) -> Option<(String, Vec<String>)> {
         let row = self.upstreams().together(name, version);
         let table = row.and_then(|row| Some((row.python.clone()?, &row.source)));
-        let stated = read.about(name).find_map(|statement| match &statement.says {
-            Says::Python(range) => Some((VersionRange::parse(range)?.to_string(), note(statement))),
+        let stated = read.about(name).find_map(|statement| match &statement.claim {
+            Claim::Python(range) => {
+                Some((VersionRange::parse(range)?.to_string(), note(statement)))
+            }
             _ => None,
         });
         match (stated, table) {

@@ -99,7 +99,7 @@ impl Diagnose for DeriveError {
             Self::Contradictions { from, list } => {
                 let choices = list.iter().filter_map(|one| {
                     let first =
-                        one.statements.iter().find_map(|statement| statement.says.version())?;
+                        one.statements.iter().find_map(|statement| statement.claim.version())?;
                     Some(format!(" --choose {}={first}", one.about))
                 });
                 let choices: String = choices.collect();

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{Unreachable, Work, for_reading};
 use crate::error::{Error, Kind};
 use crate::names::ComponentName;
-use crate::pins::upstream::{Says, Statement, Upstream, UpstreamLocation, cmake};
+use crate::pins::upstream::{Claim, Statement, Upstream, UpstreamLocation, cmake};
 use crate::sources::Resolved;
 use crate::workspace::upstreams::{States, UpstreamSource};
 use crate::workspace::{Pin, Source};
@@ -58,7 +58,7 @@ impl Work<'_> {
             }
             spoken.push(known.name.clone());
             let Some(statement) =
-                read.about(&known.name).find(|statement| is_revision(&statement.says))
+                read.about(&known.name).find(|statement| is_revision(&statement.claim))
             else {
                 continue;
             };
@@ -84,9 +84,9 @@ impl Work<'_> {
         statement: &Statement,
     ) -> Result<Option<FurtherSource>, Error> {
         let mut notes = vec![note(statement)];
-        let (stated, commit) = match &statement.says {
-            Says::Commit { git, commit } => (git, Some(commit.clone())),
-            Says::Tag { git, .. } => (git, None),
+        let (stated, commit) = match &statement.claim {
+            Claim::Commit { git, commit } => (git, Some(commit.clone())),
+            Claim::Tag { git, .. } => (git, None),
             _ => (&None, None),
         };
         let base = self.base_pin(&known.of).and_then(|pin| pin.sources.get(&known.name));
@@ -107,7 +107,7 @@ impl Work<'_> {
             (None, Some((file, form)), Some(commit)) => {
                 self.version_at(known, url, commit, file, form, &mut notes)?
             }
-            _ => statement.says.version().map(str::to_owned),
+            _ => statement.claim.version().map(str::to_owned),
         };
         let Some(component) = ComponentName::parse(&format!("{}-{}", known.of, known.name)) else {
             return Ok(None);
@@ -168,14 +168,15 @@ impl Work<'_> {
     }
 }
 
-fn is_revision(says: &Says) -> bool {
-    matches!(says, Says::Commit { .. } | Says::Tag { .. })
+fn is_revision(claim: &Claim) -> bool {
+    matches!(claim, Claim::Commit { .. } | Claim::Tag { .. })
 }
 
 /// Returns a component's crates as a further source, if it has a lock file of crates.
 fn crates(name: &str, read: &Upstream) -> Option<FurtherSource> {
-    let statement = read.about(name).find(|statement| matches!(statement.says, Says::Crates(_)))?;
-    let rust = read.about(name).find(|statement| matches!(statement.says, Says::Rust(_)));
+    let statement =
+        read.about(name).find(|statement| matches!(statement.claim, Claim::Crates(_)))?;
+    let rust = read.about(name).find(|statement| matches!(statement.claim, Claim::Rust(_)));
     Some(FurtherSource {
         name: CRATES.to_owned(),
         notes: [Some(statement), rust].into_iter().flatten().map(note).collect(),

@@ -25,7 +25,7 @@ pub struct Statement {
     pub about: String,
     /// The content.
     #[serde(flatten)]
-    pub says: Says,
+    pub claim: Claim,
     /// The text in the file.
     pub written: String,
     /// The place.
@@ -37,8 +37,8 @@ pub struct Statement {
 /// The content of a statement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(tag = "says", content = "value", rename_all = "kebab-case")]
-pub enum Says {
+#[serde(tag = "claim", content = "value", rename_all = "kebab-case")]
+pub enum Claim {
     /// This exact version, without a local label.
     Version(String),
     /// Versions that these PEP 440 specifiers allow.
@@ -73,7 +73,7 @@ pub enum Says {
     Crates(usize),
 }
 
-impl Says {
+impl Claim {
     /// Returns the stated version, which can be a tag.
     pub fn version(&self) -> Option<&str> {
         match self {

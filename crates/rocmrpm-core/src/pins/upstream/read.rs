@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::readers::Reading;
-use super::{Oddity, Says, Statement, UpstreamLocation};
+use super::{Claim, Oddity, Statement, UpstreamLocation};
 use crate::sources::read_inside;
 use crate::workspace::Upstreams;
 use crate::workspace::upstreams::{States, UpstreamFile};
@@ -92,7 +92,7 @@ pub fn own_version(
     for file in upstreams.files.iter().filter(own) {
         upstream.read(upstreams, file, of, dir);
     }
-    let is_version = |statement: &&Statement| matches!(statement.says, Says::Version(_));
+    let is_version = |statement: &&Statement| matches!(statement.claim, Claim::Version(_));
     upstream.about(component).find(is_version).cloned()
 }
 

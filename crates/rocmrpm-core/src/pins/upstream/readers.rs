@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    Says, Statement, UpstreamLocation, Weight, cmake, dockerfile, is_commit_like, public,
+    Claim, Statement, UpstreamLocation, Weight, cmake, dockerfile, is_commit_like, public,
     repository,
 };
 use crate::pins::requirements_file;
@@ -99,11 +99,11 @@ impl Reading<'_> {
         }
     }
 
-    fn say(&mut self, about: &str, says: Says, written: &str, line: usize) {
+    fn say(&mut self, about: &str, claim: Claim, written: &str, line: usize) {
         let weight = if self.file.example { Weight::Example } else { Weight::Demand };
         let written = shortened(written);
         let place = (self.place)(line);
-        self.statements.push(Statement { about: about.to_owned(), says, written, place, weight });
+        self.statements.push(Statement { about: about.to_owned(), claim, written, place, weight });
     }
 
     fn wrong(&mut self, line: usize, wrong: impl Into<String>) {
@@ -114,36 +114,36 @@ impl Reading<'_> {
     fn state(&mut self, fact: &Fact, about: &str, found: &Found<'_>) {
         let Found { value, git, written, line } = *found;
         let git = git.map(|url| repository(url).to_owned());
-        let says = match fact.states {
+        let claim = match fact.states {
             States::Version => return self.version(about, value, written, line),
             States::Revision | States::Commit if is_commit_like(value) => {
-                Says::Commit { git, commit: value.to_ascii_lowercase() }
+                Claim::Commit { git, commit: value.to_ascii_lowercase() }
             }
-            States::Revision => Says::Tag { git, tag: value.to_owned() },
+            States::Revision => Claim::Tag { git, tag: value.to_owned() },
             States::Commit => {
                 return self.wrong(line, format!("`{}` is not a commit", shortened(value)));
             }
-            States::Python => Says::Python(value.to_owned()),
-            States::Pythons => Says::Pythons(elements(value)),
-            States::GpuTargets => Says::Targets(elements(value)),
+            States::Python => Claim::Python(value.to_owned()),
+            States::Pythons => Claim::Pythons(elements(value)),
+            States::GpuTargets => Claim::Targets(elements(value)),
             States::Rocm => {
                 let release = |name: &String| dotted(name.strip_prefix("rocm").unwrap_or(name));
-                Says::Rocm(elements(value).iter().filter_map(release).collect())
+                Claim::Rocm(elements(value).iter().filter_map(release).collect())
             }
-            States::Rust => Says::Rust(value.to_owned()),
+            States::Rust => Claim::Rust(value.to_owned()),
             // Lists of a TOML file, which `toml_value` reads.
             States::Requirements | States::Crates => return,
         };
         let about = if fact.states == States::Rocm { "rocm" } else { about };
-        self.say(about, says, written, line);
+        self.say(about, claim, written, line);
     }
 
     /// Records a version, and the ROCm in its label.
     fn version(&mut self, about: &str, version: &str, written: &str, line: usize) {
         if Version::from_str(version).is_ok() || crate::names::is_version(public(version)) {
-            self.say(about, Says::Version(public(version).to_owned()), written, line);
+            self.say(about, Claim::Version(public(version).to_owned()), written, line);
             if let Some(rocm) = rocm_label(version) {
-                self.say("rocm", Says::BuiltWithRocm(rocm), written, line);
+                self.say("rocm", Claim::BuiltWithRocm(rocm), written, line);
             }
         } else {
             self.wrong(line, format!("`{}` is not a version", shortened(version)));
@@ -162,7 +162,7 @@ impl Reading<'_> {
                 [only] if *only.operator() == Operator::Equal => {
                     self.version(&about, &only.version().to_string(), line, number);
                 }
-                _ => self.say(&about, Says::Requires(specifiers.to_string()), line, number),
+                _ => self.say(&about, Claim::Requires(specifiers.to_string()), line, number),
             },
             Some(VersionOrUrl::Url(url)) => {
                 self.wrong(
@@ -183,7 +183,7 @@ impl Reading<'_> {
             if requirements_file::is_option(line) {
                 let rocm = line.split_once("/rocm").and_then(|(_, rest)| dotted(rest));
                 if let Some(rocm) = rocm.filter(|_| line.contains("index-url")) {
-                    self.say("rocm", Says::BuiltWithRocm(rocm), line, number);
+                    self.say("rocm", Claim::BuiltWithRocm(rocm), line, number);
                 }
                 continue;
             }
@@ -230,7 +230,7 @@ impl Reading<'_> {
         match (fact.states, value.get_ref()) {
             (States::Crates, DeValue::Array(packages)) => {
                 let written = count(packages.len(), "crate");
-                self.say(&fact.about, Says::Crates(packages.len()), &written, 0);
+                self.say(&fact.about, Claim::Crates(packages.len()), &written, 0);
             }
             (States::Requirements, DeValue::Array(items)) => {
                 let mut named = false;

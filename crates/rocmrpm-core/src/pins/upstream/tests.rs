@@ -36,8 +36,8 @@ fn source(files: &[(&str, &[u8])]) -> tempfile::TempDir {
     dir
 }
 
-fn statements_about(upstream: &Upstream, about: &str) -> Vec<(Says, String)> {
-    upstream.about(about).map(|s| (s.says.clone(), s.place.to_string())).collect()
+fn statements_about(upstream: &Upstream, about: &str) -> Vec<(Claim, String)> {
+    upstream.about(about).map(|s| (s.claim.clone(), s.place.to_string())).collect()
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn reads_what_vllm_requires() {
     ]);
     let upstream = read("vllm", "0.33.0", dir.path());
     assert_eq!(upstream.oddities, []);
-    let version = |v: &str| Says::Version(v.into());
+    let version = |v: &str| Claim::Version(v.into());
     assert_eq!(
         statements_about(&upstream, "torch"),
         [
@@ -123,29 +123,29 @@ fn reads_what_vllm_requires() {
         ]
     );
     let only = |about| statements_about(&upstream, about).remove(0).0;
-    assert_eq!(only("torchaudio"), Says::Requires(">=2.10".into()));
+    assert_eq!(only("torchaudio"), Claim::Requires(">=2.10".into()));
     assert_eq!(
         only("triton-kernels"),
-        Says::Tag { git: Some("https://h/triton".into()), tag: "v3.6.0".into() }
+        Claim::Tag { git: Some("https://h/triton".into()), tag: "v3.6.0".into() }
     );
     assert_eq!(
         only("flash-attn"),
-        Says::Commit { git: Some("https://h/fa".into()), commit: "0e60e394".into() }
+        Claim::Commit { git: Some("https://h/fa".into()), commit: "0e60e394".into() }
     );
-    assert_eq!(only("aiter"), Says::Tag { git: None, tag: "v0.1.26".into() });
-    let rocm: Vec<_> = upstream.about("rocm").map(|s| s.says.clone()).collect();
-    let built = |v: &str| Says::BuiltWithRocm(v.into());
+    assert_eq!(only("aiter"), Claim::Tag { git: None, tag: "v0.1.26".into() });
+    let rocm: Vec<_> = upstream.about("rocm").map(|s| s.claim.clone()).collect();
+    let built = |v: &str| Claim::BuiltWithRocm(v.into());
     assert_eq!(rocm, [built("7.1"), built("7.14.0"), built("10.0.0")]);
-    let of_vllm: Vec<_> = upstream.about("vllm").map(|s| s.says.clone()).collect();
+    let of_vllm: Vec<_> = upstream.about("vllm").map(|s| s.claim.clone()).collect();
     let words = |list: &[&str]| list.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
     assert_eq!(
         of_vllm,
         [
-            Says::Python(">=3.11,<3.15".into()),
-            Says::Pythons(words(&["3.11", "3.12"])),
-            Says::Targets(words(&["gfx942", "gfx1151"])),
-            Says::Crates(2),
-            Says::Rust("1.95".into()),
+            Claim::Python(">=3.11,<3.15".into()),
+            Claim::Pythons(words(&["3.11", "3.12"])),
+            Claim::Targets(words(&["gfx942", "gfx1151"])),
+            Claim::Crates(2),
+            Claim::Rust("1.95".into()),
         ]
     );
 }
@@ -172,17 +172,17 @@ fn reads_what_torch_and_triton_are_built_with() {
     assert_eq!(upstream.oddities, []);
     assert_eq!(
         statements_about(&upstream, "triton")[0],
-        (Says::Version("3.7.1".into()), "torch 2.13.0, .ci/docker/triton_version.txt:1".into())
+        (Claim::Version("3.7.1".into()), "torch 2.13.0, .ci/docker/triton_version.txt:1".into())
     );
     assert_eq!(
         statements_about(&upstream, "aotriton")[0],
-        (Says::Version("0.12b".into()), "torch 2.13.0, cmake/External/aotriton.cmake:2".into())
+        (Claim::Version("0.12b".into()), "torch 2.13.0, cmake/External/aotriton.cmake:2".into())
     );
     assert!(statements_about(&upstream, "aotriton")[1].1.ends_with(":9"));
     assert_eq!(statements_about(&upstream, "torchvision").len(), 2, "each project once");
     assert_eq!(
         statements_about(&upstream, "rocm")[0].0,
-        Says::Rocm(vec!["6.4".into(), "7.14".into()])
+        Claim::Rocm(vec!["6.4".into(), "7.14".into()])
     );
 
     let setup =
@@ -201,7 +201,7 @@ fn reads_what_torch_and_triton_are_built_with() {
         );
         assert_eq!(
             statements_about(&upstream, "triton")[1].0,
-            Says::Python(">=3.10, <3.15".into())
+            Claim::Python(">=3.10, <3.15".into())
         );
     }
 }
