@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use rocmrpm::build::{CauseKind, Failure, Known, Phase, causes};
+use rocmrpm::build::{CauseKind, Failure, Known, Pattern, Phase, causes};
 use rocmrpm::error::Diagnose as _;
 
 /// A log in `tests/failures/`.
@@ -100,6 +100,11 @@ fn every_cause_has_a_log_and_is_complete() {
             assert!(!text.is_empty() && !text.ends_with('.'), "{id}: {text}");
         }
         assert!(CauseKind::ALL.contains(&cause.kind), "{id}");
+        for match_name in ["{1}", "{2}", "{3}"] {
+            let is_used = [&cause.cause, &cause.help].iter().any(|text| text.contains(match_name));
+            let is_found = |pattern: &Pattern| pattern.as_str().contains(match_name);
+            assert!(!is_used || cause.patterns.iter().all(is_found), "{id}: {match_name}");
+        }
     }
 }
 

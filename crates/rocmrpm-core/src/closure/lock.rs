@@ -10,6 +10,7 @@ use pep440_rs::Version;
 use super::{ClosureError, Locked, LockedFile, Origin, cutoff};
 use crate::digest::Sha256;
 use crate::names::ComponentName;
+use crate::style::count;
 use crate::text::visible;
 use crate::wheel::{FileName, normalized};
 use crate::workspace::Workspace;
@@ -239,8 +240,8 @@ impl Reading {
         let files = std::mem::take(&mut self.files);
         let Some((name, version, hashes)) = self.open.take() else { return Ok(()) };
         if files.is_empty() || files.len() != hashes.len() {
-            let (names, digests) = (files.len(), hashes.len());
-            return Err(format!("`{name}` has {names} files and {digests} digests"));
+            let (files, digests) = (count(files.len(), "file"), count(hashes.len(), "digest"));
+            return Err(format!("`{name}` has {files} and {digests}"));
         }
         let (mut wheel, mut sdist) = (None, None);
         for (FileLines { name: file, size, metadata }, sha256) in files.into_iter().zip(hashes) {
@@ -358,7 +359,7 @@ mod tests {
             ("a-b==1.0 \\", "a-b==1.0", "a-b==1.0 ", "2 files and 0 digests"),
             ("a-b==1.0 \\", "a-b=1.0 \\", "a-b==1.0 ", "is not `name==version`"),
             ("a-b==1.0", "A_b==1.0", "a-b==1.0 ", "not the normalized name"),
-            ("# file: a-b-1.0.tar.gz\n", "", "a-b==1.0 ", "1 files and 2 digests"),
+            ("# file: a-b-1.0.tar.gz\n", "", "a-b==1.0 ", "1 file and 2 digests"),
             ("# file: a_b-1.0-py3-none-any.whl 3\n", "", "# metadata", "follows no file"),
             (
                 "# metadata: sha256:",

@@ -1,4 +1,4 @@
-//! `[[offline]]` of component.toml: declarations of what satisfies each download point of upstream's
+//! `[[offline]]` of component.toml: declarations of what satisfies each download point of the upstream
 //! build. The audit verifies them.
 
 use super::document::{At, Table};

@@ -333,7 +333,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Returns the Python versions: those of upstream's files, with the upper bound of `[[together]]` if
+    /// Returns the Python versions: those in the upstream files, with the upper bound of `[[together]]` if
     /// they have none.
     fn python(&self, name: &str, version: &str, read: &Upstream) -> Option<(String, Vec<String>)> {
         let row = self.upstreams().together(name, version);
