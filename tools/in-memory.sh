@@ -7,8 +7,8 @@ set -euo pipefail
 available=$(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo)
 folder=$(mktemp -d /dev/shm/rocmrpm-tests.XXXXXX 2>/dev/null || mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-# Some tests run programs as another user.
-chmod 711 "$folder"
+# Some tests run rpmbuild as another user, which reads all folders of its path.
+chmod 755 "$folder"
 printf '#!/bin/sh\n' > "$folder/program"
 chmod +x "$folder/program"
 if [ "$available" -ge 12000000 ] && "$folder/program" 2>/dev/null; then
