@@ -39,12 +39,16 @@ impl Ran {
         self
     }
 
-    /// Fails unless stdout contains each of these.
+    /// Fails unless stdout contains each of these. Where a line is wrapped depends on the length of
+    /// the temporary folder's path, so each part is also searched for in the unwrapped text.
     #[track_caller]
     pub fn prints<S: AsRef<str>>(&self, parts: impl IntoIterator<Item = S>) -> &Self {
+        let lines: Vec<&str> = self.stdout.lines().map(str::trim_start).collect();
+        let unwrapped = lines.join(" ");
         for part in parts {
             let part = part.as_ref();
-            assert!(self.stdout.contains(part), "not in stdout: {part}\n{self}");
+            let found = self.stdout.contains(part) || unwrapped.contains(part);
+            assert!(found, "not in stdout: {part}\n{self}");
         }
         self
     }
