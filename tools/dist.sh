@@ -13,9 +13,7 @@ dist=target/dist
 rm -rf "$dist"
 install -D -t "$dist/$name/bin" "$programs/rocmrpm" "$programs/rocm-inspect"
 install -m 644 -t "$dist/$name" LICENSE-APACHE LICENSE-MIT README.md
-completions=$dist/$name/share/bash-completion/completions/rocmrpm
-mkdir -p "${completions%/*}"
-"$programs/rocmrpm" completions bash >"$completions"
+make --no-print-directory install-pages ROCMRPM="$programs/rocmrpm" PREFIX="$PWD/$dist/$name"
 
 tar --create --sort=name --owner=0 --group=0 --numeric-owner --mtime="@${SOURCE_DATE_EPOCH:-0}" \
     -C "$dist" "$name" | gzip --no-name --best >"$dist/$name-x86_64-linux.tar.gz"
