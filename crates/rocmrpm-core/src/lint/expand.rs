@@ -16,9 +16,14 @@ const FEDORA_MACROS: &str = include_str!("fedora.macros");
 /// reads.
 const AUTOSETUP: &str = "%setup %{-a} %{-b} %{-c} %{-C:-c} %{-D} %{-n} %{-T} %{!-v:-q}";
 
-/// Defines functions of rpm 4.19 where rpm lacks them; see fedora.macros.
-const NEWER_FUNCTIONS: &str = "%{!?gsub:%{lua:rpm.define(\"gsub(-) %{__rocmrpm_gsub %{**}}\")}}\
-                               %{!?sub:%{lua:rpm.define(\"sub(-) %{__rocmrpm_sub %{**}}\")}}\n";
+/// Defines functions of rpm 4.19 where rpm lacks them. A macro file must not define names of rpm's
+/// own, so this stands before the spec.
+const NEWER_FUNCTIONS: &str = concat!(
+    "%{!?gsub:%{lua:rpm.define(\"gsub(-) %{lua:print((string.gsub(",
+    "arg[1] or '', arg[2] or '', arg[3] or '')))}\")}}",
+    "%{!?sub:%{lua:rpm.define(\"sub(-) %{lua:print(string.sub(",
+    "arg[1] or '', tonumber(arg[2]) or 1, tonumber(arg[3]) or -1))}\")}}\n",
+);
 
 /// rpm's name for the folder of a spec's sources and patches.
 pub(super) const SOURCES: &str = "SOURCES";
