@@ -28,7 +28,7 @@ pub struct Scan {
 }
 
 /// Scans a source. `spec` is the file name and the text of the spec, which counts as a script.
-/// Without a spec, every entry point counts, because nothing tells which ones the build runs.
+/// Without a spec, every entry point counts, because the build may run each of them.
 pub fn scan(root: &Path, spec: Option<(&str, &str)>) -> Result<Scan, Error> {
     let files = files(root)?;
     let mut scan = Scan::default();

@@ -12,8 +12,8 @@ use crate::workspace::Chroot;
 /// Definitions for macros of Fedora's packages that a spec needs to be read.
 const FEDORA_MACROS: &str = include_str!("fedora.macros");
 
-/// `%autosetup` with the options of rpm 4.20. Without the commands that apply patches, which no rule
-/// reads.
+/// `%autosetup` with the options of rpm 4.20, but without the commands that apply patches, which no
+/// rule reads.
 const AUTOSETUP: &str = "%setup %{-a} %{-b} %{-c} %{-C:-c} %{-D} %{-n} %{-T} %{!-v:-q}";
 
 /// Defines functions of rpm 4.19 where rpm lacks them. A macro file must not define names of rpm's
@@ -55,8 +55,8 @@ impl Diagnose for ExpandError {
                 let machine = if rpm.is_empty() { "this machine" } else { rpm };
                 let image = if image.is_empty() { "a container of the release" } else { image };
                 let help = format!(
-                    "put the spec's own sources beside it if it reads them; where {machine} differs from \
-                     the release's rpm and macros, run rocmrpm in {image} with rpm-build and \
+                    "put the spec's own sources beside it if it reads them; where {machine} differs \
+                     from the release's rpm and macros, run rocmrpm in {image} with rpm-build and \
                      fedora-packager"
                 );
                 Diagnosis { kind: Kind::Config, ..source.diagnosis().with_help(help) }

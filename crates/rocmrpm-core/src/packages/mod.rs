@@ -267,8 +267,8 @@ impl Packages {
     }
 }
 
-/// Splits a name such as `pkgconfig(zlib)`, which rpm's generators provide. Names of Python projects
-/// are known from the names of packages.
+/// Splits a name such as `pkgconfig(zlib)`, which rpm's generators provide. Names of Python
+/// projects are known from the names of packages.
 fn generated_kind(name: &str) -> Option<(&str, &str)> {
     name.split_once('(').filter(|(kind, _)| !kind.ends_with("dist"))
 }

@@ -25,8 +25,8 @@ pub struct Package {
     pub tags: Vec<Tag>,
     /// Whether there is a `%files` section; rpm does not build a package without one.
     pub files: bool,
-    /// Whether only an inactive branch of the spec has a `%files` section for it: the packager turned
-    /// the package off.
+    /// Whether only an inactive branch of the spec has a `%files` section for it: the packager
+    /// turned the package off.
     pub off: bool,
 }
 
@@ -151,8 +151,9 @@ impl Sections {
     /// Returns a spec whose sections remain identifiable in the output of `rpmspec --parse`: rpm
     /// 4.18 omits some section headers, but keeps comments after them.
     ///
-    /// Leaves out the declaration of a build system, so that rpm before 4.20 reads the spec, and every
-    /// rpm reads only what the file itself has: the build system adds scripts, but no packages.
+    /// Leaves out the declaration of a build system, so that rpm before 4.20 reads the spec, and
+    /// every rpm reads only what the file itself has: the build system adds scripts, but no
+    /// packages.
     pub fn marked(text: &str) -> String {
         let mut seen: BTreeSet<&str> = BTreeSet::new();
         let mut spare = text.lines().all(|line| script_header(line) != Some(SPARE));
