@@ -21,7 +21,7 @@ endif
 # Tests that build packages or whole stacks.
 SLOW = $(foreach tests,real_ quickstart:: guides:: container:: waivers:: newcomers,--skip $(tests))
 
-.PHONY: help quickstart check test compiled lab lab-test copr-test lab-llama lab-package lab-vllm bench survey fuzz book build static dist install install-pages clean
+.PHONY: help quickstart check test compiled lab lab-test copr-test lab-llama lab-package lab-vllm bench survey lint-survey fuzz book build static dist install install-pages clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -96,6 +96,14 @@ survey: ## inspect published wheels with GPU code, and write crates/rocm-inspect
 	cargo build --release --locked -p rocm-inspect
 	$(PYTHON) -B crates/rocm-inspect/survey/survey.py --program target/release/rocm-inspect \
 	    --reports target/survey
+
+# The specs are a checkout of yours; rpm runs the code in their %(...), so it must be trusted.
+lint-survey: ## lint every spec of SPECS=FOLDER [for CHROOT, every EVERYth], and count findings by rule
+	@test -d "$(SPECS)" || { printf '%s\n' "error: SPECS=FOLDER is missing" \
+	    "help: check out spec files, such as those of Fedora's dist-git, and run rocmrpm trust FOLDER" >&2; exit 2; }
+	cargo build --locked --bin rocmrpm
+	$(PYTHON) -B tools/lint_survey.py $(if $(CHROOT),--chroot '$(CHROOT)') $(if $(EVERY),--every '$(EVERY)') \
+	    --findings target/lint-survey.tsv target/debug/rocmrpm '$(SPECS)'
 
 FUZZ_SECONDS ?= 60
 fuzz: ## run each fuzz target for FUZZ_SECONDS [default: 60], or those in FUZZ_TARGETS="elf lock"

@@ -47,7 +47,7 @@ pub fn offline_text(audit: &Audit, verbose: bool) -> String {
     }
     if audit.passed_over > 0 {
         text.push_str(&format!(
-            "; {} more in tests, examples, and documentation",
+            "; {} more in files that the build does not read, such as tests",
             audit.passed_over
         ));
     }

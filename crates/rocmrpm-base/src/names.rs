@@ -126,14 +126,6 @@ pub fn is_commit(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// Returns the five candidates with the most similar spelling, closest first.
-pub fn alike(wrong: &str, candidates: impl IntoIterator<Item = String>) -> Vec<String> {
-    let distance = |candidate: String| (strsim::damerau_levenshtein(&candidate, wrong), candidate);
-    let mut near: Vec<_> = candidates.into_iter().map(distance).collect();
-    near.sort();
-    near.into_iter().take(5).map(|(_, candidate)| candidate).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

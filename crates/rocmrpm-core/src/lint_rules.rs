@@ -10,6 +10,7 @@ pub const RULES: &[Rule] = &[
     OUTDATED,
     UNCHECKED,
     NO_FILES,
+    UNDEFINED,
     UNREAD,
     DIFFER,
     HSA_OVERRIDE,
@@ -61,6 +62,17 @@ pub(crate) const NO_FILES: Rule = Rule {
     incident: "Fedora's python-torch has Requires on amdsmi in its main package, but only builds \
                the subpackage python3-torch",
     help: "move the line below the `%package` that it belongs to",
+};
+
+pub(crate) const UNDEFINED: Rule = Rule {
+    id: RuleId::new("macro-undefined"),
+    severity: Severity::Info,
+    what: "macros that may declare packages or their files, but are not defined on this machine",
+    why: "the spec can have packages and files that rpm did not read here, so \
+          `requires-without-files` is not checked",
+    incident: "",
+    help: "install the package that defines the macros, or run rocmrpm in a container of the \
+           chroot's release",
 };
 
 pub(crate) const UNREAD: Rule = Rule {
@@ -133,7 +145,7 @@ pub(crate) const SED: Rule = Rule {
     id: RuleId::new("sed-silent"),
     severity: Severity::Error,
     what: "a script changes upstream's files in place without checking that anything matched; only \
-           a warning in a spec that does not belong to a component",
+           one note per spec if the spec does not belong to a component",
     why: "when upstream changes the line, the command matches nothing and succeeds, so the package \
           is built without the change",
     incident: "Fedora's python-torch replaces gfx908 by gfx1151 in a list of Blas.cpp with sed: \

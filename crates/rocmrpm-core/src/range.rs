@@ -78,9 +78,38 @@ pub fn compare(a: &str, b: &str) -> Ordering {
     rpm_version::rpm_evr_compare(a, b)
 }
 
+/// Returns up to five names, such as tags, whose versions are nearest to a version in rpm's order:
+/// first the older ones, then the newer ones, each from the nearest. A name's version starts at its
+/// first digit.
+pub fn nearest_versions(version: &str, names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let number = |name: &str| name.find(|c: char| c.is_ascii_digit()).unwrap_or(name.len());
+    let order = |a: &str, b: &str| compare(&a[number(a)..], &b[number(b)..]).then_with(|| a.cmp(b));
+    let named = names.into_iter().filter(|name| number(name) < name.len());
+    let (mut older, mut newer): (Vec<String>, Vec<String>) =
+        named.partition(|name| order(name, version).is_lt());
+    older.sort_by(|a, b| order(b, a));
+    newer.sort_by(|a, b| order(a, b));
+    older.truncate(5 - newer.len().min(2));
+    newer.truncate(5 - older.len());
+    older.append(&mut newer);
+    older
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn finds_nearest_versions_by_their_order() {
+        let tags = ["v0.1.16", "v0.1.2", "v0.1.20.post1", "v0.1.6", "v0.1.20", "v0.1.19", "main"];
+        let near = |version: &str, names: &[&str]| {
+            nearest_versions(version, names.iter().map(|name| (*name).to_owned())).join(" ")
+        };
+        assert_eq!(near("0.1.26", &tags), "v0.1.20.post1 v0.1.20 v0.1.19 v0.1.16 v0.1.6");
+        assert_eq!(near("v0.1.17", &tags), "v0.1.16 v0.1.6 v0.1.2 v0.1.19 v0.1.20");
+        assert_eq!(near("0.1.1", &tags), "v0.1.2 v0.1.6 v0.1.16 v0.1.19 v0.1.20");
+        assert_eq!(near("1", &["main"]), "");
+    }
 
     #[test]
     fn all_conditions_must_hold() {

@@ -3,6 +3,7 @@
 
 use memchr::memmem;
 
+use super::messages::without_messages;
 use super::table::{Language, Pattern, TABLE};
 
 /// A place in a build script that downloads something.
@@ -44,7 +45,9 @@ pub fn points(file_name: &str, text: &str) -> Vec<Found> {
     if patterns.is_empty() {
         return Vec::new();
     }
-    let code = language.map(|language| code(language, text)).unwrap_or_default();
+    let code = language
+        .map(|language| without_messages(language, code(language, text)))
+        .unwrap_or_default();
     let mut found = Vec::new();
     for pattern in patterns {
         if !pattern.items.is_empty() {
@@ -86,7 +89,7 @@ fn url(line: &str) -> Option<String> {
 }
 
 /// Removes comments and, in Python, docstrings. Line numbers stay the same.
-fn code(language: &Language, text: &str) -> Vec<String> {
+pub(super) fn code(language: &Language, text: &str) -> Vec<String> {
     let mut out = Vec::new();
     // The delimiter that closes the comment or string that is open at the start of the line.
     let mut until: Option<String> = None;
@@ -155,6 +158,23 @@ fn comment_at(line: &str, comment: &str) -> Option<usize> {
 fn has_text(line: &str, text: &str) -> bool {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(text).any(|(at, _)| !text.starts_with(word) || !line[..at].ends_with(word))
+}
+
+/// Returns whether a line of a script runs make.
+pub(super) fn runs_make(line: &str) -> bool {
+    ["make", "gmake", "make_build", "make_install"].iter().any(|name| {
+        line.match_indices(name).any(|(at, _)| {
+            let before = line[..at].trim_end_matches(['%', '{', '@', '?']);
+            let after = line[at + name.len()..].chars().next().unwrap_or(' ');
+            // At the start of a command, or a word of a list in Python or CMake.
+            let starts = before.trim_end().is_empty()
+                || before.ends_with(['"', '\'', ';', '&', '|', '('])
+                || ["COMMAND ", "&& ", "|| ", "; ", "then ", "do "]
+                    .iter()
+                    .any(|w| before.ends_with(w));
+            starts && (after.is_whitespace() || "\"'};&|),".contains(after))
+        })
+    }) || line.contains("$(MAKE)")
 }
 
 /// Returns whether a line runs a command: the word stands by itself and arguments follow.
@@ -305,6 +325,29 @@ mod tests {
         let text = "curl -L x\nlibcurl -x\ncommand -v curl -x\nwget https://x\n$(MAKE) curl\necho curl -x\n";
         assert_eq!(kinds("a.sh", text), [(1, "curl"), (4, "curl")]);
         assert_eq!(kinds("python-x.spec", "python3 -m pip install x\n"), [(1, "pip")]);
+    }
+
+    #[test]
+    fn recognizes_calls_of_make() {
+        let runs = [
+            "make",
+            "%make_build -j2",
+            "%{make_install}",
+            "cd x && make install",
+            "subprocess.check_call(['make', '-C', d])",
+            "os.system(\"make all\")",
+            "add_custom_command(COMMAND make x)",
+            "\t$(MAKE) -C sub",
+        ];
+        assert_eq!(runs.map(runs_make), [true; 8]);
+        let not = [
+            "cmake -S .",
+            "BuildRequires: make",
+            "# x make sure",
+            "automake --add",
+            "x = make_unique(y)",
+        ];
+        assert_eq!(not.map(runs_make), [false; 5]);
     }
 
     #[test]

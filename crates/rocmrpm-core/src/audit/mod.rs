@@ -3,6 +3,7 @@
 //! reads a source after `%prep`; it does not unpack or patch anything.
 
 mod find;
+mod messages;
 mod scan;
 mod table;
 
@@ -24,7 +25,7 @@ use table::{Satisfier, TABLE};
 /// them: file, line, and what is downloaded, at most one per line.
 pub fn download_points(root: &Path) -> Result<Vec<(String, usize, String)>, Error> {
     let what = |found: &Found| found.name.clone().or_else(|| found.fetches.clone());
-    let points = scan(root, ("", ""))?.points.into_iter();
+    let points = scan(root, None)?.points.into_iter();
     let mut points: Vec<_> =
         points.map(|(file, at)| (file, at.line, what(&at).unwrap_or(at.text))).collect();
     // The first argument of a call names what it declares.
@@ -48,7 +49,8 @@ pub struct Audit {
     pub mistakes: Vec<Mistake>,
     /// How many build scripts were read.
     pub scripts: usize,
-    /// How many points there are in tests, examples and documentation.
+    /// How many points there are in files that the build does not read: tests, examples,
+    /// documentation, and Makefiles and developers' tools that nothing runs.
     pub passed_over: usize,
     /// Build scripts that were not read: too large, or not text.
     pub unread: Vec<String>,
@@ -115,7 +117,7 @@ impl Audit {
 /// Audits a prepared source for downloads.
 pub fn offline(component: &Component, pin: &Pin, prepared: &Prepared) -> Result<Audit, Error> {
     let (record, spec) = (&prepared.record, &prepared.spec);
-    let found = scan(&record.folder, (&spec.file_name, &spec.text))?;
+    let found = scan(&record.folder, Some((&spec.file_name, &spec.text)))?;
     let sections = Sections::parse(&spec.text);
     let known = Known { root: &record.folder, pin, spec: &sections };
     let mut entries: Vec<OfflineEntry<'_>> = component

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Read;
 use std::path::Path;
 
-use super::find::{Found, points};
+use super::find::{Found, code, points, runs_make};
+use super::messages::without_messages;
 use super::table::TABLE;
 use crate::error::{Error, IoError};
 use crate::process::check_stop;
@@ -20,39 +21,58 @@ pub struct Scan {
     pub points: Vec<(String, Found)>,
     /// The number of build scripts that were read.
     pub read: usize,
-    /// The number of points in files that no build reads.
+    /// The number of points in files that the build does not read.
     pub passed_over: usize,
     /// Build scripts that were not read: too large, or not text.
     pub unread: Vec<String>,
 }
 
 /// Scans a source. `spec` is the file name and the text of the spec, which counts as a script.
-pub fn scan(root: &Path, spec: (&str, &str)) -> Result<Scan, Error> {
+/// Without a spec, every entry point counts, because the build may run each of them.
+pub fn scan(root: &Path, spec: Option<(&str, &str)>) -> Result<Scan, Error> {
     let files = files(root)?;
     let mut scan = Scan::default();
     let roots =
         files.iter().filter(|file| TABLE.is_root(base(file)) && !TABLE.is_passed_over(file));
+    let (waiting, roots): (Vec<&String>, Vec<&String>) = roots.partition(|file| {
+        spec.is_some() && (TABLE.is_make_root(base(file)) || TABLE.named_only(file).is_some())
+    });
+    let mut waiting = Waiting { files: waiting, make: false, named: BTreeSet::new() };
     let mut queue: VecDeque<Script<'_>> =
-        roots.map(|file| Script { file, imports: true }).collect();
+        roots.into_iter().map(|file| Script { file, imports: true }).collect();
     let mut seen: BTreeSet<&str> = queue.iter().map(|script| script.file).collect();
     let index = Index::new(&files);
-    index.named(Script { file: spec.0, imports: false }, spec.1, &mut seen, &mut queue);
-    scan.points.extend(points(spec.0, spec.1).into_iter().map(|found| (spec.0.to_owned(), found)));
-    while let Some(script) = queue.pop_front() {
-        check_stop()?;
-        let file = script.file;
-        let Some(text) = read(root, file)? else {
-            scan.unread.push(file.to_owned());
-            continue;
-        };
-        scan.read += 1;
-        scan.points
-            .extend(points(base(file), &text).into_iter().map(|found| (file.to_owned(), found)));
-        index.named(script, &text, &mut seen, &mut queue);
+    if let Some((file, text)) = spec {
+        index.named(Script { file, imports: false }, text, &mut seen, &mut queue);
+        waiting.read(file, text);
+        scan.points.extend(points(file, text).into_iter().map(|found| (file.to_owned(), found)));
+    }
+    loop {
+        while let Some(script) = queue.pop_front() {
+            check_stop()?;
+            let file = script.file;
+            let Some(text) = read(root, file)? else {
+                scan.unread.push(file.to_owned());
+                continue;
+            };
+            scan.read += 1;
+            scan.points.extend(
+                points(base(file), &text).into_iter().map(|found| (file.to_owned(), found)),
+            );
+            waiting.read(file, &text);
+            index.named(script, &text, &mut seen, &mut queue);
+        }
+        let reached = waiting.reached();
+        if reached.is_empty() {
+            break;
+        }
+        let new = reached.into_iter().filter(|file| seen.insert(file));
+        queue.extend(new.map(|file| Script { file, imports: true }));
     }
     for file in &files {
-        let script = TABLE.is_root(base(file)) || TABLE.language(base(file)).is_some();
-        if script && TABLE.is_passed_over(file) && !seen.contains(file.as_str()) {
+        let script = TABLE.is_root(base(file))
+            || TABLE.is_passed_over(file) && TABLE.language(base(file)).is_some();
+        if script && !seen.contains(file.as_str()) {
             check_stop()?;
             scan.passed_over += read(root, file)?.map_or(0, |text| points(base(file), &text).len());
         }
@@ -60,6 +80,62 @@ pub fn scan(root: &Path, spec: (&str, &str)) -> Result<Scan, Error> {
     scan.points.sort_by(|(a, x), (b, y)| (a, x.line).cmp(&(b, y.line)));
     scan.unread.sort();
     Ok(scan)
+}
+
+/// Entry points that count only if a script that was read runs make or names their folder.
+struct Waiting<'f> {
+    files: Vec<&'f String>,
+    /// Whether a script runs make.
+    make: bool,
+    /// The folders that scripts name: the parent folder and the name.
+    named: BTreeSet<(&'f str, &'f str)>,
+}
+
+impl<'f> Waiting<'f> {
+    /// Notes what a script runs and names.
+    fn read(&mut self, file: &str, text: &str) {
+        let Some(language) = TABLE.language(base(file)) else { return };
+        if self.files.is_empty() {
+            return;
+        }
+        let code = without_messages(language, code(language, text));
+        self.make = self.make || code.iter().any(|line| runs_make(line));
+        let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
+        for file in &self.files {
+            let Some((parent, name)) = TABLE.named_only(file) else { continue };
+            if is_within(parent, folder)
+                && !self.named.contains(&(parent, name))
+                && code.iter().any(|line| has_word(line, name))
+            {
+                self.named.insert((parent, name));
+            }
+        }
+    }
+
+    /// Removes and returns the files that count by now.
+    fn reached(&mut self) -> Vec<&'f str> {
+        let counts = |file: &&String| {
+            (self.make || !TABLE.is_make_root(base(file)))
+                && TABLE.named_only(file).is_none_or(|folder| self.named.contains(&folder))
+        };
+        let (reached, files) = std::mem::take(&mut self.files).into_iter().partition(counts);
+        self.files = files;
+        let reached: Vec<&'f String> = reached;
+        reached.into_iter().map(String::as_str).collect()
+    }
+}
+
+/// Returns whether a folder is another one, or within it.
+fn is_within(folder: &str, outer: &str) -> bool {
+    let rest = folder.strip_prefix(outer);
+    outer.is_empty() || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Returns whether a line has a word that stands by itself.
+fn has_word(line: &str, word: &str) -> bool {
+    let inner = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    line.match_indices(word)
+        .any(|(at, _)| !line[..at].ends_with(inner) && !line[at + word.len()..].starts_with(inner))
 }
 
 /// Returns the regular files of a source, sorted. Does not follow symbolic links: their targets are
@@ -261,7 +337,7 @@ mod tests {
             ("tests/CMakeLists.txt", "FetchContent_Declare(x URL y)\n"),
             ("new\nline/CMakeLists.txt", "FetchContent_Declare(x URL y)\n"),
         ]);
-        let scan = scan(dir.path(), ("x.spec", "pip install y\n")).unwrap();
+        let scan = scan(dir.path(), Some(("x.spec", "pip install y\n"))).unwrap();
         let files: Vec<_> = scan.points.iter().map(|(file, _)| file.as_str()).collect();
         let expected = [
             "new\nline/CMakeLists.txt",
@@ -276,6 +352,35 @@ mod tests {
     }
 
     #[test]
+    fn reads_makefiles_and_tools_only_if_something_runs_them() {
+        let dir = source(&[
+            ("Makefile", "all:\n\tbash scripts/get.sh\n"),
+            ("scripts/get.sh", "curl -O x\n"),
+            ("scripts/CMakeLists.txt", "file(DOWNLOAD x y)\n"),
+            ("tools/probe/CMakeLists.txt", "file(DOWNLOAD x y)\n"),
+            ("lib/tools/setup.py", "urlopen(x)\n"),
+            ("CMakeLists.txt", "# tools\nmessage(STATUS \"see tools\")\nadd_subdirectory(lib)\n"),
+            ("lib/CMakeLists.txt", "add_subdirectory(tools)\n"),
+        ]);
+        let files = |spec| {
+            let scan = scan(dir.path(), spec).unwrap();
+            let files: Vec<_> = scan.points.into_iter().map(|(file, _)| file).collect();
+            (files.join(" "), scan.passed_over)
+        };
+        assert_eq!(files(Some(("x.spec", "cmake .\n"))), ("lib/tools/setup.py".into(), 2));
+        assert_eq!(
+            files(Some(("x.spec", "%make_build\n"))),
+            ("lib/tools/setup.py scripts/CMakeLists.txt scripts/get.sh".into(), 1)
+        );
+        assert_eq!(
+            files(Some(("x.spec", "cd tools/probe\n"))),
+            ("lib/tools/setup.py tools/probe/CMakeLists.txt".into(), 1)
+        );
+        let without_spec = files(None);
+        assert_eq!(without_spec.0.split(' ').count(), 4, "{without_spec:?}");
+    }
+
+    #[test]
     fn skips_links_huge_and_binary_files() {
         let dir = source(&[("binary/setup.py", "\0pip install x")]);
         let at = |name: &str| dir.path().join(name);
@@ -287,7 +392,7 @@ mod tests {
         let deep = at("deep").join("d/".repeat(500));
         fs_err::create_dir_all(&deep).unwrap();
         fs_err::write(deep.join("Makefile"), "\twget https://x\n").unwrap();
-        let scan = scan(dir.path(), ("x.spec", "")).unwrap();
+        let scan = scan(dir.path(), Some(("x.spec", "make\n"))).unwrap();
         assert_eq!(scan.unread, ["binary/setup.py", "huge/CMakeLists.txt"]);
         assert_eq!((scan.read, scan.points.len()), (1, 1));
     }

@@ -15,6 +15,10 @@ pub struct Table {
     pub passed_over: Vec<String>,
     /// The entry points of a build.
     pub roots: Vec<String>,
+    /// Entry points that count only if a script runs make.
+    pub make_roots: Vec<String>,
+    /// Folders whose entry points count only if a script names the folder.
+    pub named_only: Vec<String>,
     /// How each language writes comments and messages.
     pub language: Vec<Language>,
     /// What a download looks like.
@@ -25,12 +29,19 @@ pub struct Table {
 
 /// A language of build scripts.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Language {
     /// Its name, as patterns refer to it.
     pub name: String,
     files: Vec<String>,
     /// The text that starts a comment.
     pub comment: String,
+    /// Commands that only print their arguments.
+    #[serde(default)]
+    pub prints: Vec<String>,
+    /// Words in the names of functions that print their arguments, as in `log_error`.
+    #[serde(default)]
+    pub message_words: Vec<String>,
     /// Texts that mark a line as a mere message to the user.
     pub messages: Vec<String>,
 }
@@ -102,7 +113,26 @@ impl Table {
 
     /// Returns whether a file is an entry point of a build.
     pub fn is_root(&self, file_name: &str) -> bool {
-        is_one_of(file_name, &self.roots)
+        is_one_of(file_name, &self.roots) || self.is_make_root(file_name)
+    }
+
+    /// Returns whether a file is an entry point only if something runs make.
+    pub fn is_make_root(&self, file_name: &str) -> bool {
+        is_one_of(file_name, &self.make_roots)
+    }
+
+    /// Returns the outermost folder of a file that a script must name for the file to count: its
+    /// parent folder and its name.
+    pub fn named_only<'p>(&self, path: &'p str) -> Option<(&'p str, &'p str)> {
+        let mut start = 0;
+        let (folders, _) = path.rsplit_once('/')?;
+        for folder in folders.split('/') {
+            if self.named_only.iter().any(|name| name.eq_ignore_ascii_case(folder)) {
+                return Some((path[..start].trim_end_matches('/'), folder));
+            }
+            start += folder.len() + 1;
+        }
+        None
     }
 
     /// Returns whether no build reads a file, judging by its folders.
@@ -164,6 +194,11 @@ mod tests {
         assert_eq!(
             passed.map(|path| TABLE.is_passed_over(path)),
             [true, true, false, false, false]
+        );
+        let named = ["tools/x/CMakeLists.txt", "a/b/Scripts/setup.py", "a/CMakeLists.txt", "tools"];
+        assert_eq!(
+            named.map(|path| TABLE.named_only(path)),
+            [Some(("", "tools")), Some(("a/b", "Scripts")), None, None]
         );
     }
 }

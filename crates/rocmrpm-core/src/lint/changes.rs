@@ -19,7 +19,7 @@ const MAX_SHOWN: usize = 100;
 
 pub(super) fn check(spec: &Spec<'_>) -> Vec<Finding> {
     let mut findings = silent(spec);
-    let Some(own) = &spec.own else { return findings };
+    let Some(own) = &spec.own else { return folded(findings).into_iter().collect() };
     for patch in &own.patches {
         let lacking = lacking(&[("Origin", &patch.origin), ("Drop-When", &patch.drop_when)]);
         if let Some(lacking) = lacking {
@@ -47,6 +47,21 @@ fn lacking(fields: &[(&str, &String)]) -> Option<String> {
     let empty: Vec<&str> =
         fields.iter().filter(|(_, value)| value.trim().is_empty()).map(|(name, _)| *name).collect();
     (!empty.is_empty()).then(|| empty.join(" and no "))
+}
+
+/// Folds the changes in a spec that does not belong to a component into one note. Outside of a
+/// workspace, changes in place are common, and there is no `[[edit]]` to replace them.
+fn folded(findings: Vec<Finding>) -> Option<Finding> {
+    let lines: Vec<String> =
+        findings.iter().filter_map(|finding| finding.line).map(|line| line.to_string()).collect();
+    let mut first = findings.into_iter().next()?;
+    if lines.len() > 1 {
+        first.found = format!("{} changes in place, on lines {}", lines.len(), lines.join(", "));
+    }
+    first.severity = Severity::Info;
+    first.expected = "patches, which fail if upstream's lines change".into();
+    first.help = "replace them by patches, or check with `grep -q` that each matches".into();
+    Some(first)
 }
 
 fn silent(spec: &Spec<'_>) -> Vec<Finding> {
@@ -89,12 +104,7 @@ fn silent(spec: &Spec<'_>) -> Vec<Finding> {
                     let call: String = call.chars().take(MAX_SHOWN).collect();
                     let found = format!("{program} in place in %{}: {call}", script.section);
                     let expected = "an `[[edit]]` or a patch";
-                    let mut finding = finding(&SED, &spec.file, line.number, found, expected);
-                    if spec.own.is_none() {
-                        // Without `[[edit]]`, the change is a risk but not an error.
-                        finding.severity = Severity::Warning;
-                    }
-                    findings.push(finding);
+                    findings.push(finding(&SED, &spec.file, line.number, found, expected));
                 }
             }
             let targets =
@@ -117,6 +127,7 @@ fn silent(spec: &Spec<'_>) -> Vec<Finding> {
 mod tests {
     use super::super::Own;
     use super::super::testing::{found, spec};
+    use crate::inspect::Severity;
     use crate::workspace::{Patch, VersionRange};
 
     #[test]
@@ -124,8 +135,12 @@ mod tests {
         let text = "%prep\nsed -i -e 's/a/b/' CMakeLists.txt\nsed -i '1{/^#!/d}' \\\n  x.py\nsed -e s/a/b/ x > y\n\
                     sed -i s/c/d/ y\ncp -p /r/SOURCES/own.sh .\nsed -i s/c/d/ own.sh\nfind . -name '*.py' | xargs sed -i s/a/b/\n# sed -i x\nperl -pi -e s/a/b/ z\n\
                     sed -i \\\n  s/a/b/ \\\n  w\n%install\nsed -i s/a/b/ %{buildroot}/x\n";
+        let found_by_component: Vec<String> = super::silent(&spec(text))
+            .into_iter()
+            .map(|f| format!("{}:{} {}", f.file, f.line.unwrap_or(0), f.found))
+            .collect();
         assert_eq!(
-            found(&spec(text), "sed-silent"),
+            found_by_component,
             [
                 "x.spec:2 sed in place in %prep: sed -i -e 's/a/b/' CMakeLists.txt",
                 "x.spec:9 sed in place in %prep: find . -name '*.py' | xargs sed -i s/a/b/",
@@ -133,6 +148,13 @@ mod tests {
                 "x.spec:12 sed in place in %prep: sed -i s/a/b/ w",
             ]
         );
+        let folded = super::check(&spec(text));
+        assert_eq!(
+            (folded.len(), folded[0].severity, folded[0].found.as_str()),
+            (1, Severity::Info, "4 changes in place, on lines 2, 9, 11, 12")
+        );
+        let one = found(&spec("%prep\nsed -i s/a/b/ x\n"), "sed-silent");
+        assert_eq!(one, ["x.spec:2 sed in place in %prep: sed -i s/a/b/ x"]);
     }
 
     #[test]

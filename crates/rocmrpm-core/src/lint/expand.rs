@@ -9,6 +9,22 @@ use crate::process::{Command, ProcessError};
 use crate::spec::sections::Sections;
 use crate::workspace::Chroot;
 
+/// Definitions for macros of Fedora's packages that a spec needs to be read.
+const FEDORA_MACROS: &str = include_str!("fedora.macros");
+
+/// `%autosetup` with the options of rpm 4.20, but without the commands that apply patches, which no
+/// rule reads.
+const AUTOSETUP: &str = "%setup %{-a} %{-b} %{-c} %{-C:-c} %{-D} %{-n} %{-T} %{!-v:-q}";
+
+/// Defines functions of rpm 4.19 where rpm lacks them. A macro file must not define names of rpm's
+/// own, so this stands before the spec.
+const NEWER_FUNCTIONS: &str = concat!(
+    "%{!?gsub:%{lua:rpm.define(\"gsub(-) %{lua:print((string.gsub(",
+    "arg[1] or '', arg[2] or '', arg[3] or '')))}\")}}",
+    "%{!?sub:%{lua:rpm.define(\"sub(-) %{lua:print(string.sub(",
+    "arg[1] or '', tonumber(arg[2]) or 1, tonumber(arg[3]) or -1))}\")}}\n",
+);
+
 /// rpm's name for the folder of a spec's sources and patches.
 pub(super) const SOURCES: &str = "SOURCES";
 
@@ -20,6 +36,10 @@ pub enum ExpandError {
     Rpmspec {
         /// The spec, as shown in messages.
         file: String,
+        /// This machine's rpm, such as `RPM version 4.18.0`; empty if unknown.
+        rpm: String,
+        /// The container image of the chroot's release.
+        image: String,
         /// What rpmspec reported.
         source: ProcessError,
     },
@@ -31,12 +51,16 @@ pub enum ExpandError {
 impl Diagnose for ExpandError {
     fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Rpmspec { source: source @ ProcessError::Failed { .. }, .. } => Diagnosis {
-                kind: Kind::Config,
-                ..source.diagnosis().with_help(
-                    "run `rpmspec --parse FILE` for details; this machine may lack Fedora's macros",
-                )
-            },
+            Self::Rpmspec { source: source @ ProcessError::Failed { .. }, rpm, image, .. } => {
+                let machine = if rpm.is_empty() { "this machine" } else { rpm };
+                let image = if image.is_empty() { "a container of the release" } else { image };
+                let help = format!(
+                    "put the spec's own sources beside it if it reads them; where {machine} differs \
+                     from the release's rpm and macros, run rocmrpm in {image} with rpm-build and \
+                     fedora-packager"
+                );
+                Diagnosis { kind: Kind::Config, ..source.diagnosis().with_help(help) }
+            }
             Self::Rpmspec { source, .. } => source.diagnosis(),
             Self::Io(error) => error.diagnosis(),
         }
@@ -60,13 +84,14 @@ pub fn expand(
             .map_err(IoError::doing("create a folder for rpmspec"))?;
     }
     let path = folder.path().join("lint.spec");
-    fs_err::write(&path, Sections::marked(text))
+    fs_err::write(&path, format!("{NEWER_FUNCTIONS}{}", Sections::marked(text)))
         .map_err(IoError::doing("write a spec for rpmspec"))?;
     // Names of packages and folders from Fedora's python3-rpm-macros.
     let mut defines = vec![
         ("_topdir".to_owned(), folder.path().display().to_string()),
         ("_sourcedir".to_owned(), format!("%{{_topdir}}/{SOURCES}")),
         ("python3_pkgversion".to_owned(), "3".to_owned()),
+        ("autosetup(a:b:cCDn:TvNS:p:)".to_owned(), AUTOSETUP.to_owned()),
     ];
     if !chroot.is_host() {
         let (release, python) = (chroot.release.as_str(), chroot.python.as_str());
@@ -86,9 +111,14 @@ pub fn expand(
     }
     // Makes Fedora specs readable on other systems.
     let fallback = folder.path().join("fallback.macros");
-    fs_err::write(&fallback, FALLBACK_MACROS)
+    fs_err::write(&fallback, format!("{FALLBACK_MACROS}\n{FEDORA_MACROS}"))
         .map_err(IoError::doing("write macros for rpmspec"))?;
-    let unread = |source| ExpandError::Rpmspec { file: file.to_owned(), source };
+    let unread = |source| ExpandError::Rpmspec {
+        file: file.to_owned(),
+        rpm: Command::new("rpmspec").arg("--version").text().unwrap_or_default().trim().to_owned(),
+        image: chroot.container_image.clone(),
+        source,
+    };
     let mut command = Command::new("rpmspec")
         .arg("--parse")
         .arg("--macros")

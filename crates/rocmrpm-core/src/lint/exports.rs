@@ -72,6 +72,9 @@ const TOOL_FAMILIES: &[&str] =
 /// Variables that depend on the section and may legitimately differ.
 const LOCAL: &[&str] = &["PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "HOME", "TMPDIR"];
 
+/// Sections in which a build system configures itself.
+const CONFIGURING: &[&str] = &["generate_buildrequires", "conf", "build", "install"];
+
 /// One `export NAME=VALUE`.
 struct Export {
     name: String,
@@ -88,7 +91,10 @@ pub(super) fn check(spec: &Spec<'_>) -> Vec<Finding> {
             if section == "build" && is_unread(&name, spec) {
                 findings.push(unread(&name, line, spec));
             }
-            if section != "check" && !LOCAL.contains(&name.as_str()) {
+            // A value that adds to the earlier one depends on where it stands.
+            let adds =
+                [format!("${name}"), format!("${{{name}")].iter().any(|own| value.contains(own));
+            if CONFIGURING.contains(&section) && !adds && !LOCAL.contains(&name.as_str()) {
                 let of = values
                     .entry(name)
                     .or_default()
@@ -266,6 +272,13 @@ mod tests {
         assert_eq!(found(&spec(text), "exports-differ"), ["x.spec:7 B=`y` in %install"]);
         let branches = "%build\nif x; then export A=1; else export A=2; fi\n%install\nexport A=2\n";
         assert_eq!(found(&spec(branches), "exports-differ"), [""; 0]);
+    }
+
+    #[test]
+    fn values_of_prep_and_values_that_add_to_themselves_may_differ() {
+        let text = "%prep\nexport A=1\n%build\nexport A=2\nexport L=\"${L} -lx\"\nexport B=\"$B y\"\n\
+                    %install\nexport A=2 L=\"$L -lz\" B=\"$B z\"\n";
+        assert_eq!(found(&spec(text), "exports-differ"), [""; 0]);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Checks the requirements of a spec's packages. It does not install or fetch any package.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Finding, Spec, finding};
-use crate::lint_rules::{MISSING, NO_FILES, OUTDATED, UNCHECKED};
+use crate::lint_rules::{MISSING, NO_FILES, OUTDATED, UNCHECKED, UNDEFINED};
 use crate::packages::{Answer, Packages, PackagesError, split};
 use crate::spec::sections::Sections;
 
@@ -23,8 +23,12 @@ const RELATIONS: &[&str] = &[
 /// projects that rpm will find in them.
 pub fn add_own(packages: &mut Packages, sections: &Sections, projects: &[&str]) {
     let version = sections.value("version").unwrap_or_default();
+    let epoch = sections.value("epoch");
     for package in sections.packages.iter().filter(|package| package.files) {
         let version = package.value("version").unwrap_or(version);
+        let epoch = package.value("epoch").or(epoch);
+        let evr = epoch.map(|epoch| format!("{epoch}:{version}"));
+        let version = evr.as_deref().unwrap_or(version);
         packages.add(&package.name, &package.name, version);
         for tag in package.tags.iter().filter(|tag| tag.name == "provides") {
             for provided in split(&tag.value) {
@@ -52,9 +56,16 @@ pub(super) fn check(spec: &Spec<'_>, packages: &Packages) -> Result<Vec<Finding>
     let mut findings = Vec::new();
     let mut unchecked: BTreeMap<String, (Vec<String>, usize)> = BTreeMap::new();
     let mut answers: BTreeMap<String, Answer> = BTreeMap::new();
+    // Whether an undefined macro may declare the files of a package.
+    let mut undefined = false;
     for package in &spec.sections.packages {
         for tag in &package.tags {
-            if !package.files && RELATIONS.contains(&tag.name.as_str()) {
+            let no_files = !package.files && !package.off;
+            if no_files && RELATIONS.contains(&tag.name.as_str()) {
+                if !spec.sections.unknown.is_empty() {
+                    undefined = true;
+                    continue;
+                }
                 let found = format!(
                     "{}: {} in `{}`, which has no %files",
                     tag.name, tag.value, package.name
@@ -94,6 +105,14 @@ pub(super) fn check(spec: &Spec<'_>, packages: &Packages) -> Result<Vec<Finding>
                 findings.push(finding(rule, &spec.file, tag.line, found, expected));
             }
         }
+    }
+    if let Some(first) = spec.sections.unknown.first().filter(|_| undefined) {
+        let lines = spec.sections.unknown.iter();
+        let calls: BTreeSet<&str> =
+            lines.filter_map(|line| line.text.split_whitespace().next()).collect();
+        let found = calls.into_iter().collect::<Vec<_>>().join(", ");
+        let expected = "macros that this machine or rocmrpm defines";
+        findings.push(finding(&UNDEFINED, &spec.file, first.number, found, expected));
     }
     findings.extend(unchecked.into_iter().map(|(reason, (list, line))| {
         finding(
@@ -143,6 +162,27 @@ mod tests {
                 "x.spec:7 provides: b in `python-a-devel`, which has no %files"
             ]
         );
+    }
+
+    #[test]
+    fn an_undefined_macro_may_declare_the_files() {
+        let text = "Name: a\nRequires: gcc\n%some_font_pkg -f x\n%some_font_pkg -f y\n";
+        assert_eq!(found(&spec(text), "requires-without-files"), [""; 0]);
+        assert_eq!(found(&spec(text), "macro-undefined"), ["x.spec:3 %some_font_pkg"]);
+        let mut off = spec("Name: a\n%package test\nRequires: gcc\n%files\n");
+        off.sections.packages[1].off = true;
+        assert_eq!(found(&off, "requires-without-files"), [""; 0]);
+    }
+
+    #[test]
+    fn packages_of_a_spec_have_its_epoch() {
+        let mut packages = packages();
+        let text = "Name: a\nEpoch: 2\nVersion: 5\nRequires: a-libs = 2:5-1\nRequires: b < 2:4\n%files\n\
+                    %package libs\n%files libs\n%package -n b\nVersion: 3\n%files -n b\n";
+        let own = spec(text);
+        add_own(&mut packages, &own.sections, &[]);
+        assert_eq!(found_with(&own, &packages, "requirement-outdated"), [""; 0]);
+        assert_eq!(found_with(&own, &packages, "requirement-missing"), [""; 0]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::exports::{is_comment, shell_words};
 use super::{Finding, Spec, finding};
 use crate::lint_rules::{GPU_LIST, NETWORK, OPT_ROCM};
-use crate::spec::sections::Line;
+use crate::spec::sections::{Line, section};
 
 /// Programs that use the network, and the subcommands that do so; an empty list means always.
 const FETCHERS: &[(&str, &[&str])] = &[
@@ -63,18 +63,40 @@ pub(super) fn check(spec: &Spec<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Finds literal GPU targets, except in comments and the changelog.
+/// Sections that do not decide what a build makes: if a file in `%files` is missing, rpm fails.
+const NOT_BUILT: &[&str] = &["description", "files", "changelog"];
+
+/// Beginnings of tags that name files, or only inform.
+const NOT_LISTS: &[&str] = &["source", "patch", "summary", "url"];
+
+/// Finds literal GPU targets that decide what is built.
 fn gpu_lists(spec: &Spec<'_>) -> Vec<Finding> {
     let (file, text) = &spec.written;
     let expected = "the targets of the workspace";
     let mut findings = Vec::new();
+    let mut within = None;
     for (line, number) in without_comments(text).lines().zip(1..) {
-        if line.starts_with("%changelog") {
-            break;
+        within = section(line).or(within);
+        let tags = within.is_none_or(|section| section == "package");
+        let is_tag = |tag: &str| {
+            let start = line.get(..tag.len());
+            tags && start.is_some_and(|start| start.eq_ignore_ascii_case(tag))
+        };
+        if within.is_some_and(|section| NOT_BUILT.contains(&section))
+            || NOT_LISTS.iter().any(|tag| is_tag(tag))
+        {
+            continue;
         }
         let list = gpu_targets(line);
         if !list.is_empty() {
-            findings.push(finding(&GPU_LIST, file, number, list.join(", "), expected));
+            let mut finding = finding(&GPU_LIST, file, number, list.join(", "), expected);
+            if spec.own.is_none() {
+                finding.expected = "a list that the release maintains".into();
+                finding.help = "use a macro of the release's rocm-rpm-macros, such as \
+                                `%{rocm_gpu_list_default}`"
+                    .into();
+            }
+            findings.push(finding);
         }
     }
     if let Some(own) = &spec.own {
@@ -180,6 +202,16 @@ mod tests {
                         %changelog\n- gfx1201\n";
         spec.written = ("t.spec.tera".into(), template.into());
         assert_eq!(found(&spec, "gpu-list-fixed"), ["t.spec.tera:5 gfx1030"]);
+    }
+
+    #[test]
+    fn ignores_gpu_targets_in_names_of_files_and_descriptions() {
+        let mut spec = spec("");
+        let text = "Summary: For gfx1250\nSource5: gfx1103\nPatch2: 0001-gfx1153.patch\nBuildRequires: k-gfx1151\n\
+                    %description\nFor gfx1250.\n%package gfx\nSummary: gfx9\n%build\nsource=gfx1100\n\
+                    %files\n%dir /usr/lib64/rocm/gfx1200/lib\n%changelog\n- gfx1201\n";
+        spec.written = ("x.spec".into(), text.into());
+        assert_eq!(found(&spec, "gpu-list-fixed"), ["x.spec:4 gfx1151", "x.spec:10 gfx1100"]);
     }
 
     #[test]

@@ -17,7 +17,9 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("python-dotenv", "python3-dotenv"),
     ("python-json-logger", "python3-json-logger"),
     ("pyzmq", "python3-zmq"),
+    ("sip", "sip6"),
     ("supervisor", "supervisor"),
+    ("wxpython", "python3-wxpython4"),
 ];
 
 /// Prefix of Python module packages.

@@ -29,6 +29,9 @@ use table::{ProvidingPackage, Table};
 /// The folder of the package tables in a workspace.
 const TABLES_DIR: &str = "mock-configs/packages";
 
+/// Why a requirement with an unexpanded macro is not checked.
+const UNDEFINED_MACRO: &str = "it contains a macro that is undefined on this machine";
+
 /// The answer for one requirement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
@@ -173,6 +176,9 @@ impl Packages {
 
     /// Returns whether a package satisfies a requirement.
     pub fn satisfy(&self, text: &str) -> Result<Answer, PackagesError> {
+        if text.contains("%{") {
+            return Ok(Answer::NotChecked(UNDEFINED_MACRO.to_owned()));
+        }
         let Some(requirement) = Requirement::parse(text) else {
             return Ok(Answer::NotChecked("it is not a valid rpm requirement".to_owned()));
         };
@@ -228,20 +234,29 @@ impl Packages {
             let satisfies = |answer: &Answer| matches!(answer, Answer::By(_));
             // Prefer an entry that satisfies the bound, otherwise the first.
             let better = |a, b| if satisfies(&b) && !satisfies(&a) { b } else { a };
-            if let Some(answer) = answers.reduce(better) {
-                return answer;
+            let Some(answer) = answers.reduce(better) else { continue };
+            if let Answer::OtherVersion { .. } = answer
+                && let Some((kind, _)) = generated_kind(plain)
+            {
+                // A package that is not listed may provide the name in the wanted version.
+                return Answer::NotChecked(format!("package tables do not list {kind}(...)"));
             }
+            if let (Answer::OtherVersion { .. }, Some(bound)) = (&answer, bound)
+                && !bound.has_number()
+            {
+                let reason = "its version is computed on the machine that builds".to_owned();
+                return Answer::NotChecked(reason);
+            }
+            return answer;
         }
         let reason = if name.contains('%') {
-            "it contains a macro that is undefined on this machine".to_owned()
+            UNDEFINED_MACRO.to_owned()
         } else if name.starts_with('/') {
             "package tables do not list files".to_owned()
         } else if plain.starts_with("lib") && plain.contains(".so") || plain.starts_with("ld-linux")
         {
             "package tables do not list libraries".to_owned()
-        } else if let Some((kind, _)) =
-            plain.split_once('(').filter(|(kind, _)| !kind.ends_with("dist"))
-        {
+        } else if let Some((kind, _)) = generated_kind(plain) {
             format!("package tables do not list {kind}(...)")
         } else if !self.release_known {
             format!("the chroot `{}` has no package table", self.chroot)
@@ -250,6 +265,12 @@ impl Packages {
         };
         Answer::NotChecked(reason)
     }
+}
+
+/// Splits a name such as `pkgconfig(zlib)`, which rpm's generators provide. Names of Python
+/// projects are known from the names of packages.
+fn generated_kind(name: &str) -> Option<(&str, &str)> {
+    name.split_once('(').filter(|(kind, _)| !kind.ends_with("dist"))
 }
 
 /// Checks an entry against a bound. The package's epoch does not apply to the Python project in it.
@@ -287,6 +308,7 @@ mod tests {
             ("cmake", "3.31.6", "cmake"),
             ("gcc", "15.2.1", "gcc"),
             ("pybind11", "", "pybind11"),
+            ("rubygem(y)", "4", "rubygem-y4"),
             ("zlib-devel", "1.3.1", "zlib-ng-compat-devel"),
         ]);
         let ask = |text: &str| packages.satisfy(text).unwrap();
@@ -311,6 +333,9 @@ mod tests {
             "a b",
             "libc.so.6()(64bit)",
             "%{x}",
+            "gcc = %{x}",
+            "gcc = bad",
+            "rubygem(y) > 5",
         ] {
             assert!(matches!(ask(unknown), Answer::NotChecked(_)), "{unknown}");
         }
@@ -378,6 +403,10 @@ mod tests {
                 (altname.as_str(), "python3-devel"),
                 ("python3dist(numpy) >= 2", "python3-numpy"),
                 ("gcc-c++(x86-64)", "gcc-c++"),
+                // Declared by macros, or with a version that bash computes.
+                ("google-noto-sans-fonts", "google-noto-sans-fonts"),
+                ("python3-setuptools_scm+toml", "python3-setuptools_scm+toml"),
+                ("xnnpack-devel = 0.0^git20240814.312eb7e", "xnnpack-devel"),
             ] {
                 let answer = packages.satisfy(name).unwrap();
                 let by = matches!(&answer, Answer::By(by) if by == package);

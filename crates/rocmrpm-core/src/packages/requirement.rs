@@ -48,6 +48,11 @@ impl Bound {
         parts('<', Ordering::Less) || parts('>', Ordering::Greater) || parts('=', Ordering::Equal)
     }
 
+    /// Returns whether the bound's version has a digit, as every version does.
+    pub fn has_number(&self) -> bool {
+        self.version.bytes().any(|byte| byte.is_ascii_digit())
+    }
+
     /// Returns whether a version is too old for the bound, so that an update could satisfy it.
     pub fn wants_newer(&self, version: &str) -> bool {
         !self.sign.contains('<')
@@ -149,7 +154,7 @@ fn words(text: &str) -> Option<Vec<&str>> {
 }
 
 fn is_sign(word: &str) -> bool {
-    ["<", "<=", "=", "==", ">=", ">"].contains(&word)
+    ["<", "<=", "=<", "=", "==", ">=", "=>", ">"].contains(&word)
 }
 
 /// Splits a tag's value into requirements at commas and spaces; an operator binds the version after
@@ -217,6 +222,7 @@ mod tests {
         assert!(!holds("a = 1.2-3", "1.2-4"));
         assert!(holds("a >= 2", "1:1.0"), "a higher epoch wins");
         assert!(holds("a > 1~rc1", "1"));
+        assert!(holds("a => 1", "1") && !holds("a =< 1", "2"), "rpm also reads these");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::outdated::unknowable;
 use super::{Changed, PinsError, SetText};
 use crate::document::Document;
 use crate::error::Error;
-use crate::names::alike;
+use crate::range::nearest_versions;
 use crate::sources::{Fetcher, Resolved, SourceError, newer};
 use crate::workspace::{Component, Pin, Source, Workspace};
 
@@ -287,7 +287,10 @@ fn version_not_found(
         matches!(&error, SourceError::Transfer { .. }) && matches!(&pin.source, Source::Url { .. });
     match fetcher.releases(pin, name) {
         Ok(Some(releases)) if gone && !releases.found.iter().any(|r| r.version == version) => {
-            let near = alike(version, releases.found.into_iter().map(|release| release.version));
+            let near = nearest_versions(
+                version,
+                releases.found.into_iter().map(|release| release.version),
+            );
             let (url, version, tried) =
                 (releases.place, version.to_owned(), vec![version.to_owned()]);
             SourceError::NoTag { url, version, tried, near }.into()

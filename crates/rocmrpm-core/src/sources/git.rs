@@ -8,8 +8,9 @@ use super::cache::Cache;
 use super::{SourceError, curl, url};
 use crate::error::IoError;
 use crate::git::{self, Login};
-use crate::names::{alike, is_commit};
+use crate::names::is_commit;
 use crate::process::{self, Command, ProcessError};
+use crate::range::nearest_versions;
 
 /// An upstream repository.
 pub(super) struct Repository<'a> {
@@ -248,7 +249,13 @@ impl Repository<'_> {
                 return Ok((tag.clone(), commit.clone()));
             }
         }
-        let near = alike(&tried[0], refs.into_keys());
+        // Tags of other parts of the repository have other prefixes.
+        let prefixes = tag_prefixes(component);
+        let is_release = |tag: &String| {
+            let rest = prefixes.iter().filter_map(|prefix| tag.strip_prefix(prefix.as_str()));
+            rest.into_iter().any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        let near = nearest_versions(version, refs.into_keys().filter(is_release));
         Err(SourceError::NoTag {
             url: url::shown(self.url),
             version: version.to_owned(),

@@ -1,6 +1,8 @@
 //! Splits a spec file into packages and scripts with line numbers. It does not interpret lines or
 //! expand macros; rpm does the latter.
 
+use std::collections::BTreeSet;
+
 use similar::{Algorithm, capture_diff_slices};
 
 /// One line of a spec.
@@ -23,6 +25,9 @@ pub struct Package {
     pub tags: Vec<Tag>,
     /// Whether there is a `%files` section; rpm does not build a package without one.
     pub files: bool,
+    /// Whether only an inactive branch of the spec has a `%files` section for it: the packager
+    /// turned the package off.
+    pub off: bool,
 }
 
 /// A tag of a package, such as `Requires: a`.
@@ -54,6 +59,9 @@ pub struct Sections {
     pub scripts: Vec<Script>,
     /// The lines of all `%files` sections.
     pub files: Vec<Line>,
+    /// Lines that begin with a macro that rpm did not know and that, by its name, may declare
+    /// packages or their files.
+    pub unknown: Vec<Line>,
 }
 
 /// The sections that rpmbuild runs as scripts.
@@ -93,10 +101,43 @@ const OTHER_SECTIONS: &[&str] = &[
 /// The comment that marks the start of a script.
 const MARK: &str = "#rocmrpm:section:";
 
+/// A script that Fedora's specs no longer have.
+const SPARE: &str = "clean";
+
+/// Parts of the names of macros that declare packages, as `%fontpkg`, `%gopkgfiles` and
+/// `%ghc_lib_subpackage` do.
+const DECLARING: &[&str] = &["pkg", "package", "files"];
+
+/// Returns the value of a tag that declares a build system or its options. Source: rpm's manual,
+/// "Declarative builds".
+fn build_system(line: &str) -> Option<&str> {
+    let (tag, value) = line.split_once(':')?;
+    let tag = tag.split('(').next().unwrap_or(tag).trim();
+    let is = ["buildsystem", "buildoption"].iter().any(|name| tag.eq_ignore_ascii_case(name));
+    is.then_some(value.trim())
+}
+
+/// Returns whether a line calls a macro that rpm did not expand and that may declare packages.
+fn is_declaring(line: &str) -> bool {
+    let first = line.split_whitespace().next().filter(|word| !word.contains('/'));
+    let Some(word) = first.and_then(|word| word.strip_prefix('%')) else { return false };
+    let name = word.trim_start_matches(['{', '?', '!']).split([':', '}', '(']).next();
+    let name = name.unwrap_or_default().to_ascii_lowercase();
+    // Macros of rpm's own that it leaves in a spec, and sections.
+    !["files", "package"].contains(&name.as_str())
+        && DECLARING.iter().any(|part| name.contains(part))
+}
+
+/// Returns the name of the section that starts on this line, without `%`.
+pub fn section(line: &str) -> Option<&str> {
+    let word =
+        line.split_whitespace().next()?.strip_prefix('%').filter(|_| line.starts_with('%'))?;
+    (BUILD_SCRIPTS.contains(&word) || OTHER_SECTIONS.contains(&word)).then_some(word)
+}
+
 /// Returns the name of the script that starts on this line.
 fn script_header(line: &str) -> Option<&str> {
-    let word = line.split_whitespace().next().filter(|_| line.starts_with('%'))?;
-    word.strip_prefix('%').filter(|section| BUILD_SCRIPTS.contains(section))
+    section(line).filter(|section| BUILD_SCRIPTS.contains(section))
 }
 
 impl Sections {
@@ -109,10 +150,32 @@ impl Sections {
 
     /// Returns a spec whose sections remain identifiable in the output of `rpmspec --parse`: rpm
     /// 4.18 omits some section headers, but keeps comments after them.
+    ///
+    /// Leaves out the declaration of a build system, so that rpm before 4.20 reads the spec, and
+    /// every rpm reads only what the file itself has: the build system adds scripts, but no
+    /// packages.
     pub fn marked(text: &str) -> String {
-        let line = |line: &str| match script_header(line) {
-            Some(section) => format!("{line}\n{MARK}{section}\n"),
-            None => format!("{line}\n"),
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        let mut spare = text.lines().all(|line| script_header(line) != Some(SPARE));
+        let line = |line| match script_header(line) {
+            Some(section) => {
+                // With a build system, `%build -a` and `%build -p` may both be there. Without it,
+                // rpm allows one, so the second is disguised; the mark has its name.
+                let adds =
+                    line.split_whitespace().nth(1).is_some_and(|w| ["-a", "-p"].contains(&w));
+                let header = match adds {
+                    true if seen.contains(section) && std::mem::take(&mut spare) => SPARE,
+                    true => section,
+                    false => line.trim_start_matches('%'),
+                };
+                seen.insert(section);
+                format!("%{header}\n{MARK}{section}\n")
+            }
+            None => match build_system(line) {
+                // A definition may have several lines, as the tag may.
+                Some(value) => format!("%global __rocmrpm_build_system {value}\n"),
+                None => format!("{line}\n"),
+            },
         };
         text.lines().map(line).collect()
     }
@@ -144,7 +207,13 @@ impl Sections {
                 lines.push(Line { number, text: (*text).to_owned() });
             }
         }
-        Self::of(lines)
+        let mut sections = Self::of(lines);
+        let written = Self::parse(text);
+        for package in sections.packages.iter_mut().filter(|package| !package.files) {
+            let declared = |other: &&Package| other.line == package.line;
+            package.off = written.packages.iter().find(declared).is_some_and(|other| other.files);
+        }
+        sections
     }
 
     fn of(lines: impl IntoIterator<Item = Line>) -> Self {
@@ -154,6 +223,9 @@ impl Sections {
             if let Some(next) = sections.begin(&line) {
                 part = next;
                 continue;
+            }
+            if is_declaring(&line.text) {
+                sections.unknown.push(line.clone());
             }
             match part {
                 Part::Tags(package) => sections.tag(package, &line),
@@ -167,19 +239,12 @@ impl Sections {
 
     /// Returns the part that starts with this line, if any.
     fn begin(&mut self, line: &Line) -> Option<Part> {
-        let mut words = line.text.split_whitespace();
-        let section = words.next()?.strip_prefix('%')?;
-        if !line.text.starts_with('%') {
-            return None;
-        }
+        let section = section(&line.text)?;
         if script_header(&line.text).is_some() {
             self.scripts.push(Script { section: section.to_owned(), lines: Vec::new() });
             return Some(Part::Script(self.scripts.len() - 1));
         }
-        if !OTHER_SECTIONS.contains(&section) {
-            return None;
-        }
-        let name = self.named(words);
+        let name = self.named(line.text.split_whitespace().skip(1));
         Some(match section {
             "package" => {
                 self.packages.push(Package { name, line: line.number, ..Package::default() });
@@ -325,6 +390,49 @@ export A=1
         let lines: Vec<_> =
             sections.scripts[0].lines.iter().map(|l| (l.number, l.text.as_str())).collect();
         assert_eq!(lines, [(9, "export A=3"), (10, "make")]);
+    }
+
+    #[test]
+    fn reads_declared_build_systems_with_any_rpm() {
+        let text = "Name: a\nBuildSystem:  cmake\nBuildOption(conf): -DA=1\n%build -p\nexport A=1\n\
+                    %build -a\nmake b\n%check -a\nmake c\n%files\n";
+        let marked = Sections::marked(text);
+        assert_eq!(
+            marked,
+            "Name: a\n%global __rocmrpm_build_system cmake\n%global __rocmrpm_build_system -DA=1\n\
+             %build\n#rocmrpm:section:build\nexport A=1\n%clean\n#rocmrpm:section:build\nmake b\n\
+             %check\n#rocmrpm:section:check\nmake c\n%files\n"
+        );
+        let expanded: String = marked
+            .lines()
+            .filter(|line| !line.starts_with("%global"))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        let sections = Sections::expanded(text, &expanded);
+        let lines: Vec<_> = sections
+            .scripts
+            .iter()
+            .flat_map(|script| script.lines.iter().map(|line| (&*script.section, &*line.text)))
+            .collect();
+        assert_eq!(lines, [("build", "export A=1"), ("build", "make b"), ("check", "make c")]);
+    }
+
+    #[test]
+    fn a_package_whose_files_are_in_an_inactive_branch_is_off() {
+        let text = "Name: a\n%package test\nRequires: a\n%package lost\n%if 0\n%files test\n%endif\n%files\n";
+        let expanded = "Name: a\n%package test\nRequires: a\n%package lost\n%files\n";
+        let sections = Sections::expanded(text, expanded);
+        let off: Vec<_> = sections.packages.iter().map(|p| (p.name.as_str(), p.off)).collect();
+        assert_eq!(off, [("a", false), ("a-test", true), ("a-lost", false)]);
+    }
+
+    #[test]
+    fn finds_macros_that_may_declare_packages() {
+        let text = "Name: a\n%ghc_lib_subpackage x-1\n%install\n%make_install\n%{?other_files}\n\
+                    %{pkg_prefix}/bin\n%files\n%package b\n";
+        let unknown = Sections::parse(text).unknown;
+        let found: Vec<_> = unknown.iter().map(|line| (line.number, line.text.as_str())).collect();
+        assert_eq!(found, [(2, "%ghc_lib_subpackage x-1"), (5, "%{?other_files}")]);
     }
 
     #[test]

@@ -247,7 +247,7 @@ fn resolves_tags_to_commits() {
     let error = place.fetcher().resolve(&git_pin("3", "upstream", None)).unwrap_err();
     let expected = "the git repository upstream has no tag for version 3; tried v3, 3, rocm-3, demo-3, demo-v3";
     assert_eq!(error.to_string(), expected);
-    assert_eq!(error.help()[0], "the nearest are v1, 2");
+    assert_eq!(error.help()[0], "the nearest are 2, v1");
 }
 
 #[test]
