@@ -27,7 +27,7 @@ pub use index::{
 pub use pins::{
     Pins, PinsCheck, PinsDerive, PinsExport, PinsFormat, PinsImport, PinsOutdated, PinsUpdate,
 };
-pub use upstream::{Audit, Lint, Patch, PatchStatus, Prep};
+pub use upstream::{Audit, Lint, Patch, PatchCompare, PatchStatus, Prep};
 pub use verify::Verify;
 
 /// Turn version pins into inspected RPMs, wheels, a pip index, and a container file
@@ -252,6 +252,19 @@ pub struct Lock {
 /// `rocmrpm render`.
 #[derive(Debug, Args)]
 pub struct Render {
+    /// Render only these components [default: all]
+    #[arg(value_name = "COMPONENT", requires = "form")]
+    pub components: Vec<String>,
+
+    /// Write packages in this form, which no build uses
+    #[arg(long = "for", id = "form", value_name = "FORM", value_enum)]
+    #[arg(conflicts_with_all = ["check", "diff"])]
+    pub form: Option<RenderForm>,
+
+    /// Use only the cache, without network access
+    #[arg(long, requires = "form")]
+    pub offline: bool,
+
     #[command(flatten)]
     pub choice: Choice,
 
@@ -269,6 +282,13 @@ pub struct Render {
     /// Print JSON
     #[arg(long, conflicts_with = "diff")]
     pub json: bool,
+}
+
+/// The forms of packages that no build uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RenderForm {
+    /// A folder per package to submit to Fedora: spec, patches, sources, and checksums
+    DistGit,
 }
 
 /// `rocmrpm plan`.

@@ -10,9 +10,9 @@ use super::build::documents::{RunDocument, SourcesReport, SpecsReport};
 use super::copr::{push::PushReport, status::StatusReport, sync::SyncReport};
 use super::pins::{check::CheckReport, derive::DeriveReport, outdated::OutdatedReport};
 use super::{
-    audit::OfflineAudit, container::ImageCheck, doctor::Checkup, explain::Rules,
-    index::IndexReport, lint::LintReport, lock::LockReport, patch::PatchRefresh,
-    patch::PatchStatus, plan::PlanReport, publish::PublishReport,
+    audit::OfflineAudit, container::ImageCheck, dist_git::DistGitReport, doctor::Checkup,
+    explain::Rules, index::IndexReport, lint::LintReport, lock::LockReport, patch::PatchRefresh,
+    patch::PatchStatus, patch_compare::PatchComparison, plan::PlanReport, publish::PublishReport,
     publish_repository::RepositoryReport, render::RenderReport, requirements::RequirementsReport,
     verify::VerifyReport, wheel::WheelReport, wheel::WheelVerification,
 };
@@ -30,12 +30,14 @@ pub(super) fn documents() -> BTreeMap<String, Value> {
         schema_of::<ClosureReport<'_>>(),
         schema_of::<DeriveReport<'_>>(),
         schema_of::<DiffReport<'_>>(),
+        schema_of::<DistGitReport<'_>>(),
         schema_of::<ImageCheck<'_>>(),
         schema_of::<IndexReport<'_>>(),
         schema_of::<LintReport<'_>>(),
         schema_of::<LockReport<'_>>(),
         schema_of::<OfflineAudit<'_>>(),
         schema_of::<OutdatedReport<'_>>(),
+        schema_of::<PatchComparison<'_>>(),
         schema_of::<PatchRefresh<'_>>(),
         schema_of::<PatchStatus<'_>>(),
         schema_of::<PlanReport<'_>>(),

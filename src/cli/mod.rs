@@ -10,6 +10,7 @@ mod completions;
 mod container;
 mod context;
 mod copr;
+mod dist_git;
 mod doctor;
 #[cfg(test)]
 mod documents_tests;
@@ -25,6 +26,7 @@ mod lint;
 mod lock;
 mod man;
 mod patch;
+mod patch_compare;
 mod pins;
 mod plan;
 mod prep;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args, context};
+use super::{Done, args, context, patch_compare};
 use crate::document::Document;
 use crate::error::{Error, Kind};
 use crate::patches::{self, How, Refreshed, Series};
@@ -68,6 +68,7 @@ pub(super) fn run(args: &args::Patch, dir: &Path, shell: &Shell) -> Done {
     match args {
         args::Patch::Status(args) => status(args, dir, shell),
         args::Patch::Refresh(args) => refresh(args, dir, shell),
+        args::Patch::Compare(args) => patch_compare::run(args, dir, shell),
     }
 }
 

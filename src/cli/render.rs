@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Done, args, context};
+use super::{Done, args, context, dist_git};
 use crate::container;
 use crate::document::Document;
 use crate::error::{IoError, Problems};
@@ -47,6 +47,9 @@ impl Document for RenderReport<'_> {
 }
 
 pub(super) fn run(args: &args::Render, dir: &Path, shell: &Shell) -> Done {
+    if args.form == Some(args::RenderForm::DistGit) {
+        return dist_git::run(args, dir, shell);
+    }
     let workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
     let stack = Stack::new(&workspace)?;
     let history = History::read(&workspace)?;

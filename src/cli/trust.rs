@@ -13,7 +13,7 @@ use crate::report::{Shell, Style};
 use crate::text::visible;
 use crate::trust::{TrustError, TrustList, check};
 use crate::workspace::{Component, Workspace, WorkspaceError, find_root};
-use args::{ClosureCommand, ClosureHow, Command, Copr, Publish};
+use args::{ClosureCommand, ClosureHow, Command, Copr, Patch, Publish};
 
 /// The interval of checking for an interruption while the prompt waits.
 const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -31,7 +31,9 @@ fn code_run_by(command: &Command) -> Option<&'static str> {
             Some("mock runs its config, and a shell starts in a folder that it filled")
         }
         Command::Prep(_) | Command::Audit(_) => Some("rpm runs macros and `%prep` of its specs"),
-        Command::Lint(_) => Some("rpm runs macros of its specs"),
+        Command::Lint(_) | Command::Patch(Patch::Compare(_)) => {
+            Some("rpm runs macros of its specs")
+        }
         Command::Requirements(requirements) => requirements.resolve.then_some(UV),
         Command::Publish(Publish::Repository(_)) => Some("rpm runs macros that it defines"),
         Command::Copr(Copr::Push(push)) => {
@@ -54,7 +56,7 @@ fn code_run_by(command: &Command) -> Option<&'static str> {
         | Command::Add(_)
         | Command::Lock(_)
         | Command::Pins(_)
-        | Command::Patch(_) => None,
+        | Command::Patch(Patch::Status(_) | Patch::Refresh(_)) => None,
         Command::Render(_) | Command::Plan(_) | Command::Inspect(_) | Command::Explain(_) => None,
         Command::Wheel(_) | Command::Index(_) | Command::Container(_) => None,
         Command::Trust(_) | Command::Doctor(_) | Command::Completions(_) | Command::Man(_) => None,
@@ -70,10 +72,13 @@ pub(super) fn ask_for(command: &Command, dir: &Path, shell: &Shell) -> Result<()
     let Some(what) = code_run_by(command) else { return Ok(()) };
     let root = find_root(dir)?;
     ask(&root, what, shell)?;
-    if let Command::Lint(args::Lint { spec: Some(spec), .. }) = command
-        // `lint` reports a missing spec.
-        && let Ok(spec) = fs_err::canonicalize(spec)
-    {
+    let spec = match command {
+        Command::Lint(args::Lint { spec: Some(spec), .. }) => fs_err::canonicalize(spec).ok(),
+        Command::Patch(Patch::Compare(compare)) => spec_in(&compare.other).ok(),
+        _ => None,
+    };
+    // The command reports a missing spec.
+    if let Some(spec) = spec {
         ask(folder_of_spec(&spec, &root), &format!("rpm runs macros of {}", shown(&spec)), shell)?;
     }
     Ok(())
@@ -94,6 +99,29 @@ pub(super) fn ask_to_resolve(
 /// parent folder.
 pub(super) fn folder_of_spec<'p>(spec: &'p Path, root: &'p Path) -> &'p Path {
     if spec.starts_with(root) { root } else { spec.parent().unwrap_or(root) }
+}
+
+/// Returns the spec at a path, which is a spec or a folder with one; absolute.
+pub(super) fn spec_in(path: &Path) -> Result<PathBuf, Error> {
+    let action = || IoError::doing(format!("read `{}`", path.display()));
+    let whole = fs_err::canonicalize(path).map_err(action())?;
+    if !whole.is_dir() {
+        return Ok(whole);
+    }
+    let mut specs = Vec::new();
+    for entry in fs_err::read_dir(&whole).map_err(action())? {
+        let file = entry.map_err(action())?.path();
+        if file.extension().is_some_and(|extension| extension == "spec") {
+            specs.push(file);
+        }
+    }
+    match specs.as_slice() {
+        [spec] => Ok(spec.clone()),
+        found => {
+            let message = format!("`{}` has {} specs, not 1", path.display(), found.len());
+            Err(Error::new(Kind::Usage, message).with_help("name the spec with `--with FILE`"))
+        }
+    }
 }
 
 fn ask(folder: &Path, what: &str, shell: &Shell) -> Result<(), Error> {

@@ -81,13 +81,20 @@ fn restores_changed_settings_and_keeps_the_rest() {
     assert_eq!(chroot["additional_packages"], json!(["gcc", "make", "cmake"]));
     assert_eq!(at_first["devel_mode"], true);
 
-    let instructions = ["--instructions", "none", "--bootstrap", "on"];
-    stack.copr.cli(&[&["modify", PROJECT][..], &instructions].concat()).exits(0);
+    let others = [
+        ["--instructions", "none"],
+        ["--bootstrap", "on"],
+        ["--module-hotfixes", "on"],
+        ["--appstream", "on"],
+        ["--packit-forge-project-allowed", "github.com/someone/else"],
+    ];
+    stack.copr.cli(&[&["modify", PROJECT][..], &others.concat()].concat()).exits(0);
     stack
         .copr
         .cli(&["edit-chroot", &format!("{PROJECT}/{CHROOT}"), "--packages", "clang"])
         .exits(0);
-    assert_eq!(differences(&stack), ["instructions", "packages"]);
+    let changed = ["instructions", "module-hotfixes", "appstream", "packit-forge-projects"];
+    assert_eq!(differences(&stack), [&changed[..], &["packages"]].concat());
     sync(&stack).exits(0);
     assert_eq!(differences(&stack), [""; 0]);
     assert_eq!(stack.copr.state()["projects"][PROJECT], at_first);

@@ -47,7 +47,7 @@ A test.
 ";
 
 /// The host builder's definitions for machines whose rpm lacks Fedora's macros.
-const FALLBACK_MACROS: &str =
+pub const FALLBACK_MACROS: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/crates/rocmrpm-core/src/fallback.macros");
 
 /// The first commit's date, in seconds since 1970: 2026-01-05 12:00 UTC.

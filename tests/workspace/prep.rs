@@ -3,6 +3,7 @@
 
 mod audit;
 mod demo;
+mod dist_git;
 mod patches;
 mod refresh;
 mod unpack;

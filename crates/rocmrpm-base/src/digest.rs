@@ -111,6 +111,27 @@ impl<'de> serde::Deserialize<'de> for Sha256 {
     }
 }
 
+/// Returns the SHA-512 digest of a file as 128 lowercase hexadecimal digits. Errors name the file.
+pub fn sha512_of_file(path: &Path) -> io::Result<String> {
+    let mut hasher = Sha512Writer(sha2::Sha512::new());
+    io::copy(&mut fs_err::File::open(path)?, &mut hasher)?;
+    Ok(hasher.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Hashes what is written to it.
+struct Sha512Writer(sha2::Sha512);
+
+impl io::Write for Sha512Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,6 +144,16 @@ mod tests {
         assert_eq!(Sha256::of_bytes("abc").to_string(), ABC);
         assert_eq!(Sha256::parse(&ABC.to_uppercase()), Some(Sha256::of_bytes("abc")));
         assert_eq!(Sha256::of_reader(&b"abc"[..]).unwrap(), (Sha256::of_bytes("abc"), 3));
+    }
+
+    #[test]
+    fn computes_sha512_of_a_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "abc").unwrap();
+        // FIPS 180-2, appendix C.1.
+        let digest = sha512_of_file(file.path()).unwrap();
+        assert!(digest.starts_with("ddaf35a193617abacc417349ae204131"), "{digest}");
+        assert!(digest.ends_with("2a9ac94fa54ca49f") && digest.len() == 128, "{digest}");
     }
 
     #[test]

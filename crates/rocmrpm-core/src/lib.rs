@@ -10,6 +10,7 @@ pub mod build;
 pub mod closure;
 pub mod container;
 pub mod copr;
+pub mod dist_git;
 mod git;
 pub mod lint;
 mod lint_rules;

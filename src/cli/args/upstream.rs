@@ -36,6 +36,32 @@ pub enum Patch {
     Status(PatchStatus),
     /// Refresh patches that apply with an offset or after a merge
     Refresh(PatchStatus),
+    /// Compare a component's changes of upstream's files with those of another package
+    Compare(PatchCompare),
+}
+
+/// `rocmrpm patch compare`.
+#[derive(Debug, Args)]
+pub struct PatchCompare {
+    /// The component
+    #[arg(value_name = "COMPONENT")]
+    pub component: String,
+
+    /// The other package: a spec with its patches next to it, or the folder that contains them; rpm
+    /// runs the code in the spec's `%(...)`
+    #[arg(long = "with", value_name = "PATH")]
+    pub other: PathBuf,
+
+    /// Also list the changes that both make
+    #[arg(short, long)]
+    pub verbose: bool,
+
+    #[command(flatten)]
+    pub choice: Choice,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `rocmrpm patch status` and `rocmrpm patch refresh`.

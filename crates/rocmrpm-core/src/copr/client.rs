@@ -1,15 +1,13 @@
 //! Calls copr-cli, and curl for what copr-cli does not print. Sorts failures into kinds of errors,
-//! and retries those that may be temporary, with an event for each retry. Does not decide what to
-//! build.
+//! and retries those that may be temporary, with an event for each retry. Does not know what is asked;
+//! `queries` does.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::error::{CoprError, RESULT_URL};
-use super::state::{Build, BuildState};
+use super::error::CoprError;
 use crate::events::{Event, Events};
 use crate::process::{
     Command, Finished, ProcessError, check_stop, find_program, last_lines, quote,
@@ -23,14 +21,11 @@ const DEFAULT_URL: &str = "https://copr.fedorainfracloud.org";
 /// Seconds between retries.
 const PAUSES: &[u64] = &[2, 4, 8, 16, 32];
 
-/// Seconds between retries while waiting for a build, which may take a day: half an hour in all.
-const LONG_PAUSES: &[u64] = &[2, 4, 8, 16, 32, 60, 120, 240, 480, 840];
-
 /// The timeout of a call that does not upload anything large. copr-cli itself has no timeout.
-const CALL: Duration = Duration::from_secs(600);
+pub(super) const CALL: Duration = Duration::from_secs(600);
 
 /// The maximum size of an answer from COPR, in bytes: larger than any list of builds.
-const MOST: u64 = 64 << 20;
+pub(super) const MOST: u64 = 64 << 20;
 
 /// A client for one project on COPR.
 pub struct Client<'e> {
@@ -40,7 +35,7 @@ pub struct Client<'e> {
     events: &'e dyn Events,
     /// Replaces COPR in tests.
     #[cfg(test)]
-    answers: Option<Answers>,
+    pub(super) answers: Option<Answers>,
 }
 
 /// Answers a call of copr-cli, by its arguments, or of the API, by its path.
@@ -127,7 +122,7 @@ impl<'e> Client<'e> {
         self.call(what, args, None)
     }
 
-    fn call(
+    pub(super) fn call(
         &self,
         what: &str,
         args: &[String],
@@ -168,7 +163,7 @@ impl<'e> Client<'e> {
         self.retried_after(PAUSES, work)
     }
 
-    fn retried_after<T>(
+    pub(super) fn retried_after<T>(
         &self,
         pauses: &[u64],
         mut work: impl FnMut() -> Result<T, CoprError>,
@@ -236,133 +231,6 @@ impl<'e> Client<'e> {
             (status, reported, _) => {
                 Err(server(reported.map_or_else(|| format!("HTTP status {status}"), str::to_owned)))
             }
-        }
-    }
-
-    /// Reads the builds of the project's packages, newest first. Leaves out those whose SRPM COPR
-    /// has not read yet.
-    pub fn builds(&self) -> Result<Vec<Build>, CoprError> {
-        #[derive(serde::Deserialize)]
-        struct Package {
-            #[serde(default)]
-            builds: Vec<Build>,
-        }
-        let packages: Vec<Package> = self.list("list-packages", &["--with-all-builds"])?;
-        let mut builds: Vec<Build> =
-            packages.into_iter().flat_map(|package| package.builds).collect();
-        builds.sort_by_key(|build| std::cmp::Reverse(build.id));
-        Ok(builds)
-    }
-
-    /// Reads the numbers and states of the builds whose SRPM COPR has not read yet.
-    pub fn nameless(&self) -> Result<Vec<(u64, BuildState)>, CoprError> {
-        #[derive(serde::Deserialize)]
-        struct Row {
-            id: u64,
-            name: Option<String>,
-            state: BuildState,
-        }
-        let rows: Vec<Row> = self.list("list-builds", &[])?;
-        let nameless = rows.into_iter().filter(|row| row.name.is_none() && !row.state.is_over());
-        Ok(nameless.map(|row| (row.id, row.state)).collect())
-    }
-
-    /// Reads the name of the file that a build was uploaded as; `None` if it was not uploaded. COPR
-    /// reports it immediately.
-    pub(super) fn source_file(&self, build: u64) -> Result<Option<String>, CoprError> {
-        let path = format!("build/source-build-config/{build}");
-        let answer = self.api(&format!("look up the source of build {build}"), &path, &[])?;
-        let file =
-            answer.as_ref().and_then(|answer| answer.get("source_dict")?.get("pkg")?.as_str());
-        Ok(file.map(str::to_owned))
-    }
-
-    /// Reads the project; `None` if it does not exist.
-    pub(super) fn project_settings(&self) -> Result<Option<Value>, CoprError> {
-        let (owner, name) = self.project.split_once('/').unwrap_or((&self.project, ""));
-        self.api("read the project", "project", &[("ownername", owner), ("projectname", name)])
-    }
-
-    /// Reads the result URLs of the project's chroots by name. The URLs have a trailing slash.
-    pub(super) fn chroots(&self) -> Result<BTreeMap<String, String>, CoprError> {
-        let project = self.project_settings()?;
-        let chroots = project.as_ref().and_then(|project| project.get("chroot_repos")?.as_object());
-        let chroot = |(name, url): (&String, &Value)| {
-            let url = format!("{}/", url.as_str()?.trim_end_matches('/'));
-            Some((name.clone(), url))
-        };
-        Ok(chroots.into_iter().flatten().filter_map(chroot).collect())
-    }
-
-    /// Lists a folder of results; empty if it does not exist. Names of folders have a trailing
-    /// slash.
-    pub(super) fn files_at(&self, url: &str) -> Result<Vec<String>, CoprError> {
-        require_https(RESULT_URL, url)?;
-        let text = self.folder_page(url)?;
-        let links = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
-        Ok(links.map(|link| link.trim_start_matches("./").to_owned()).collect())
-    }
-
-    /// Reads the page of a folder; empty if the folder does not exist.
-    fn folder_page(&self, url: &str) -> Result<String, CoprError> {
-        #[cfg(test)]
-        if let Some(answers) = &self.answers {
-            return answers(url);
-        }
-        let what = format!("list {url}");
-        self.retried(|| {
-            let done = curl(url, MOST).args(["--write-out", "\n%{http_code}"]).run()?;
-            let text = String::from_utf8_lossy(&done.stdout);
-            let (body, status) = text.rsplit_once('\n').unwrap_or(("", &text));
-            let reported = match status {
-                "200" if done.success() => return Ok(body.to_owned()),
-                "404" => return Ok(String::new()),
-                _ if !done.success() => last_lines(&done.stderr, 1).concat(),
-                status => format!("HTTP status {status}"),
-            };
-            Err(CoprError::Server { what: what.clone(), url: self.url.clone(), reported })
-        })
-    }
-
-    /// Checks that COPR accepts the token, before packing anything. `copr-cli whoami` only prints
-    /// the configuration; this is the cheapest call of copr-cli that logs in. It passes even if the
-    /// user may not see permissions.
-    pub fn check_login(&self) -> Result<(), CoprError> {
-        match self.cli("log in", &["list-permissions".to_owned(), self.project.clone()]) {
-            Err(CoprError::Forbidden { .. } | CoprError::Refused { .. }) => Ok(()),
-            other => other.map(drop),
-        }
-    }
-
-    fn list<T: serde::de::DeserializeOwned>(
-        &self,
-        action: &str,
-        args: &[&str],
-    ) -> Result<Vec<T>, CoprError> {
-        let mut words = vec![action.to_owned(), self.project.clone()];
-        words.extend(["--output-format".to_owned(), "json".to_owned()]);
-        words.extend(args.iter().map(|arg| (*arg).to_owned()));
-        let text = self.cli("list the builds", &words)?;
-        // copr-cli prints nothing for an empty list.
-        if text.trim().is_empty() {
-            return Ok(Vec::new());
-        }
-        serde_json::from_str(&text).map_err(|error| CoprError::Answer {
-            asked: self.command(&[action]),
-            why: error.to_string(),
-        })
-    }
-
-    /// Reads a build's state, retrying for half an hour; `None` if the build does not exist.
-    pub fn state(&self, build: u64) -> Result<Option<BuildState>, CoprError> {
-        let args = ["status".to_owned(), build.to_string()];
-        let what = format!("read the state of build {build}");
-        match self.retried_after(LONG_PAUSES, || self.call(&what, &args, Some(CALL))) {
-            Ok(word) => Ok(Some(BuildState::parse(word.trim()))),
-            Err(CoprError::Refused { reported, .. }) if reported.contains("does not exist") => {
-                Ok(None)
-            }
-            Err(error) => Err(error),
         }
     }
 
@@ -499,14 +367,6 @@ mod tests {
         wait(Duration::ZERO, || Ok(())).unwrap();
         let error = wait(Duration::from_secs(5), || Err(ProcessError::Stopped)).unwrap_err();
         assert_eq!(error.kind(), Kind::Interrupted);
-    }
-
-    #[test]
-    fn project_without_builds_is_an_empty_list() {
-        for (answer, expected) in [("", Some(0)), ("\n", Some(0)), ("[]", Some(0)), ("{", None)] {
-            let client = Client::answering("@g/p", &Silent, Box::new(|_| Ok(answer.to_owned())));
-            assert_eq!(client.builds().ok().map(|builds| builds.len()), expected, "{answer:?}");
-        }
     }
 
     #[test]

@@ -13,25 +13,30 @@ mod parcel;
 mod project;
 mod project_chroot;
 mod publish;
+mod queries;
 mod record;
 mod repositories;
 mod results;
 mod sending;
+mod settings;
 mod state;
 mod status;
 #[cfg(test)]
 mod tests;
+mod texts;
 
 pub use builder::CoprBuilder;
 pub use client::Client;
 pub use error::CoprError;
 pub use macros::MacrosPackage;
-pub use project::{Change, Sync, rendered};
+pub use project::Sync;
 pub use project_chroot::ProjectChroot;
 pub use publish::{Obstacle, Published, publish, unaccepted};
 pub use record::Sent;
+pub use settings::Change;
 pub use state::{Build, BuildState};
 pub use status::{Row, package, rows};
+pub use texts::rendered;
 
 /// Returns the JSON Schemas of this module's documents.
 #[cfg(feature = "schema")]

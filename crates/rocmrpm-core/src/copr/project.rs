@@ -3,41 +3,27 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::client::Client;
 use super::error::CoprError;
 use super::macros::MacrosPackage;
 use super::project_chroot::ProjectChroot;
-use super::repositories;
+use super::settings::{Change, arguments, differences, sorted};
 use super::state::Build;
+use super::{repositories, texts};
 use crate::error::Error;
-use crate::template::Templates;
+use crate::workspace::CoprProject;
 use crate::workspace::copr::AFTER_INSPECTION;
-use crate::workspace::document::At;
-use crate::workspace::{CoprProject, Workspace};
 
 /// COPR's value for a chroot that uses the project's setting.
 const UNCHANGED: &str = "unchanged";
 
-/// A setting that differs from `copr/project.toml`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Change {
-    /// The chroot; `None` for the project itself.
-    pub chroot: Option<String>,
-    /// The key of `copr/project.toml`.
-    pub key: &'static str,
-    /// The value on COPR; null if the project does not exist yet.
-    pub old: Value,
-    /// The value in the workspace.
-    pub new: Value,
-    /// Whether the user must set it on COPR's page because copr-cli has no option for it.
-    pub by_hand: bool,
-    #[serde(skip)]
-    arguments: Vec<String>,
-}
+/// The note on a project that only COPR's administrators can change back. Source: COPR,
+/// coprs_logic.py, `CoprsLogic.add`; builds_logic.py,
+/// `check_build_to_delete`.
+const PERSISTENT: &str = "the project is persistent: COPR keeps it and its builds, also those that \
+                          did not pass inspection; only COPR's administrators can change that";
 
 /// The differences between the project and the workspace.
 #[derive(Debug)]
@@ -51,175 +37,6 @@ pub struct Sync {
     bootstrap: String,
     /// The chroots that exist and stay in the project.
     chroots: Vec<String>,
-}
-
-/// The rendered texts of a project.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Texts {
-    /// The description of the project.
-    pub description: String,
-    /// The instructions for its users.
-    pub instructions: String,
-}
-
-#[derive(Serialize)]
-struct ProjectValues<'a> {
-    owner: &'a str,
-    project: &'a str,
-    stack: &'a str,
-    gpu_targets: Vec<&'a str>,
-    /// The versions of all pins of the set; their names have `_` instead of `-`.
-    versions: BTreeMap<String, &'a str>,
-    chroots: Vec<ChrootValues<'a>>,
-}
-
-#[derive(Serialize)]
-struct ChrootValues<'a> {
-    name: &'a str,
-    definition: &'a str,
-    release: &'a str,
-    arch: &'a str,
-    python: &'a str,
-    repositories: Vec<RepositoryValues<'a>>,
-}
-
-#[derive(Serialize)]
-struct RepositoryValues<'a> {
-    id: &'a str,
-    url: &'a str,
-    gpg_key: &'a str,
-    priority: i64,
-}
-
-/// Renders the description and the instructions with the current pins.
-pub fn rendered(project: &CoprProject, places: &[ProjectChroot<'_>]) -> Result<Texts, Error> {
-    let Some(first) = places.first() else { return Err(CoprError::NoProjectFile.into()) };
-    let Workspace { manifest, pins, .. } = first.workspace;
-    let chroots = places.iter().map(|place| {
-        let chroot = &place.workspace.chroot;
-        let repositories = chroot.repositories.iter();
-        ChrootValues {
-            name: &place.chroot.name.value,
-            definition: &chroot.name,
-            release: &chroot.release,
-            arch: &chroot.arch,
-            python: &chroot.python,
-            repositories: repositories
-                .map(|r| RepositoryValues {
-                    id: &r.id,
-                    url: &r.url,
-                    gpg_key: &r.gpg_key,
-                    priority: r.priority,
-                })
-                .collect(),
-        }
-    });
-    let versions =
-        pins.pins.iter().map(|(name, at)| (name.as_str().replace('-', "_"), &*at.value.version));
-    let values = ProjectValues {
-        owner: &project.owner,
-        project: &project.project,
-        stack: &manifest.name,
-        gpu_targets: manifest.gpu_targets.iter().map(|target| target.as_str()).collect(),
-        versions: versions.collect(),
-        chroots: chroots.collect(),
-    };
-    let render = |key: &str, text: &At<String>| -> Result<String, Error> {
-        let name = format!("{} ({key})", project.file.name);
-        let templates = Templates::parse([(name.clone(), text.value.clone())])?;
-        Ok(templates.render(&name, &values)?)
-    };
-    Ok(Texts {
-        description: render("description", &project.description)?,
-        instructions: render("instructions", &project.instructions)?,
-    })
-}
-
-/// One setting of the project: the key in `copr/project.toml`, COPR's name for it, the wanted
-/// value, and copr-cli's option.
-struct Setting {
-    key: &'static str,
-    field: &'static str,
-    wanted: Value,
-    option: Option<&'static str>,
-}
-
-/// Lists the settings of the project in the workspace. Leaves out those that COPR accepts but does
-/// not report (`delete-after-days`, `multilib`, `fedora-review`), because they cannot be compared.
-/// Source: COPR, apiv3_projects.py, `to_dict`.
-fn settings(project: &CoprProject, texts: &Texts) -> Vec<Setting> {
-    let chroots: Vec<&str> = project.chroots.iter().map(|chroot| &*chroot.name.value).collect();
-    let setting = |key, field, wanted, option| Setting { key, field, wanted, option };
-    let mut settings = vec![
-        setting("chroots", "chroot_repos", json!(chroots), Some("chroot")),
-        setting("description", "description", json!(texts.description), Some("description")),
-        setting("instructions", "instructions", json!(texts.instructions), Some("instructions")),
-        // Each chroot has its own repositories.
-        setting("repositories", "additional_repos", json!([]), Some("repo")),
-        setting("network", "enable_net", json!(project.network), Some("enable-net")),
-        setting("unlisted", "unlisted_on_hp", json!(project.unlisted), Some("unlisted-on-hp")),
-        setting("auto-prune", "auto_prune", json!(project.auto_prune), Some("auto-prune")),
-        setting(
-            "follow-fedora-branching",
-            "follow_fedora_branching",
-            json!(project.follow_fedora_branching),
-            Some("follow-fedora-branching"),
-        ),
-        setting("bootstrap", "bootstrap", json!(project.bootstrap), Some("bootstrap")),
-        setting("isolation", "isolation", json!(project.isolation), Some("isolation")),
-        // If COPR only creates the metadata on request, builds still see everything built so far,
-        // in a separate repository. Source: COPR, complex_logic.py, `generate_build_config`.
-        setting("publish", "devel_mode", json!(project.publish), Some("disable_createrepo")),
-    ];
-    if let Some(priority) = project.priority {
-        settings.push(setting("priority", "repo_priority", json!(priority), Some("repo-priority")));
-    }
-    for (key, value) in [("homepage", &project.homepage), ("contact", &project.contact)] {
-        if let Some(value) = value {
-            settings.push(setting(key, key, json!(value), None));
-        }
-    }
-    settings
-}
-
-/// Normalizes a value from COPR for the comparison: texts without the CRLF of a web form, lists
-/// sorted, chroots by name.
-fn normal(key: &str, value: Option<&Value>) -> Value {
-    match value {
-        Some(Value::Bool(devel)) if key == "publish" => {
-            json!(if *devel { AFTER_INSPECTION } else { "at-once" })
-        }
-        Some(Value::String(text)) => json!(text.replace("\r\n", "\n")),
-        Some(Value::Object(chroots)) => sorted(chroots.keys().map(String::as_str).collect()),
-        Some(Value::Array(list)) => sorted(list.iter().filter_map(Value::as_str).collect()),
-        None | Some(Value::Null) if key == "chroots" || key == "repositories" => json!([]),
-        None | Some(Value::Null) if matches!(key, "bootstrap" | "isolation") => json!("default"),
-        None | Some(Value::Null) if key == "priority" => Value::Null,
-        None | Some(Value::Null) => json!(""),
-        Some(other) => other.clone(),
-    }
-}
-
-fn sorted(mut list: Vec<&str>) -> Value {
-    list.sort_unstable();
-    json!(list)
-}
-
-/// Returns copr-cli's arguments for a setting. The value is part of the option, so that a value
-/// that starts with `-` is not taken for an option.
-fn arguments(option: &str, wanted: &Value) -> Vec<String> {
-    match wanted {
-        Value::Array(list) if list.is_empty() => vec![format!("--{option}=")],
-        Value::Array(list) => {
-            list.iter().filter_map(Value::as_str).map(|item| format!("--{option}={item}")).collect()
-        }
-        Value::String(when) if option == "disable_createrepo" => {
-            vec![format!("--{option}={}", when == AFTER_INSPECTION)]
-        }
-        Value::Bool(on) => vec![format!("--{option}={}", if *on { "on" } else { "off" })],
-        Value::String(text) => vec![format!("--{option}={text}")],
-        other => vec![format!("--{option}={other}")],
-    }
 }
 
 /// What a chroot of the project should contain.
@@ -262,25 +79,15 @@ impl Sync {
         project: &CoprProject,
         places: &[ProjectChroot<'_>],
     ) -> Result<Self, Error> {
-        let texts = rendered(project, places)?;
+        let texts = texts::rendered(project, places)?;
         let remote = client.project_settings()?;
         let builds = if remote.is_some() { client.builds()? } else { Vec::new() };
         let bootstrap = project.bootstrap.clone();
-        let (changes, notes, chroots) = (Vec::new(), Vec::new(), Vec::new());
+        let changes = differences(project, &texts, remote.as_ref());
+        let (notes, chroots) = (Vec::new(), Vec::new());
         let mut sync = Self { exists: remote.is_some(), changes, notes, bootstrap, chroots };
-        for setting in settings(project, &texts) {
-            let Setting { key, field, wanted, option } = setting;
-            let wanted = if key == "chroots" { normal(key, Some(&wanted)) } else { wanted };
-            let old = remote.as_ref().map(|remote| normal(key, remote.get(field)));
-            if old.as_ref() == Some(&wanted) || old.is_none() && is_nothing(&wanted) {
-                continue;
-            }
-            let arguments = match option {
-                Some(option) => arguments(option, &wanted),
-                None => Vec::new(),
-            };
-            let (old, by_hand) = (old.unwrap_or(Value::Null), option.is_none());
-            sync.changes.push(Change { chroot: None, key, old, new: wanted, by_hand, arguments });
+        if remote.as_ref().and_then(|remote| remote.get("persistent")) == Some(&json!(true)) {
+            sync.notes.push(PERSISTENT.to_owned());
         }
         sync.compare_repositories(client, project, places)?;
         for place in places {
@@ -423,40 +230,5 @@ impl Sync {
     pub fn publishes_all(&self) -> bool {
         let publish = self.changes.iter().find(|change| change.key == "publish");
         publish.is_some_and(|change| change.old == json!(AFTER_INSPECTION))
-    }
-}
-
-/// Returns whether a new project has a value by default.
-fn is_nothing(wanted: &Value) -> bool {
-    match wanted {
-        Value::Array(list) => list.is_empty(),
-        Value::String(text) => text.is_empty() || matches!(text.as_str(), "default" | "at-once"),
-        _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_part_of_their_options() {
-        assert_eq!(arguments("description", &json!("- a\nb")), ["--description=- a\nb"]);
-        assert_eq!(arguments("repo", &json!([])), ["--repo="]);
-        assert_eq!(arguments("chroot", &json!(["a", "b"])), ["--chroot=a", "--chroot=b"]);
-        assert_eq!(arguments("enable-net", &json!(false)), ["--enable-net=off"]);
-        assert_eq!(
-            arguments("disable_createrepo", &json!("at-once")),
-            ["--disable_createrepo=false"]
-        );
-    }
-
-    #[test]
-    fn normalizes_values_from_copr() {
-        assert_eq!(normal("description", Some(&json!("a\r\nb"))), json!("a\nb"));
-        assert_eq!(normal("chroots", Some(&json!({"b": "url", "a": "url"}))), json!(["a", "b"]));
-        assert_eq!(normal("instructions", Some(&Value::Null)), json!(""));
-        assert_eq!(normal("publish", Some(&json!(true))), json!(AFTER_INSPECTION));
-        assert_eq!(normal("bootstrap", None), json!("default"));
     }
 }

@@ -191,7 +191,7 @@ fn exports(lines: &[Line]) -> Vec<Export> {
 
 /// Splits a shell line into words and removes quotes. Command separators are separate words. Does
 /// not perform expansions.
-pub(super) fn shell_words(line: &str) -> Vec<String> {
+pub(crate) fn shell_words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote, mut depth) =
         (Vec::new(), None::<String>, None::<char>, 0usize);
     let mut chars = line.chars().peekable();

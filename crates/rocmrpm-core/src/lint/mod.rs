@@ -14,6 +14,7 @@ use serde::Serialize;
 
 pub use crate::lint_rules::RULES;
 pub use expand::{ExpandError, expand};
+pub(crate) use exports::shell_words;
 pub use requires::add_own;
 pub use words::{Words, words_of};
 

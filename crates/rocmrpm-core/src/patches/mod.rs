@@ -2,13 +2,16 @@
 //! failures. It works on a copy of the affected files and does not modify the sources.
 
 mod apply;
+pub mod compare;
 mod earlier;
+mod from_edits;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 #[doc(hidden)]
 pub mod fuzzing;
 mod layers;
 mod near;
 mod refresh;
+mod repository;
 mod unified;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +20,7 @@ use std::path::Path;
 use serde::Serialize;
 
 pub use apply::Offset;
+pub use from_edits::{EditPatch, from_edits};
 pub use near::Near;
 pub use refresh::{Conflict, How, NewPatch, Refreshed, refresh};
 

@@ -2,20 +2,19 @@
 //! diff is new, the header is kept. It does not write files before the whole series is complete;
 //! the caller does.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
 
 use super::apply::{apply, apply_with};
 use super::earlier::{self, Earlier};
+use super::repository::Repository;
 use super::{FileChange, Layers, Run, parse, patch_bytes};
 use crate::error::{Error, IoError, Kind};
 use crate::files;
-use crate::git;
-use crate::process::{Command, check_stop};
+use crate::process::check_stop;
 use crate::sources::Fetcher;
 use crate::workspace::edit::is_inside;
-use crate::workspace::patch::header_end;
 use crate::workspace::{Component, Patch, Pin, Workspace};
 
 /// Maximum number of context lines that may differ if no earlier version is available for a merge.
@@ -256,79 +255,5 @@ fn merge(
             Err(Error::new(Kind::Environment, format!("git merge-tree {}: {message}", done.how()))
                 .with_help("install git 2.38 or newer"))
         }
-    }
-}
-
-/// A bare git repository for trees and merges.
-struct Repository {
-    dir: PathBuf,
-}
-
-impl Repository {
-    fn new(dir: PathBuf) -> Result<Self, Error> {
-        let repository = Self { dir };
-        repository.git().args(["init", "--quiet", "--bare", "--template="]).output()?;
-        // Store files unmodified, regardless of the source's .gitattributes.
-        let attributes = repository.dir.join("info/attributes");
-        files::write_atomically(&attributes, "* -text -ident -filter -working-tree-encoding\n")
-            .map_err(IoError::doing("refresh the patches"))?;
-        Ok(repository)
-    }
-
-    /// Returns git for this repository with a fixed date.
-    fn git(&self) -> Command {
-        ["AUTHOR", "COMMITTER"].iter().fold(git::scratch(&self.dir), |git, who| {
-            git.env(format!("GIT_{who}_NAME"), "x")
-                .env(format!("GIT_{who}_EMAIL"), "x")
-                .env(format!("GIT_{who}_DATE"), "2001-09-17T00:00:00Z")
-        })
-    }
-
-    fn index(&self) -> PathBuf {
-        self.dir.join("rocmrpm-index")
-    }
-
-    /// Stores the content of a folder and returns its tree.
-    fn store(&self, dir: &Path) -> Result<String, Error> {
-        files::remove_if_there(&self.index()).map_err(IoError::doing("refresh the patches"))?;
-        let git =
-            || self.git().env("GIT_INDEX_FILE", self.index()).env("GIT_WORK_TREE", dir).cwd(dir);
-        git().args(["add", "--all", "--force", "."]).output()?;
-        Ok(git().arg("write-tree").text()?)
-    }
-
-    /// Replaces the content of a folder with a tree.
-    fn restore(&self, tree: &str, dir: &Path) -> Result<(), Error> {
-        let action = || IoError::doing("refresh the patches");
-        files::remove_dir_if_there(dir).map_err(action())?;
-        fs_err::create_dir(dir).map_err(action())?;
-        let git =
-            || self.git().env("GIT_INDEX_FILE", self.index()).env("GIT_WORK_TREE", dir).cwd(dir);
-        git().args(["read-tree", tree]).output()?;
-        git().args(["checkout-index", "--all", "--force"]).output()?;
-        Ok(())
-    }
-
-    fn commit(&self, tree: &str, parent: Option<&str>) -> Result<String, Error> {
-        let mut git = self.git().args(["commit-tree", "-m", "x", tree]);
-        if let Some(parent) = parent {
-            git = git.args(["-p", parent]);
-        }
-        Ok(git.text()?)
-    }
-
-    /// Returns a patch from one tree to another with the header of `old`.
-    fn patch(&self, before: &str, after: &str, old: &[u8]) -> Result<Vec<u8>, Error> {
-        let commit = self.commit(after, Some(&self.commit(before, None)?))?;
-        let format =
-            ["format-patch", "--zero-commit", "--no-signature", "--full-index", "--stdout", "-1"];
-        let made = self.git().args(format).arg(commit).output()?;
-        let mut bytes = old[..header_end(old)].to_vec();
-        bytes.extend_from_slice(&made[header_end(&made)..]);
-        // Without a signature, format-patch ends with an empty line.
-        while bytes.ends_with(b"\n\n") {
-            bytes.pop();
-        }
-        Ok(bytes)
     }
 }

@@ -209,15 +209,40 @@ pub fn render(
     component: &Component,
     history: &History,
 ) -> Result<Rendered, SpecError> {
+    let release = history.release(stack, component);
+    let form = Form { release, edit_patches: None, source_url, source_comment: |_| String::new() };
+    render_form(stack, component, form)
+}
+
+/// What a spec contains for its purpose.
+pub(super) struct Form<'a> {
+    pub release: Release,
+    /// The names of patches that replace the component's edits. If given, the spec does not contain
+    /// what only rocmrpm uses.
+    pub edit_patches: Option<&'a [&'a str]>,
+    /// Returns the value of a source's line, escaped.
+    pub source_url: fn(&Pin) -> String,
+    /// Returns comment lines, escaped, to write above a source's line.
+    pub source_comment: fn(&Pin) -> String,
+}
+
+/// Renders the spec of a component in this form.
+pub(super) fn render_form(
+    stack: &Stack<'_>,
+    component: &Component,
+    form: Form<'_>,
+) -> Result<Rendered, SpecError> {
+    let Form { release, edit_patches, source_url, source_comment } = form;
     let workspace = stack.workspace;
     let pin = workspace.pin(component);
-    let release = history.release(stack, component);
     let targets: Vec<&str> = stack.gpu_targets(component).iter().map(|t| t.as_str()).collect();
     let all_sources: Vec<(&str, SourceValues)> = pin
         .all_sources()
         .enumerate()
-        .map(|(n, (name, pin))| (name, source_values(n, pin)))
+        .map(|(n, (name, pin))| (name, source_values(n, pin, source_url(pin))))
         .collect();
+    let comments = pin.all_sources().map(|(_, pin)| source_comment(pin));
+    let source_lines = source_lines(&all_sources, comments);
     let files = template_files(workspace, component)?;
     let values = SpecValues {
         name: component.name.as_str(),
@@ -227,7 +252,7 @@ pub fn render(
         source: all_sources[0].1.file.clone(),
         source_url: all_sources[0].1.url.clone(),
         source_dir: all_sources[0].1.dir.clone(),
-        source_lines: source_lines(&all_sources),
+        source_lines,
         sources: all_sources
             .into_iter()
             .skip(1)
@@ -236,10 +261,17 @@ pub fn render(
         patches: component
             .patches_for(&pin.version)
             .map(|patch| patch.file_name.as_str())
+            .chain(edit_patches.unwrap_or_default().iter().copied())
             .collect(),
-        edits: edits(workspace, component, pin)?,
+        edits: match edit_patches {
+            None => edits(workspace, component, pin)?,
+            Some(_) => Vec::new(),
+        },
         versions: if mention_versions(&files) { versions(workspace) } else { BTreeMap::new() },
-        gpu_provides: gpu_provides(&targets),
+        gpu_provides: match edit_patches {
+            None => gpu_provides(&targets),
+            Some(_) => String::new(),
+        },
         env: component.env.iter().map(|(name, at)| (name.as_str(), at.value.as_str())).collect(),
         exports: exports(component, &workspace.provider, &targets)?,
         gpu_targets: targets,
@@ -290,24 +322,32 @@ fn left_out(values: &SpecValues<'_>, text: &str) -> Vec<String> {
     sources.chain(patches).chain(edits).collect()
 }
 
-fn source_values(number: usize, pin: &Pin) -> SourceValues {
+/// Returns the value of a `Source:` line, escaped.
+pub(super) fn source_url(pin: &Pin) -> String {
     let file = sources::file_name(pin);
     let url = match &pin.source {
         // Strip credentials: specs are published.
         Source::Url { url, .. } if url.ends_with(&file) => sources::shown_url(url),
         Source::Url { url, .. } => format!("{}#/{file}", sources::shown_url(url)),
-        _ => file.clone(),
+        _ => file,
     };
-    let (url, dir) = (escape(&url), escape(&sources::source_dir(pin)));
-    SourceValues { number, file: escape(&file), url, dir, version: escape(&pin.version) }
+    escape(&url)
 }
 
-fn source_lines(sources: &[(&str, SourceValues)]) -> String {
-    let line = |(_, source): &(&str, SourceValues)| {
+fn source_values(number: usize, pin: &Pin, url: String) -> SourceValues {
+    let (file, dir) = (escape(&sources::file_name(pin)), escape(&sources::source_dir(pin)));
+    SourceValues { number, file, url, dir, version: escape(&pin.version) }
+}
+
+fn source_lines(
+    sources: &[(&str, SourceValues)],
+    comments: impl Iterator<Item = String>,
+) -> String {
+    let line = |((_, source), comment): (&(&str, SourceValues), String)| {
         let tag = format!("Source{}:", source.number);
-        format!("{tag:<15} {}", source.url)
+        format!("{comment}{tag:<15} {}", source.url)
     };
-    sources.iter().map(line).collect::<Vec<_>>().join("\n")
+    sources.iter().zip(comments).map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn gpu_provides(targets: &[&str]) -> String {
@@ -589,7 +629,7 @@ fn guard(component: &str, prefix: &str) -> String {
 }
 
 /// Doubles `%` so that rpm uses the value literally.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.replace('%', "%%")
 }
 

@@ -84,14 +84,26 @@ impl Edit {
     /// from the declared one. Placeholders in `replace` are already replaced. The spec's
     /// `_shared/edits.tera` does the same in `%prep`.
     pub fn apply(&self, text: &str, replace: &str) -> Result<String, usize> {
-        let found = text.matches(self.find.as_str()).count();
+        let edited = self.apply_bytes(text.as_bytes(), replace)?;
+        // UTF-8 remains valid if whole texts are replaced in it.
+        Ok(String::from_utf8_lossy(&edited).into_owned())
+    }
+
+    /// Replaces the text like [`Self::apply`] in a file of any encoding.
+    pub fn apply_bytes(&self, text: &[u8], replace: &str) -> Result<Vec<u8>, usize> {
+        let (mut edited, mut end, mut found) = (Vec::with_capacity(text.len()), 0, 0);
+        for at in memchr::memmem::find_iter(text, &self.find) {
+            edited.extend_from_slice(&text[end..at]);
+            edited.extend_from_slice(replace.as_bytes());
+            (end, found) = (at + self.find.len(), found + 1);
+        }
         if found != self.matches {
             return Err(found);
         }
-        let mut edited = text.replace(&self.find, replace);
+        edited.extend_from_slice(&text[end..]);
         // awk ends every line that it writes.
-        if !text.ends_with('\n') {
-            edited.push('\n');
+        if !text.ends_with(b"\n") {
+            edited.push(b'\n');
         }
         Ok(edited)
     }
@@ -139,6 +151,26 @@ mod tests {
         done.success().then(|| fs_err::read_to_string(&file).unwrap())
     }
 
+    fn edit(find: &str, replace: &str, matches: usize) -> Edit {
+        Edit {
+            file: "a b".into(),
+            source: None,
+            find: find.into(),
+            replace: At { value: replace.into(), span: 0..0 },
+            matches,
+            versions: VersionRange::default(),
+            reason: String::new(),
+            drop_when: String::new(),
+            span: 0..0,
+        }
+    }
+
+    #[test]
+    fn edits_files_of_any_encoding() {
+        let edited = edit("caf", "tea", 1).apply_bytes(b"\xff caf\xe9\n", "tea");
+        assert_eq!(edited.unwrap(), b"\xff tea\xe9\n");
+    }
+
     #[test]
     fn edits_like_prep() {
         for (text, find, replace, matches, edited) in [
@@ -161,17 +193,7 @@ mod tests {
             ("a\n", "a", "b\nc", 1, Some("b\nc\n")),
             ("", "a", "b", 1, None),
         ] {
-            let edit = Edit {
-                file: "a b".into(),
-                source: None,
-                find: find.into(),
-                replace: At { value: replace.into(), span: 0..0 },
-                matches,
-                versions: VersionRange::default(),
-                reason: String::new(),
-                drop_when: String::new(),
-                span: 0..0,
-            };
+            let edit = edit(find, replace, matches);
             assert_eq!(edit.apply(text, replace).ok().as_deref(), edited, "{text:?}");
             assert_eq!(in_prep(&edit, text, replace).as_deref(), edited, "in %prep: {text:?}");
         }

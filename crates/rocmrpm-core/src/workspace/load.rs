@@ -34,6 +34,8 @@ pub struct Selection {
     pub overrides: Overrides,
     /// Leave out what `rocmrpm closure --write` wrote.
     pub without_generated: bool,
+    /// Use the release's own ROCm, a provider with the name of the chroot, if it is defined.
+    pub own_rocm: bool,
 }
 
 /// A complete workspace with one chosen chroot and pin set.
@@ -124,7 +126,9 @@ impl Workspace {
         let unpinned =
             components.keys().filter(|name| !pins.pins.contains_key(*name)).cloned().collect();
         components.retain(|name, _| pins.pins.contains_key(name));
-        let provider = choose(&mut providers, "ROCm provider", None, &chroot.rocm_provider)?;
+        let own_rocm = selection.own_rocm && providers.contains_key(&chroot.name);
+        let own_rocm = own_rocm.then_some(&chroot.name);
+        let provider = choose(&mut providers, "ROCm provider", own_rocm, &chroot.rocm_provider)?;
         let other_chroots = chroots;
         Ok(Self {
             root,
