@@ -483,6 +483,28 @@ fn explains_conflicting_pins_with_both_locations() {
 }
 
 #[test]
+fn warns_of_the_repository_of_other_versions() {
+    let stand = Stand::new();
+    agreeing(&stand);
+    stand.run(&["pins", "derive", "--from", "vllm=0.20.2", "--output", "stable"]).exits(0);
+    let good = stand.workspace.read("pins/stable.toml");
+    let ours = stand.repository("llvm").display().to_string();
+    let url = |owner: &str| format!("https://github.com/{owner}/llvm-project");
+    for (version, wrong, right) in
+        [("3.6.0", "triton-lang", "llvm"), ("3.7.1", "llvm", "triton-lang")]
+    {
+        let text = good.replace("version = \"3.6.0\"\n", &format!("version = \"{version}\"\n"));
+        assert!(text.contains(&ours), "{text}");
+        stand.workspace.write("pins/stable.toml", text.replace(&ours, &url(wrong)));
+        let warning = format!("triton {version} takes llvm from {}, but", url(right));
+        stand.run(&["pins", "check"]).reports([warning.as_str()]);
+        stand.workspace.write("pins/stable.toml", text.replace(&ours, &url(right)));
+        let ran = stand.run(&["pins", "check"]);
+        assert!(!ran.stdout.contains("takes llvm from"), "{}", ran.stdout);
+    }
+}
+
+#[test]
 fn checks_chroot_provider_and_crates() {
     let stand = Stand::new();
     agreeing(&stand);

@@ -131,6 +131,28 @@ fn rendered_specs_match_the_golden_files() {
 }
 
 #[test]
+fn checks_of_torch_follow_its_attention_settings() {
+    let lab = Workspace::copy_of("");
+    let spec = || {
+        lab.run(&["render", "--chroot", "fedora-43", "--pins", "stable"]).exits(0);
+        let specs = rendered(&lab, "fedora-43");
+        specs.into_iter().find(|(name, _)| name == "python-torch-rocm.spec").unwrap().1
+    };
+    let file = "specs-templates/torch/component.toml";
+    let (flash, efficient) = (" USE_FLASH_ATTENTION", " USE_MEM_EFF_ATTENTION");
+    lab.replace(file, "USE_FLASH_ATTENTION = \"ON\"", "USE_FLASH_ATTENTION = \"OFF\"");
+    let without_flash = spec();
+    for gone in [&format!("{flash} "), "is_flash_attention_available", "with flash and"] {
+        assert!(!without_flash.contains(gone), "{gone}: {without_flash}");
+    }
+    assert!(without_flash.contains("aotriton-devel") && without_flash.contains(efficient));
+    lab.replace(file, "USE_MEM_EFF_ATTENTION = \"ON\"", "USE_MEM_EFF_ATTENTION = \"0\"");
+    let without_both = spec();
+    assert!(!without_both.contains(&format!("{efficient} ")), "{without_both}");
+    assert!(!without_both.contains("aotriton"), "{without_both}");
+}
+
+#[test]
 fn the_same_inputs_give_the_same_bytes() {
     for (workspace, _) in WORKSPACES {
         let (one, other) = (Workspace::copy_of(workspace), Workspace::copy_of(workspace));

@@ -60,10 +60,10 @@ fn dist_git_url(pin: &Pin) -> String {
 }
 
 /// Returns the comment of a source without a URL: how to make it.
-fn source_comment(pin: &Pin) -> String {
+fn source_comment(pin: &Pin) -> Vec<String> {
     let (file, dir) = (sources::file_name(pin), sources::source_dir(pin));
-    let lines = match &pin.source {
-        Source::Url { .. } | Source::Sdist { .. } => return String::new(),
+    match &pin.source {
+        Source::Url { .. } | Source::Sdist { .. } => Vec::new(),
         Source::Git { url, commit, submodules, paths } => {
             let commit = commit.as_deref().unwrap_or_default();
             let url = sources::shown_url(url);
@@ -85,8 +85,7 @@ fn source_comment(pin: &Pin) -> String {
         }
         Source::Wheel { .. } => vec!["A wheel from the Python package index.".to_owned()],
         Source::Folder { .. } => vec![format!("The folder {dir}, packed with tar.")],
-    };
-    lines.iter().map(|line| format!("# {}\n", escape(line))).collect()
+    }
 }
 
 /// Removes the comment that names the template as the place to edit.
@@ -156,7 +155,7 @@ mod tests {
         let sdist =
             pin("2.8.3.post2", Source::Sdist { project: "Flash-Attn".into(), sha256: None });
         assert_eq!(dist_git_url(&sdist), "%{pypi_source flash_attn 2.8.3.post2}");
-        assert_eq!(source_comment(&sdist), "");
+        assert_eq!(source_comment(&sdist), Vec::<String>::new());
         let url = pin("1", Source::Url { url: "https://h/v1.tar.gz".into(), sha256: None });
         assert_eq!(dist_git_url(&url), "https://h/v1.tar.gz");
         let git = pin(
@@ -171,10 +170,12 @@ mod tests {
         assert_eq!(dist_git_url(&git), "demo-1.tar.gz");
         assert_eq!(
             source_comment(&git),
-            "# Upstream's commit abc, packed with:\n\
-             #   git clone https://h/demo demo-1 && git -C demo-1 checkout abc\n\
-             #   git -C demo-1 submodule update --init --recursive\n\
-             #   tar --exclude-vcs -czf demo-1.tar.gz demo-1/a demo-1/b\n"
+            [
+                "Upstream's commit abc, packed with:",
+                "  git clone https://h/demo demo-1 && git -C demo-1 checkout abc",
+                "  git -C demo-1 submodule update --init --recursive",
+                "  tar --exclude-vcs -czf demo-1.tar.gz demo-1/a demo-1/b",
+            ]
         );
     }
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::exclude::requires_pattern;
 use super::history::{History, Release};
+use crate::closure::version::of_pin;
 use crate::digest::Sha256;
 use crate::error::{Diagnose, Diagnosis, Kind, Problem};
 use crate::machine;
@@ -102,6 +103,8 @@ impl Diagnose for SpecError {
 struct SpecValues<'a> {
     name: &'a str,
     version: String,
+    /// The version in RPM's syntax, for `Version:` of what comes from a package index.
+    rpm_version: String,
     release: &'a str,
     changelog: &'a str,
     source: String,
@@ -160,6 +163,9 @@ struct SourceValues {
     url: String,
     dir: String,
     version: String,
+    /// The lines of the comment above its line in the spec.
+    #[serde(skip)]
+    comment: Vec<String>,
 }
 
 /// An edit of the upstream text with quoted shell words, for `_shared/edits.tera`.
@@ -210,7 +216,7 @@ pub fn render(
     history: &History,
 ) -> Result<Rendered, SpecError> {
     let release = history.release(stack, component);
-    let form = Form { release, edit_patches: None, source_url, source_comment: |_| String::new() };
+    let form = Form { release, edit_patches: None, source_url, source_comment: origin };
     render_form(stack, component, form)
 }
 
@@ -222,8 +228,8 @@ pub(super) struct Form<'a> {
     pub edit_patches: Option<&'a [&'a str]>,
     /// Returns the value of a source's line, escaped.
     pub source_url: fn(&Pin) -> String,
-    /// Returns comment lines, escaped, to write above a source's line.
-    pub source_comment: fn(&Pin) -> String,
+    /// Returns the lines of a comment to write above a source's line.
+    pub source_comment: fn(&Pin) -> Vec<String>,
 }
 
 /// Renders the spec of a component in this form.
@@ -239,14 +245,16 @@ pub(super) fn render_form(
     let all_sources: Vec<(&str, SourceValues)> = pin
         .all_sources()
         .enumerate()
-        .map(|(n, (name, pin))| (name, source_values(n, pin, source_url(pin))))
+        .map(|(n, (name, pin))| {
+            (name, source_values(n, pin, source_url(pin), &source_comment(pin)))
+        })
         .collect();
-    let comments = pin.all_sources().map(|(_, pin)| source_comment(pin));
-    let source_lines = source_lines(&all_sources, comments);
+    let source_lines = source_lines(&all_sources);
     let files = template_files(workspace, component)?;
     let values = SpecValues {
         name: component.name.as_str(),
         version: escape(&pin.version),
+        rpm_version: escape(&of_pin(pin)),
         release: &release.release,
         changelog: &release.changelog,
         source: all_sources[0].1.file.clone(),
@@ -334,20 +342,57 @@ pub(super) fn source_url(pin: &Pin) -> String {
     escape(&url)
 }
 
-fn source_values(number: usize, pin: &Pin, url: String) -> SourceValues {
-    let (file, dir) = (escape(&sources::file_name(pin)), escape(&sources::source_dir(pin)));
-    SourceValues { number, file, url, dir, version: escape(&pin.version) }
+fn source_values(number: usize, pin: &Pin, url: String, comment: &[String]) -> SourceValues {
+    SourceValues {
+        number,
+        file: escape(&sources::file_name(pin)),
+        url,
+        dir: escape(&sources::source_dir(pin)),
+        version: escape(&pin.version),
+        comment: comment.iter().map(|line| escape(line)).collect(),
+    }
 }
 
-fn source_lines(
-    sources: &[(&str, SourceValues)],
-    comments: impl Iterator<Item = String>,
-) -> String {
-    let line = |((_, source), comment): (&(&str, SourceValues), String)| {
+/// Returns where a source without a URL comes from, as the lines of a comment.
+fn origin(pin: &Pin) -> Vec<String> {
+    match &pin.source {
+        Source::Url { .. } => Vec::new(),
+        Source::Git { url, commit, submodules, paths } => {
+            let commit = commit.as_deref().unwrap_or("that is pinned");
+            let what = match (submodules, paths.as_slice()) {
+                (true, []) => ", with its submodules".to_owned(),
+                (_, []) => String::new(),
+                (_, paths) => format!(", only {}", paths.join(" ")),
+            };
+            vec![
+                format!("Packed by rocmrpm from {}", sources::shown_url(url)),
+                format!("at commit {commit}{what}."),
+            ]
+        }
+        Source::Sdist { .. } => {
+            vec!["From the Python package index, a source distribution.".into()]
+        }
+        Source::Wheel { .. } => vec!["From the Python package index, upstream's wheel.".into()],
+        Source::Folder { .. } => vec!["Packed by rocmrpm from a folder of its workspace.".into()],
+        Source::Crates { lock_file, .. } => {
+            vec![format!("The crates of {lock_file}, vendored and packed by rocmrpm.")]
+        }
+    }
+}
+
+fn source_lines(sources: &[(&str, SourceValues)]) -> String {
+    let mut lines = Vec::new();
+    let mut above: &[String] = &[];
+    for (_, source) in sources {
+        // One comment for several sources that share it.
+        if source.comment != above {
+            lines.extend(source.comment.iter().map(|line| format!("# {line}")));
+            above = &source.comment;
+        }
         let tag = format!("Source{}:", source.number);
-        format!("{comment}{tag:<15} {}", source.url)
-    };
-    sources.iter().zip(comments).map(line).collect::<Vec<_>>().join("\n")
+        lines.push(format!("{tag:<15} {}", source.url));
+    }
+    lines.join("\n")
 }
 
 fn gpu_provides(targets: &[&str]) -> String {
@@ -406,14 +451,13 @@ fn edits(
 }
 
 /// The placeholders in an edit's `replace`.
-const EDIT_PLACEHOLDERS: &[&str] =
-    &["@PREFIX@", "@LIBDIR@", "@LLVM_BIN@", "@DEVICE_LIBS@", "@VERSION@", "@PYTHON@"];
+const EDIT_PLACEHOLDERS: &[&str] = &["@PREFIX@", "@LIBDIR@", "@LLVM_BIN@", "@VERSION@", "@PYTHON@"];
 
 /// Replaces the placeholders of an edit; the error is the first unknown one.
 pub fn edit_text(workspace: &Workspace, pin: &Pin, text: &str) -> Result<String, String> {
-    let Provider { prefix, libdir, llvm_bin, device_libs, .. } = &workspace.provider;
+    let Provider { prefix, libdir, llvm_bin, .. } = &workspace.provider;
     let python = workspace.chroot.python.clone();
-    let values = [prefix, libdir, llvm_bin, device_libs, &pin.version, &python];
+    let values = [prefix, libdir, llvm_bin, &pin.version, &python];
     let filled = EDIT_PLACEHOLDERS
         .iter()
         .zip(values)
@@ -636,6 +680,38 @@ pub(super) fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn states_the_origin_of_sources_without_a_url() {
+        let sources: Vec<_> = [
+            Source::Git {
+                url: "https://h/x".into(),
+                commit: Some("0123".into()),
+                submodules: true,
+                paths: Vec::new(),
+            },
+            Source::Wheel { file: "a-1-py3-none-any.whl".into(), sha256: None },
+            Source::Wheel { file: "b-1-py3-none-any.whl".into(), sha256: None },
+            Source::Url { url: "https://h/c-1.tar.gz".into(), sha256: None },
+        ]
+        .into_iter()
+        .enumerate()
+        .map(|(number, source)| {
+            let name = crate::names::ComponentName::parse("x").unwrap();
+            ("x", source_values(number, &Pin::new(name, "1", source)))
+        })
+        .collect();
+        assert_eq!(
+            source_lines(&sources),
+            "# Packed by rocmrpm from https://h/x\n\
+             # at commit 0123, with its submodules.\n\
+             Source0:        x-1.tar.gz\n\
+             # From the Python package index, upstream's wheel.\n\
+             Source1:        a-1-py3-none-any.whl\n\
+             Source2:        b-1-py3-none-any.whl\n\
+             Source3:        https://h/c-1.tar.gz"
+        );
+    }
 
     #[test]
     fn fills_in_placeholders_and_keeps_shell_variables() {
