@@ -9,8 +9,9 @@ use rocmrpm::digest::Sha256;
 /// Runs tests/laboratory/evidence.py in a folder; returns standard error if it fails.
 fn evidence(folder: &Path, args: &[&str]) -> Result<(), String> {
     let script = Path::new(REPOSITORY).join("tests/laboratory/evidence.py");
-    let output = Command::new("python3").arg("-B").arg(script).args(args).current_dir(folder);
-    let output = output.output().expect("python3 runs");
+    let mut python = Command::new("python3");
+    python.arg("-B").arg(script).args(args).current_dir(folder);
+    let output = python.output().expect("python3 runs");
     if output.status.success() { Ok(()) } else { Err(String::from_utf8(output.stderr).unwrap()) }
 }
 
