@@ -105,9 +105,10 @@ def change_cmake_files(out, component):
         path = caffe2 / name
         # A library for NVIDIA's GPUs only: its target, and the check of its file.
         text = re.sub(r"# (?:Create i|I)mport(?:ed)? target \"?torch_nvshmem\"?.*?(?=\n# )", "", path.read_text(), flags=re.S)
-        text = re.sub(r"\b(torch|c10)_cuda", r"\1_hip", text).replace("USE_NVSHMEM;", "").replace(";caffe2::mkl", "")
+        text = re.sub(r"(torch|c10)_cuda", r"\1_hip", text).replace("USE_NVSHMEM;", "").replace(";caffe2::mkl", "")
         text = text.replace("torch::cudart;", "hip::amdhip64;").replace("c10;torch::cudart", "c10;hip::amdhip64")
         text = text.replace('"torch::cudart"', '"hip::amdhip64"').replace(" torch_nvshmem", "")
+        text = text.replace('  IMPORTED_LINK_DEPENDENT_LIBRARIES_RELEASE "torch_nvshmem"\n', "")
         path.write_text(text)
     for edit in tomllib.loads(component.read_text())["edit"]:
         if edit["file"] == "cmake/public/LoadHIP.cmake":

@@ -78,5 +78,8 @@ fn rejects_records_with_other_fields() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "docs/stack/evidence/hello.stable.lab.toml", "component = \"hello\"\n");
     let error = evidence(folder.path(), &["table"]).unwrap_err();
-    assert!(error.contains("hello.stable.lab.toml: expected the fields component, pins"), "{error}");
+    assert!(
+        error.contains("hello.stable.lab.toml: expected the fields component, pins"),
+        "{error}"
+    );
 }
