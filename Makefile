@@ -21,7 +21,7 @@ endif
 # Tests that build packages or whole stacks.
 SLOW = $(foreach tests,real_ quickstart:: guides:: container:: waivers:: newcomers,--skip $(tests))
 
-.PHONY: help quickstart check test compiled lab lab-test copr-test lab-llama lab-package lab-vllm bench survey lint-survey fuzz book build static dist install install-pages clean
+.PHONY: help quickstart check test compiled lab lab-test copr-test lab-llama lab-package lab-torch lab-vllm lab-vllm-kernels bench survey lint-survey fuzz book build static dist install install-pages clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -71,11 +71,24 @@ copr-test: ## test COPR with its own frontend, from COPR=CHECKOUT of fedora-copr
 lab-package: lab ## build rocmrpm's own package in the laboratory, install it, and run it
 	bash tools/in-memory.sh cargo test --locked --test laboratory -- --include-ignored own_package
 
-lab-llama: ## compile llama.cpp for gfx1151 in the laboratory; 66 minutes of CPU time
+# The laboratory's system with this release of ROCm, 6.4 or 7.2.
+ROCM ?= 6.4
+lab-llama: ## compile llama.cpp for gfx1151 in the laboratory, with ROCM=7.2 if set; 66 minutes of CPU time
 	@bash tools/setup.sh test
-	@bash tests/lab/make llama
+	@ROCMRPM_LAB_ROCM='$(ROCM)' bash tests/lab/make llama
 	cargo build --locked
-	@bash tests/laboratory/llama
+	@ROCMRPM_LAB_ROCM='$(ROCM)' bash tests/laboratory/llama
+
+lab-vllm-kernels: ## compile vLLM's kernels for gfx1151 with ROCm 7.2 in the laboratory
+	@bash tools/setup.sh test
+	@ROCMRPM_LAB_ROCM=7.2 bash tests/lab/make
+	cargo build --locked
+	@bash tests/laboratory/vllm-kernels
+
+lab-torch: ## compile PyTorch for gfx1151 with mock, resume with ccache, write a record; needs Fedora and many cores
+	@bash tools/setup.sh build
+	cargo build --locked
+	@bash tests/laboratory/torch
 
 lab-vllm: ## install vLLM and its locked closure in the laboratory, and import all models
 	@bash tools/setup.sh test

@@ -11,6 +11,7 @@ mod completions;
 mod container;
 mod diagnoses;
 mod documents;
+mod evidence;
 mod explain;
 mod failures;
 mod guides;

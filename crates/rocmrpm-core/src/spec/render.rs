@@ -698,7 +698,8 @@ mod tests {
         .enumerate()
         .map(|(number, source)| {
             let name = crate::names::ComponentName::parse("x").unwrap();
-            ("x", source_values(number, &Pin::new(name, "1", source)))
+            let pin = Pin::new(name, "1", source);
+            ("x", source_values(number, &pin, source_url(&pin), &origin(&pin)))
         })
         .collect();
         assert_eq!(

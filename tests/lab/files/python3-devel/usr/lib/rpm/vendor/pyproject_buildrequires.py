@@ -14,6 +14,7 @@ import importlib
 import importlib.metadata
 import os
 import pathlib
+import re
 import sys
 import tempfile
 import tomllib
@@ -44,6 +45,8 @@ def rpm_requirement(requirement):
                 conditions += [f"{name} >= {version}", f"{name} < {'.'.join(map(str, parts))}~~"]
             elif specifier.operator == "!=":
                 conditions.append(f"({name} < {version} or {name} > {version})")
+        # rpm's generator of python3dist(...) drops zeros at the end of versions: 2.11 for 2.11.0.
+        conditions = [re.sub(r"(\d)(\.0)+(?=$|~~$|\)| or )", r"\1", c) for c in conditions]
         if len(conditions) > 1:
             yield f"({' with '.join(sorted(conditions))})"
         else:
