@@ -31,7 +31,9 @@ def test_cross_entropy(dtype, smoothing):
     from flash_attn.ops.triton.cross_entropy import cross_entropy_loss
 
     labels = torch.randint(0, 1000, (16,), device="cuda")
-    losses, _ = cross_entropy_loss(values(16, 1000, dtype=dtype), labels, smoothing)
+    losses, _ = cross_entropy_loss(
+        values(16, 1000, dtype=dtype), labels, label_smoothing=smoothing
+    )
     losses.sum().backward()
 
 

@@ -5,6 +5,7 @@ it would on the GPU, and launches nothing. Tensors are on the CPU and show the G
 """
 
 import contextlib
+import math
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ import time
 import types
 
 import torch
+import torch._dynamo  # registers operators, which install() must not redirect
 import triton
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map_only
@@ -115,9 +117,8 @@ def on_cpu(value):
 
 # Tests make their inputs with these, and compute what they expect, for minutes on a CPU. Numbers
 # do not matter here.
-RANDOM = {
-    torch.randn, torch.rand, torch.randint, torch.randn_like, torch.rand_like, torch.randint_like,
-}  # fmt: skip
+LIKE = {torch.randn_like, torch.rand_like, torch.randint_like}
+RANDOM = {torch.randn, torch.rand, torch.randint, *LIKE}
 FILLED = {torch.Tensor.normal_, torch.Tensor.uniform_, torch.Tensor.random_}
 PRODUCTS = {
     torch.matmul, torch.Tensor.matmul, torch.Tensor.__matmul__, torch.mm, torch.Tensor.mm,
@@ -126,22 +127,30 @@ PRODUCTS = {
 LARGE = 1 << 20
 
 
-def shape_only(function, args, kwargs):
-    """Returns zeros of the type and shape of a large result, and None for others."""
-    tensors = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
-    if function in RANDOM:
-        kwargs = {**kwargs, "device": "meta", "generator": None}
-        if function in (torch.randn_like, torch.rand_like, torch.randint_like):
-            del kwargs["generator"]
-    elif any(value.requires_grad for value in tensors):
+def random(function, args, kwargs):
+    """Returns zeros instead of many random numbers, and None instead of a few."""
+    if function in LIKE:
+        size, dtype = args[0].shape, args[0].dtype
+    else:
+        size = kwargs.get("size", args[-1] if args else ())
+        size = args if isinstance(size, int) else size
+        dtype = torch.int64 if function is torch.randint else torch.get_default_dtype()
+    if math.prod(size) < LARGE:
         return None
-    elif max((value.numel() for value in tensors), default=0) < LARGE:
+    kept = {key: kwargs[key] for key in ("dtype", "requires_grad") if kwargs.get(key)}
+    return torch.zeros(size, **{"dtype": dtype, **kept})
+
+
+def product(function, args, kwargs):
+    """Returns zeros instead of the product of large tensors, and None for small ones."""
+    tensors = [value for value in tree_leaves((args, kwargs)) if isinstance(value, torch.Tensor)]
+    if any(value.requires_grad for value in tensors):
+        return None
+    if max((value.numel() for value in tensors), default=0) < LARGE:
         return None
     args, kwargs = tree_map_only(torch.Tensor, lambda value: value.to("meta"), (args, kwargs))
     result = function(*args, **kwargs)
-    if result.numel() < LARGE and function in RANDOM:
-        return None
-    return torch.zeros(result.shape, dtype=result.dtype, requires_grad=result.requires_grad)
+    return torch.zeros(result.shape, dtype=result.dtype)
 
 
 class OnCpu(TorchFunctionMode):
@@ -159,10 +168,9 @@ class OnCpu(TorchFunctionMode):
             args = tuple(on_cpu(value) for value in args)
         if function in FILLED and args[0].numel() >= LARGE:
             return args[0]
-        if function in PRODUCTS or function in RANDOM:
-            result = shape_only(function, args, kwargs)
-            if result is not None:
-                return result
+        replaced = product if function in PRODUCTS else random if function in RANDOM else None
+        if replaced and (result := replaced(function, args, kwargs)) is not None:
+            return result
         return function(*args, **kwargs)
 
 
@@ -219,7 +227,9 @@ class Compiler:
             except Exception as error:
                 self.errors[key] = error
                 messages.seek(0)
-                row["error"] = results.first_line(error, messages.read().decode(errors="replace"))
+                text = messages.read().decode(errors="replace")
+                (self.out / f"{results.file_name(key)}.log").write_text(text)
+                row["error"] = results.first_line(error, text)
             signal.alarm(left)
             row["seconds"] = round(time.monotonic() - start, 2)
             if key not in self.done.keys:
@@ -255,5 +265,12 @@ def install(compiler):
     cuda.stream = lambda *_: contextlib.nullcontext()
     cuda.current_stream = lambda *_: types.SimpleNamespace(
         cuda_stream=0, synchronize=lambda: None, wait_stream=lambda other: None
+    )
+    # Operators that a package registers for GPUs.
+    library = torch.library
+    custom_op, implement = library.custom_op, library.Library.impl
+    library.custom_op = lambda *args, device_types=None, **kwargs: custom_op(*args, **kwargs)
+    library.Library.impl = lambda self, name, function, key="", **kwargs: implement(
+        self, name, function, "CPU" if key == "CUDA" else key, **kwargs
     )
     OnCpu().__enter__()

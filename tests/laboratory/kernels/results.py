@@ -60,8 +60,10 @@ def first_line(error, messages):
     # An error in the source ends with its reason, after the place. Others start with it.
     line = lines[-1] if lines and ":\n" in str(error) else (lines or [""])[0]
     for message in messages.splitlines():
-        if "error: " in message:
-            line = message[message.index("error: ") :]
+        # `Failures ... pass pipeline` follows any reason.
+        start = max(message.find("error: "), message.find("Assertion `"))
+        if start >= 0 and "pass pipeline" not in message:
+            line = message[start:]
             break
     return f"{type(error).__name__}: {line}"[:300]
 
