@@ -6,10 +6,9 @@ it would on the GPU, and launches nothing. Tensors are on the CPU and show the G
 
 import contextlib
 import math
+import multiprocessing
 import os
 import signal
-import sys
-import tempfile
 import time
 import types
 
@@ -19,6 +18,7 @@ import triton
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 from triton.backends.compiler import GPUTarget
+from triton.compiler.errors import CompileTimeAssertionFailure
 from triton.runtime.autotuner import OutOfResources
 from triton.runtime.jit import JITFunction
 
@@ -28,6 +28,9 @@ ARCH = "gfx1151"
 TARGET = GPUTarget("hip", ARCH, 32)
 DEVICE = torch.device("cuda", 0)
 CPU = torch.device("cpu")
+COMPILE_SECONDS = 600
+# The autotuner ignores configurations that a kernel refuses so.
+ASSERTION = CompileTimeAssertionFailure.__name__
 # What HIP reports for a Ryzen AI Max with 40 compute units: it counts pairs of them.
 PAIRS = 20
 PROPERTIES = types.SimpleNamespace(
@@ -94,17 +97,40 @@ def name_of(function):
     return f"{function.__module__}.{function.__name__ if local else function.__qualname__}"
 
 
-@contextlib.contextmanager
-def standard_error_to(file):
-    """Writes standard error to `file`: LLVM and MLIR show there why they fail."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    os.dup2(file.fileno(), 2)
+def compile_apart(log, compile):
+    """Compiles in another process, because some kernels abort the compiler.
+
+    Returns the code and its LDS in bytes, or the kind of the error and its text. What LLVM and MLIR
+    print is in the file `log`.
+    """
+    context = multiprocessing.get_context("fork")
+    reader, writer = context.Pipe(duplex=False)
+
+    def work():
+        with log.open("wb") as file:
+            os.dup2(file.fileno(), 2)
+        try:
+            kernel = compile()
+            writer.send((kernel.kernel, kernel.metadata.shared, None))
+        except Exception as error:
+            writer.send((type(error).__name__, str(error), True))
+
+    process = context.Process(target=work)
+    process.start()
+    writer.close()
+    # The time limit of a test does not count compiling.
+    left = signal.alarm(0)
     try:
-        yield
+        if not reader.poll(COMPILE_SECONDS):
+            process.kill()
+            return "Timeout", f"not compiled after {COMPILE_SECONDS} seconds", True
+        return reader.recv()
+    except EOFError:
+        process.join()
+        return "Crash", f"the compiler ended with {signal.Signals(-process.exitcode).name}", True
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        process.join()
+        signal.alarm(left)
 
 
 def on_cpu(value):
@@ -215,31 +241,33 @@ class Compiler:
             start = time.monotonic()
             row = {"key": key, "kernel": name, "place": self.place, **self.label}
             row["constants"] = shown
-            messages = tempfile.TemporaryFile()
-            # The time limit of a test does not count compiling.
-            left = signal.alarm(0)
-            try:
-                with standard_error_to(messages):
-                    kernel = original(source, target=target, options=options, **kwargs)
-                row["file"] = f"{results.file_name(key)}.hsaco"
-                (self.out / row["file"]).write_bytes(kernel.kernel)
-                row.update(results.describe(kernel.kernel, kernel.metadata.shared))
-            except Exception as error:
-                self.errors[key] = error
-                messages.seek(0)
-                text = messages.read().decode(errors="replace")
-                (self.out / f"{results.file_name(key)}.log").write_text(text)
-                row["error"] = results.first_line(error, text)
-            signal.alarm(left)
+            file = results.file_name(key)
+            log = self.out / f"{file}.log"
+            first, second, failed = compile_apart(
+                log, lambda: original(source, target=target, options=options, **kwargs)
+            )
             row["seconds"] = round(time.monotonic() - start, 2)
+            if failed:
+                messages = log.read_text(errors="replace")
+                row["error"] = results.first_line(first, second, messages)
+                self.errors[key] = (
+                    CompileTimeAssertionFailure(None, None, second)
+                    if first == ASSERTION
+                    else RuntimeError(row["error"])
+                )
+            else:
+                log.unlink()
+                row["file"] = f"{file}.hsaco"
+                (self.out / row["file"]).write_bytes(first)
+                row.update(results.describe(first, second))
+                if second > results.LDS_BYTES:
+                    self.errors[key] = OutOfResources(second, results.LDS_BYTES, "shared memory")
             if key not in self.done.keys:
                 self.done.add(**row)
                 print(row["seconds"], key, row.get("error", ""), flush=True)
             if key in self.errors:
                 raise self.errors[key]
-            if row["lds"] > results.LDS_BYTES:
-                raise OutOfResources(row["lds"], results.LDS_BYTES, "shared memory")
-            return kernel
+            return types.SimpleNamespace(n_regs=row["vgprs"], n_spills=row["spilled"])
 
         return compile
 

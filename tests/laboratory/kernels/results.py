@@ -54,18 +54,19 @@ def describe(code, shared):
     }
 
 
-def first_line(error, messages):
+def first_line(kind, text, messages):
     """Returns the kind of an error and one line: of the compiler's messages, or of its text."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     # An error in the source ends with its reason, after the place. Others start with it.
-    line = lines[-1] if lines and ":\n" in str(error) else (lines or [""])[0]
+    line = lines[-1] if lines and ":\n" in text else (lines or [""])[0]
     for message in messages.splitlines():
         # `Failures ... pass pipeline` follows any reason.
-        start = max(message.find("error: "), message.find("Assertion `"))
-        if start >= 0 and "pass pipeline" not in message:
-            line = message[start:]
+        starts = [message.find(word) for word in ("error: ", "Assertion `", "LLVM ERROR: ")]
+        starts = [start for start in starts if start >= 0]
+        if starts and "pass pipeline" not in message:
+            line = message[min(starts) :]
             break
-    return f"{type(error).__name__}: {line}"[:300]
+    return f"{kind}: {line}"[:300]
 
 
 def tree_digest(folder, suffix):
