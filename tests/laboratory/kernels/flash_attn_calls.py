@@ -73,6 +73,44 @@ def test_backward(monkeypatch, causal, varlen, mode, dtype):
     out.sum().backward()
 
 
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("fused", [False, True])
+def test_fused_module(causal, fused):
+    """Functions of the module that the interface does not call, or not with these values."""
+    from flash_attn.flash_attn_triton_amd import bwd_prefill_fused as module
+
+    q, k, v, out, grad, dq, dk, dv = (values(2, 256, 4, 64).detach() for _ in range(8))
+    module._flash_attn_forward(
+        q, k, v, 0.0, 0.125, causal, -1, -1, None, True, False, 256, 256
+    )  # fmt: skip
+    lse = torch.zeros(2, 4, 256, device="cuda")
+    module._flash_attn_backward(
+        grad, q, k, v, out, lse, dq, dk, dv, 0.125, None, causal, None, None, 256, 256, 0.0,
+        fused=fused,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_first_backward(causal):
+    """An implementation that the interface imports and does not call."""
+    from flash_attn.flash_attn_triton_amd.bwd_prefill import attention_prefill_backward_triton_impl
+
+    q, k, v, out, grad, dq, dk, dv = (values(2, 256, 4, 64).detach() for _ in range(8))
+    lse = torch.zeros(2, 4, 256, device="cuda")
+    attention_prefill_backward_triton_impl(
+        grad, q, k, v, out, lse, dq, dk, dv, 0.125, None, causal, "bshd", None, None, 256, 256,
+        0.0, None, None, False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [torch.float8_e4m3fn, torch.float8_e4m3fnuz])
+def test_cast_to_fp8(kind):
+    from flash_attn.flash_attn_triton_amd.utils import cast_to_fp8
+
+    lengths = torch.tensor([0, 64, 256], dtype=torch.int32, device="cuda")
+    cast_to_fp8(values(256, 4, 64).detach(), kind, "thd", cu_seqlens=lengths, max_seqlen=192)
+
+
 @pytest.mark.parametrize("module", ["flash_attn_triton", "flash_attn_triton_og"])
 def test_older_implementations(module):
     """Modules that nothing in the package imports."""

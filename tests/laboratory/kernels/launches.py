@@ -22,6 +22,8 @@ CASES = int(os.environ.get("KERNELS_CASES", 4))
 LIMIT = int(os.environ.get("KERNELS_LIMIT", 3))
 LABEL = os.environ["KERNELS_LABEL"]
 
+# The folder of this file and of its calls.
+OWN = pathlib.Path(__file__).parent
 OUT = pathlib.Path(os.environ["KERNELS_OUT"])
 OUT.mkdir(parents=True, exist_ok=True)
 COMPILER = gpu.Compiler(OUT, LIMIT, run=LABEL)
@@ -44,13 +46,16 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         tests[item.nodeid.split("[")[0]].append(item)
     for test, cases in tests.items():
+        # All cases of the files beside this one.
+        if cases[0].path.parent == OWN:
+            continue
         if len(cases) > CASES:
             median = sorted(map(size, cases))[len(cases) // 2]
             tests[test] = [case for case in cases if size(case) <= median]
     items[:] = [
         cases[(2 * number + 1) * len(cases) // (2 * count)]
         for cases in tests.values()
-        for count in [min(CASES, len(cases))]
+        for count in [len(cases) if cases[0].path.parent == OWN else min(CASES, len(cases))]
         for number in range(count)
     ]
 
