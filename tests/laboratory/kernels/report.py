@@ -15,6 +15,7 @@ import inventory
 import results
 
 TARGET = "gfx1151"
+KINDS = ["compiled", "too large", "failed", "not launched"]
 COLUMNS = "{:<58} {:>8} {:>7} {:>6} {:>7} {:>7}  {}"
 
 
@@ -95,7 +96,8 @@ def main():
     parser.add_argument("--package", help="the folder of the package's modules")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--inspect", required=True, help="the program rocm-inspect")
-    parser.add_argument("--record", type=pathlib.Path, required=True)
+    parser.add_argument("--of", type=int, help="number of kernels of which a sample compiled")
+    parser.add_argument("--records", type=pathlib.Path, required=True, help="folder of the records")
     options = parser.parse_args()
     pin = tomllib.loads(options.pins.read_text())[options.component]
     rows = results.Results(options.out / "results.jsonl").rows
@@ -111,28 +113,95 @@ def main():
     print(f"{options.component} {pin['version']}: " + ", ".join(f"{n} {k}" for k, n in counts.items()))
     print(f"rocm-inspect: {good} of {len(files)} code objects have a kernel for {TARGET}")
     digests = hashlib.sha256("".join(row.get("sha256", "") for row in rows).encode()).hexdigest()
-    start = datetime.datetime.fromtimestamp((options.out / "start").stat().st_mtime, datetime.UTC)
+    triton = importlib.metadata.version("triton")
+    result = "ok" if passed and good == len(files) and rows else "failed"
+    # A component with tests has a mark of each finished run of them.
+    if options.package and not list(options.out.glob("finished-*")):
+        result = "incomplete"
     record = {
         "component": options.component,
-        "version": pin["version"],
         "pins": options.pins.stem,
-        "gpu_target": TARGET,
-        "stage": "kernels compiled",
-        "result": "passed" if passed and good == len(files) and rows else "failed",
-        "start": start.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "seconds": round(sum(row["seconds"] for row in rows)),
+        "version": pin["version"],
+        "triton": triton,
+        "gpu-targets": [TARGET],
+        "command": f"make lab-kernels KERNELS={options.component}",
         "machine": results.machine(),
+        "date": datetime.date.today().isoformat(),
+        "seconds": round(sum(row["seconds"] for row in rows)),
+        "stage": "kernels compiled",
+        "result": result,
+        "not launched": sorted(known - set(kernels)),
+        "kernels": {
+            **{kind: counts.get(kind, 0) for kind in KINDS},
+            "code objects": len(files),
+            "sampled from": options.of or len(files),
+        },
+        "failed": {
+            name: state(of_kernel)[2]
+            for name, of_kernel in sorted(kernels.items())
+            if state(of_kernel)[0] != "compiled"
+        },
         "inputs": {
             "source": pin.get("sha256") or pin["commit"],
             "prepared modules": results.tree_digest(options.source, ".py"),
-            f"triton {importlib.metadata.version('triton')} (wheel)": wheel_digest("triton"),
+            f"triton {triton} wheel": wheel_digest("triton"),
         },
-        "counts": {**counts, "code objects": len(files)},
-        "code_objects": digests,
+        "outputs": {"code objects": digests},
     }
-    options.record.write_text(json.dumps(record, indent=2) + "\n")
-    print(f"wrote {options.record}")
-    return record["result"] != "passed"
+    options.records.mkdir(parents=True, exist_ok=True)
+    path = options.records / f"{options.component}.{options.pins.stem}.toml"
+    path.write_text(as_toml(record))
+    options.records.with_suffix(".md").write_text(page(options.records))
+    print(f"wrote {path}")
+    return result != "ok"
+
+
+def as_toml(record):
+    """Formats a record; JSON's texts, numbers, and lists are TOML's, too."""
+    lines = [f"{key} = {json.dumps(value)}" for key, value in record.items() if not isinstance(value, dict)]
+    for key, values in record.items():
+        if isinstance(values, dict):
+            lines += ["", f"[{json.dumps(key) if ' ' in key else key}]"]
+            lines += [f"{json.dumps(name)} = {json.dumps(value)}" for name, value in values.items()]
+    return "\n".join(lines) + "\n"
+
+
+HEAD = """\
+# Which Triton kernels compile
+
+This page is generated from the records in `docs/stack/kernels/`, which `make lab-kernels` writes:
+the kernels of each component, compiled for gfx1151 by the released Triton without a GPU. `rocm-inspect`
+found a kernel for gfx1151 in each code object. That a kernel compiles does not show that it is
+correct or fast.
+
+| component | pin set | version | Triton | kernels | compiled | need more LDS | failed | not launched | code objects | seconds | date | result |
+|---|---|---|---|---|---|---|---|---|---|---|---|---|
+"""
+NOTES = """
+- A kernel counts as compiled if one of its variants compiles and needs at most 64 KiB of LDS.
+- Kernels that are not launched by any test here include those that the package never launches on
+  gfx1151. The records list them, and the first error of those that fail.
+- The seconds are those of the compiler, on a machine that was busy with other work.
+- `incomplete`: the run was stopped before the tests had launched all kernels that they can.
+- AOTriton's kernels are a sample: the number of code objects is that of the sample, with equal parts
+  of each kernel.
+"""
+
+
+def page(folder):
+    """Returns the page that shows all records."""
+    lines = []
+    for path in sorted(folder.glob("*.toml")):
+        record = tomllib.loads(path.read_text())
+        kernels = record["kernels"]
+        objects = kernels["code objects"]
+        cells = [record[key] for key in ("component", "pins", "version", "triton")]
+        cells += [sum(kernels[kind] for kind in KINDS), *(kernels[kind] for kind in KINDS)]
+        total = kernels["sampled from"]
+        cells += [f"{objects} of {total}" if total > objects else objects]
+        cells += [record["seconds"], record["date"], record["result"]]
+        lines.append("| " + " | ".join(map(str, cells)) + " |\n")
+    return HEAD + "".join(lines) + NOTES
 
 
 if __name__ == "__main__":
