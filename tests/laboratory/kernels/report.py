@@ -130,7 +130,7 @@ def main():
         "seconds": round(sum(row["seconds"] for row in rows)),
         "stage": "kernels compiled",
         "result": result,
-        "not launched": sorted(known - set(kernels)),
+        "not-launched": sorted(known - set(kernels)),
         "kernels": {
             **{kind: counts.get(kind, 0) for kind in KINDS},
             "code objects": len(files),
@@ -161,7 +161,7 @@ def as_toml(record):
     lines = [f"{key} = {json.dumps(value)}" for key, value in record.items() if not isinstance(value, dict)]
     for key, values in record.items():
         if isinstance(values, dict):
-            lines += ["", f"[{json.dumps(key) if ' ' in key else key}]"]
+            lines += ["", f"[{key}]"]
             lines += [f"{json.dumps(name)} = {json.dumps(value)}" for name, value in values.items()]
     return "\n".join(lines) + "\n"
 

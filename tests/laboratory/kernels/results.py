@@ -59,7 +59,7 @@ def first_line(kind, text, messages):
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # An error in the source ends with its reason, after the place. Others start with it.
     line = lines[-1] if lines and ":\n" in text else (lines or [""])[0]
-    for message in messages.splitlines():
+    for message in messages.splitlines() if kind != "Timeout" else ():
         # `Failures ... pass pipeline` follows any reason.
         starts = [message.find(word) for word in ("error: ", "Assertion `", "LLVM ERROR: ")]
         starts = [start for start in starts if start >= 0]

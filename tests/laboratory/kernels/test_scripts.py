@@ -106,7 +106,7 @@ class Report(unittest.TestCase):
         self.assertEqual((stack / "kernels.md").read_text(), report.page(stack / "kernels"))
 
     def test_record_is_valid_toml(self):
-        record = {"a": "x \"y\"", "n": 1, "list": ["b"], "not launched": {"p.k": "e\\"}}
+        record = {"a": "x \"y\"", "n": 1, "list": ["b"], "failed": {"p.k": "e\\"}}
         self.assertEqual(report.tomllib.loads(report.as_toml(record)), record)
 
     def test_specialized_kernels_count_as_the_function_they_copy(self):
