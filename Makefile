@@ -21,7 +21,7 @@ endif
 # Tests that build packages or whole stacks.
 SLOW = $(foreach tests,real_ quickstart:: guides:: container:: waivers:: newcomers,--skip $(tests))
 
-.PHONY: help quickstart check test compiled lab lab-test copr-test lab-llama lab-package lab-torch lab-vllm lab-vllm-kernels bench survey lint-survey fuzz book build static dist install install-pages clean
+.PHONY: help quickstart check test compiled lab lab-test copr-test lab-kernels lab-llama lab-package lab-torch lab-vllm lab-vllm-kernels bench survey lint-survey fuzz book build static dist install install-pages clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -70,6 +70,12 @@ copr-test: ## test COPR with its own frontend, from COPR=CHECKOUT of fedora-copr
 
 lab-package: lab ## build rocmrpm's own package in the laboratory, install it, and run it
 	bash tools/in-memory.sh cargo test --locked --test laboratory -- --include-ignored own_package
+
+KERNELS ?= triton-kernels flash-attn aiter aotriton
+lab-kernels: ## compile Triton kernels for gfx1151 without a GPU, of KERNELS="aiter ..." [default: all four]
+	@bash tools/setup.sh kernels
+	cargo build --locked
+	@bash tests/laboratory/kernels/run $(KERNELS)
 
 # The laboratory's system with this release of ROCm, 6.4 or 7.2.
 ROCM ?= 6.4

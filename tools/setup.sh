@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 log=build/setup.log
 lock_wait=120 # seconds
 
-# Each list except `static` includes those above it. An empty column: the distribution needs no package for it.
+# Each list except `static` and `kernels` includes those above it. An empty column: the distribution needs no package for it.
 packages() {
     cat <<'END'
 # list     | what for                    | Debian                                 | Fedora
@@ -42,6 +42,7 @@ test       | its other imports           | python3-jinja2                       
 test       | aiter's setup.py imports    | python3-psutil                         | python3-psutil
 test       | building the container file | buildah busybox-static                 | buildah busybox
 test       | building the laboratory     | debootstrap                            |
+kernels    | configuring AOTriton        | g++ liblzma-dev pkg-config             | gcc-c++ xz-devel pkgconf-pkg-config
 copr       | COPR's own frontend         | redis-server python3-rpm               | valkey-compat-redis python3-rpm
 copr       | its imports                 | python3-lxml python3-html5-parser      | python3-lxml python3-html5-parser
 END
@@ -132,8 +133,9 @@ case $* in
     static) lists=(build static) ;;
     quickstart) lists=(build quickstart) ;;
     test) lists=(build quickstart test) ;;
+    kernels) lists=(build quickstart kernels) ;;
     copr) lists=(build quickstart test copr) ;;
-    *) fail 2 "usage: tools/setup.sh build|static|quickstart|test|copr" ;;
+    *) fail 2 "usage: tools/setup.sh build|static|quickstart|test|kernels|copr" ;;
 esac
 check_rust "$1"
 

@@ -29,6 +29,7 @@ mod prep;
 mod quickstart;
 mod real_prep;
 mod real_stack;
+mod scripts;
 mod specs;
 #[path = "../support/mod.rs"]
 mod support;
