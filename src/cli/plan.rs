@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::{Done, args, context};
 use crate::build::{Estimate, MockOptions, Stage, choose_builder, prepare};
+use crate::closure::version::of_pin;
 use crate::digest::Sha256;
 use crate::document::Document;
 use crate::duration;
@@ -203,7 +204,7 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
         table.styled_row(vec![
             (None, wave(step.component.as_str()).map_or_else(String::new, |wave| wave.to_string())),
             (None, step.component.to_string()),
-            (None, format!("{}-{release}", pin.version)),
+            (None, format!("{}-{release}", of_pin(pin))),
             (Some(style), verdict.to_owned()),
             (None, why),
         ]);

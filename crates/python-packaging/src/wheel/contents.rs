@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use zip::ZipArchive;
 
 use super::linkage::{self, Elf};
-use super::{peek, record};
+use super::{metadata, peek, record};
 use rocm_inspect as inspect;
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::text::visible;
@@ -23,13 +23,16 @@ const TOTAL_FLOOR: u64 = 64 << 20;
 /// Upper bound on an SBOM, in bytes. The SBOM of 250 crates has 300 kB.
 const SBOM_LIMIT: u64 = 16 << 20;
 const RECORD_LIMIT: u64 = 64 << 20;
+const ENTRY_POINTS_LIMIT: u64 = 1 << 20;
 
 /// The contents of a wheel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contents {
     /// The importable names in site-packages, without those of `.data` folders.
     pub modules: BTreeSet<String>,
-    /// Whether the wheel installs anything else: programs, data, or files beside the modules.
+    /// The names of its programs.
+    pub programs: BTreeSet<String>,
+    /// Whether the wheel installs anything else: data, or files beside the modules.
     pub others: bool,
     /// Whether the wheel has ELF files for the processor.
     pub compiled: bool,
@@ -90,6 +93,13 @@ pub fn contents(
     let needed = elfs.values().flat_map(Elf::needed).map(str::to_owned);
     contents.inside = needed.filter(|name| !contents.outside.contains_key(name)).collect();
     contents.sboms = sboms(&mut archive, &names)?;
+    let is_list = |name: &&String| {
+        name.ends_with(".dist-info/entry_points.txt") && name.matches('/').count() == 1
+    };
+    if let Some(name) = names.iter().find(is_list) {
+        let text = peek::text(&mut archive, name, ENTRY_POINTS_LIMIT)?;
+        metadata::commands(&text).iter().for_each(|name| contents.add_program(name));
+    }
     Ok(contents)
 }
 
@@ -97,9 +107,12 @@ impl Contents {
     fn add_name(&mut self, name: &str) {
         let (top, rest) =
             name.split_once('/').map_or((name, None), |(top, rest)| (top, Some(rest)));
-        if top.ends_with(".dist-info") {
-            self.others |= rest == Some("entry_points.txt");
+        if top.ends_with(".dist-info") || name.ends_with('/') {
             return;
+        }
+        let script = rest.and_then(|rest| rest.strip_prefix("scripts/"));
+        if let Some(script) = script.filter(|_| top.ends_with(".data")) {
+            return self.add_program(script);
         }
         let stem = match rest {
             Some(_) => top,
@@ -111,6 +124,14 @@ impl Contents {
             !stem.is_empty() && stem.chars().all(identifier) && (rest.is_some() || suffix);
         match importable {
             true => drop(self.modules.insert(stem.to_owned())),
+            false => self.others = true,
+        }
+    }
+
+    fn add_program(&mut self, name: &str) {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"._+-".contains(&b);
+        match !name.starts_with('.') && name.bytes().all(plain) {
+            true => drop(self.programs.insert(name.to_owned())),
             false => self.others = true,
         }
     }
@@ -238,15 +259,27 @@ mod tests {
         .unwrap();
         assert_eq!(found.modules.into_iter().collect::<Vec<_>>(), ["one", "three", "two"]);
         assert!(!found.others && !found.compiled);
-        for other in [
-            "a.pth",
-            "a.libs/b.so",
-            "a-1.data/scripts/a",
-            "a-stubs/a.pyi",
-            "a-1.dist-info/entry_points.txt",
-        ] {
+        for other in ["a.pth", "a.libs/b.so", "a-1.data/data/a", "a-stubs/a.pyi"] {
             assert!(read(&[(other, ""), ("a-1.dist-info/RECORD", "")]).unwrap().others, "{other}");
         }
+    }
+
+    #[test]
+    fn lists_programs() {
+        let list = |commands: &str| {
+            let found = read(&[
+                ("a-1.data/scripts/one", ""),
+                ("a-1.dist-info/entry_points.txt", commands),
+                ("a-1.dist-info/RECORD", ""),
+            ]);
+            let found = found.unwrap();
+            (Vec::from_iter(found.programs).join(" "), found.others)
+        };
+        assert_eq!(
+            list("[console_scripts]\ntwo = a:b\n[x]\nthree = a:b"),
+            ("one two".into(), false)
+        );
+        assert_eq!(list("[gui_scripts]\n%{x} = a:b"), ("one".into(), true));
     }
 
     #[test]

@@ -104,6 +104,8 @@ pub fn offers(list: &[(&str, &str)]) -> Offers {
 /// Returns decisions: name, place (optional) and reason.
 pub fn rules(list: &[(&str, Option<MemberPlace>, &str)]) -> ClosureRules {
     let rule = |(name, place, reason): &(&str, Option<MemberPlace>, &str)| MemberRule {
+        summary: None,
+        leave_out: Vec::new(),
         bundled: None,
         name: At { value: (*name).into(), span: 0..1 },
         place: *place,

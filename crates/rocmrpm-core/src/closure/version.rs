@@ -10,6 +10,8 @@ use std::str::FromStr;
 
 use pep440_rs::Version;
 
+pub use crate::rpm_version::{of_pin, of_spec};
+
 /// Returns a version in the form of `python3dist(NAME) = VERSION`.
 pub fn to_rpm(version: &Version) -> String {
     let mut release: Vec<String> = version.release().iter().map(u64::to_string).collect();
@@ -29,18 +31,6 @@ pub fn to_rpm(version: &Version) -> String {
     format!("{epoch}{}{suffix}", release.join("."))
 }
 
-/// Returns a version in the form of `Version:` in a member's spec: a pre-release sorts before its
-/// release (Fedora, "Versioning").
-pub fn of_spec(version: &Version) -> String {
-    if !version.any_prerelease() {
-        return version.to_string();
-    }
-    let release = version.release().iter().map(u64::to_string).collect::<Vec<_>>().join(".");
-    let pre = version.pre().map(|pre| format!("~{}{}", pre.kind, pre.number)).unwrap_or_default();
-    let dev = version.dev().map(|dev| format!("~dev{dev}")).unwrap_or_default();
-    format!("{release}{pre}{dev}")
-}
-
 /// Parses the version in `python3dist(NAME) = VERSION`, whose epoch is Python's.
 pub fn of_provide(version: &str) -> Option<Version> {
     let (epoch, rest) = version.split_once(':').unwrap_or(("0", version));
@@ -56,17 +46,11 @@ pub fn of_package(evr: &str) -> Option<Version> {
 }
 
 fn of_release(version: &str) -> Option<Version> {
-    let (base, suffix) = match version.split_once(['~', '^']) {
-        None => (version, String::new()),
-        Some((base, rest)) => {
-            let rest = rest.trim_start_matches('~');
-            match version.contains('~') {
-                true => (base, format!(".{rest}")),
-                // In other packages, `^` marks a snapshot of a later version.
-                false if rest.starts_with("post") => (base, format!(".{rest}")),
-                false => (base, String::new()),
-            }
-        }
+    let (base, suffix) = version.split_at(version.find(['~', '^']).unwrap_or(version.len()));
+    let suffix = match suffix {
+        // In other packages, `^` marks a snapshot of a later version.
+        _ if suffix.starts_with('^') && !suffix.starts_with("^post") => String::new(),
+        _ => suffix.replace("~~", "~").replace(['~', '^'], "."),
     };
     Version::from_str(&format!("{base}{suffix}")).ok().filter(|version| !version.is_local())
 }
@@ -74,6 +58,7 @@ fn of_release(version: &str) -> Option<Version> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workspace::{Pin, Source};
 
     fn version(text: &str) -> Version {
         Version::from_str(text).unwrap()
@@ -98,6 +83,42 @@ mod tests {
         ] {
             assert_eq!(to_rpm(&version(python)), rpm, "{python}");
         }
+    }
+
+    #[test]
+    fn prereleases_sort_before_their_releases() {
+        // Each in Python's and RPM's syntax, from oldest to newest.
+        let sorted = [
+            ("0.1.7.dev18", "0.1.7~dev18"),
+            ("0.1.7rc1.dev2", "0.1.7~rc1~dev2"),
+            ("0.1.7rc1", "0.1.7~rc1"),
+            ("0.1.7", "0.1.7"),
+            ("0.1.7.post2.dev18", "0.1.7^post2~dev18"),
+            ("0.1.7.post2", "0.1.7.post2"),
+            ("0.1.8", "0.1.8"),
+        ];
+        for (python, rpm) in sorted {
+            assert_eq!(of_spec(&version(python)), rpm);
+            assert_eq!(of_package(&format!("{rpm}-1.fc43")), Some(version(python)), "{rpm}");
+        }
+        for pair in sorted.windows(2) {
+            let [(_, older), (_, newer)] = pair else { unreachable!("windows of two") };
+            let compare = format!("%{{lua:print(rpm.vercmp('{older}', '{newer}'))}}");
+            let rpm = crate::process::Command::new("rpm").args(["--eval", &compare]);
+            assert_eq!(rpm.text().unwrap().trim(), "-1", "{older} {newer}");
+        }
+    }
+
+    #[test]
+    fn only_versions_of_an_index_are_pythons() {
+        let of = |source: Source, version: &str| {
+            of_pin(&Pin::new(crate::names::ComponentName::parse("x").unwrap(), version, source))
+        };
+        let sdist = || Source::Sdist { project: "x".into(), sha256: None };
+        let url = || Source::Url { url: "https://h/x.tar.gz".into(), sha256: None };
+        assert_eq!(of(sdist(), "1.2b3"), "1.2~b3");
+        assert_eq!(of(sdist(), "1.2.post1"), "1.2.post1");
+        assert_eq!(of(url(), "0.11.2b"), "0.11.2b");
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub use commits::{Commits, commits_of};
 use super::pinned::{Pinned, below, folders};
 use super::scope::{Family, Scope};
 use crate::names::ComponentName;
+use crate::rpm_version::of_pin;
 use crate::stack::Stack;
 use crate::workspace::{CLOSURE_FILE, Component, GENERATED, Pin, PinSet, Workspace, compare};
 
@@ -146,7 +147,8 @@ impl History {
             };
             let who = "rocmrpm <rocmrpm@localhost>";
             let release = format!("{minor}{number}{suffix}");
-            changelog.push(changelog::entry(seconds, who, &pin.version, &release, &what));
+            let version = of_pin(pin);
+            changelog.push(changelog::entry(seconds, who, &version, &release, &what));
         }
         for (at, ComponentCommit { commit, versions, here }) in
             entries.iter().enumerate().rev().take(MAX_ENTRIES)

@@ -13,6 +13,7 @@ use crate::error::{Diagnose, Diagnosis, Kind, Problem};
 use crate::machine;
 use crate::names::nearest;
 use crate::process::ProcessError;
+use crate::rpm_version::of_pin;
 use crate::sources;
 use crate::stack::Stack;
 use crate::template::{TemplateError, Templates};
@@ -102,6 +103,8 @@ impl Diagnose for SpecError {
 struct SpecValues<'a> {
     name: &'a str,
     version: String,
+    /// The version in RPM's syntax, for `Version:` of what comes from a package index.
+    rpm_version: String,
     release: &'a str,
     changelog: &'a str,
     source: String,
@@ -160,6 +163,9 @@ struct SourceValues {
     url: String,
     dir: String,
     version: String,
+    /// The lines of a comment that states its origin, if its URL does not.
+    #[serde(skip)]
+    origin: Vec<String>,
 }
 
 /// An edit of the upstream text with quoted shell words, for `_shared/edits.tera`.
@@ -222,6 +228,7 @@ pub fn render(
     let values = SpecValues {
         name: component.name.as_str(),
         version: escape(&pin.version),
+        rpm_version: escape(&of_pin(pin)),
         release: &release.release,
         changelog: &release.changelog,
         source: all_sources[0].1.file.clone(),
@@ -298,16 +305,56 @@ fn source_values(number: usize, pin: &Pin) -> SourceValues {
         Source::Url { url, .. } => format!("{}#/{file}", sources::shown_url(url)),
         _ => file.clone(),
     };
-    let (url, dir) = (escape(&url), escape(&sources::source_dir(pin)));
-    SourceValues { number, file: escape(&file), url, dir, version: escape(&pin.version) }
+    SourceValues {
+        number,
+        file: escape(&file),
+        url: escape(&url),
+        dir: escape(&sources::source_dir(pin)),
+        version: escape(&pin.version),
+        origin: origin(pin).iter().map(|line| escape(line)).collect(),
+    }
+}
+
+/// Returns where a source without a URL comes from, as the lines of a comment.
+fn origin(pin: &Pin) -> Vec<String> {
+    match &pin.source {
+        Source::Url { .. } => Vec::new(),
+        Source::Git { url, commit, submodules, paths } => {
+            let commit = commit.as_deref().unwrap_or("that is pinned");
+            let what = match (submodules, paths.as_slice()) {
+                (true, []) => ", with its submodules".to_owned(),
+                (_, []) => String::new(),
+                (_, paths) => format!(", only {}", paths.join(" ")),
+            };
+            vec![
+                format!("Packed by rocmrpm from {}", sources::shown_url(url)),
+                format!("at commit {commit}{what}."),
+            ]
+        }
+        Source::Sdist { .. } => {
+            vec!["From the Python package index, a source distribution.".into()]
+        }
+        Source::Wheel { .. } => vec!["From the Python package index, upstream's wheel.".into()],
+        Source::Folder { .. } => vec!["Packed by rocmrpm from a folder of its workspace.".into()],
+        Source::Crates { lock_file, .. } => {
+            vec![format!("The crates of {lock_file}, vendored and packed by rocmrpm.")]
+        }
+    }
 }
 
 fn source_lines(sources: &[(&str, SourceValues)]) -> String {
-    let line = |(_, source): &(&str, SourceValues)| {
+    let mut lines = Vec::new();
+    let mut above: &[String] = &[];
+    for (_, source) in sources {
+        // One comment for several sources of the same origin.
+        if source.origin != above {
+            lines.extend(source.origin.iter().map(|line| format!("# {line}")));
+            above = &source.origin;
+        }
         let tag = format!("Source{}:", source.number);
-        format!("{tag:<15} {}", source.url)
-    };
-    sources.iter().map(line).collect::<Vec<_>>().join("\n")
+        lines.push(format!("{tag:<15} {}", source.url));
+    }
+    lines.join("\n")
 }
 
 fn gpu_provides(targets: &[&str]) -> String {
@@ -366,14 +413,13 @@ fn edits(
 }
 
 /// The placeholders in an edit's `replace`.
-const EDIT_PLACEHOLDERS: &[&str] =
-    &["@PREFIX@", "@LIBDIR@", "@LLVM_BIN@", "@DEVICE_LIBS@", "@VERSION@", "@PYTHON@"];
+const EDIT_PLACEHOLDERS: &[&str] = &["@PREFIX@", "@LIBDIR@", "@LLVM_BIN@", "@VERSION@", "@PYTHON@"];
 
 /// Replaces the placeholders of an edit; the error is the first unknown one.
 pub fn edit_text(workspace: &Workspace, pin: &Pin, text: &str) -> Result<String, String> {
-    let Provider { prefix, libdir, llvm_bin, device_libs, .. } = &workspace.provider;
+    let Provider { prefix, libdir, llvm_bin, .. } = &workspace.provider;
     let python = workspace.chroot.python.clone();
-    let values = [prefix, libdir, llvm_bin, device_libs, &pin.version, &python];
+    let values = [prefix, libdir, llvm_bin, &pin.version, &python];
     let filled = EDIT_PLACEHOLDERS
         .iter()
         .zip(values)
@@ -596,6 +642,38 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn states_the_origin_of_sources_without_a_url() {
+        let sources: Vec<_> = [
+            Source::Git {
+                url: "https://h/x".into(),
+                commit: Some("0123".into()),
+                submodules: true,
+                paths: Vec::new(),
+            },
+            Source::Wheel { file: "a-1-py3-none-any.whl".into(), sha256: None },
+            Source::Wheel { file: "b-1-py3-none-any.whl".into(), sha256: None },
+            Source::Url { url: "https://h/c-1.tar.gz".into(), sha256: None },
+        ]
+        .into_iter()
+        .enumerate()
+        .map(|(number, source)| {
+            let name = crate::names::ComponentName::parse("x").unwrap();
+            ("x", source_values(number, &Pin::new(name, "1", source)))
+        })
+        .collect();
+        assert_eq!(
+            source_lines(&sources),
+            "# Packed by rocmrpm from https://h/x\n\
+             # at commit 0123, with its submodules.\n\
+             Source0:        x-1.tar.gz\n\
+             # From the Python package index, upstream's wheel.\n\
+             Source1:        a-1-py3-none-any.whl\n\
+             Source2:        b-1-py3-none-any.whl\n\
+             Source3:        https://h/c-1.tar.gz"
+        );
+    }
 
     #[test]
     fn fills_in_placeholders_and_keeps_shell_variables() {

@@ -53,6 +53,7 @@ pub(super) fn run_all(
 /// The values of placeholders for this workspace.
 struct Placeholders<'s> {
     prefix: &'s str,
+    /// A word for a shell.
     device_libs: &'s str,
     gpu: &'s str,
 }
@@ -69,7 +70,7 @@ impl<'s> Placeholders<'s> {
     }
 
     fn script(&self, script: &str) -> String {
-        format!("prefix={} device_libs={}\n{script}", quote(self.prefix), quote(self.device_libs))
+        format!("prefix={} device_libs={}\n{script}", quote(self.prefix), self.device_libs)
     }
 }
 
@@ -124,12 +125,12 @@ mod tests {
     fn quotes_values_in_scripts() {
         let values = Placeholders {
             prefix: "/usr'; touch /pwned; echo '",
-            device_libs: "/opt/$(id) b",
+            device_libs: "\"$(echo '/opt/a b')\"/c",
             gpu: "",
         };
         let script = values.script("printf '%s\n' \"$prefix\" \"$device_libs\"");
         let printed = crate::process::Command::new("sh").args(["-c", &script]).text().unwrap();
-        assert_eq!(printed, "/usr'; touch /pwned; echo '\n/opt/$(id) b");
+        assert_eq!(printed, "/usr'; touch /pwned; echo '\n/opt/a b/c");
         let list: List = toml::from_str(CHECKLIST).unwrap();
         for item in &list.check {
             let scripts = [&item.run, item.r#if.as_ref().unwrap_or(&item.run)];

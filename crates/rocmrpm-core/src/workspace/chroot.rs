@@ -244,7 +244,8 @@ pub struct Provider {
     pub libdir: String,
     /// The folder of LLVM's programs, such as `/usr/lib64/rocm/llvm/bin`.
     pub llvm_bin: String,
-    /// The folder of the device libraries, which are bitcode.
+    /// The folder of the device libraries, which are bitcode, as a word for a shell: either a path
+    /// or one that asks the compiler.
     pub device_libs: String,
     /// The package tables that list what it has: files of `mock-configs/packages/`.
     pub packages: Vec<At<String>>,
@@ -353,7 +354,16 @@ impl Provider {
             };
             let libdir = below("libdir", "lib");
             let llvm_bin = below("llvm-bin", "lib/llvm/bin");
-            let device_libs = below("device-libs", "lib/llvm/amdgcn/bitcode");
+            let device_libs = match root.string("device-libs") {
+                Some(At { value, span }) => match value.strip_prefix("{resource-dir}") {
+                    Some(rest) => {
+                        let rest = folder(root, At { value: rest.to_owned(), span });
+                        format!("\"$({llvm_bin}/clang -print-resource-dir)\"{rest}")
+                    }
+                    None => folder(root, At { value, span }),
+                },
+                None => format!("{}/lib/llvm/amdgcn/bitcode", prefix.trim_end_matches('/')),
+            };
             let packages = root.strings("packages");
             let brings = root.strings("brings");
             let version = root.string("version");
@@ -516,6 +526,25 @@ mod tests {
                 let text = format!("prefix = \"/usr\"\n{key} = \"{bad}\"\nversion = \"7.2\"\n");
                 assert_eq!(read(&text).len(), 1, "{key} {bad}: {:?}", read(&text));
             }
+        }
+    }
+
+    #[test]
+    fn asks_the_compiler_for_device_libraries() {
+        let device_libs = |text: &str| {
+            let text = format!("prefix = \"/r\"\nversion = \"7.2\"\n{text}");
+            let file = File { name: "p.toml".into(), text: text.into() };
+            let mut problems = Vec::new();
+            (Provider::read("p", file, &mut problems).device_libs, problems.len())
+        };
+        assert_eq!(device_libs(""), ("/r/lib/llvm/amdgcn/bitcode".into(), 0));
+        assert_eq!(device_libs("device-libs = \"/r/b\""), ("/r/b".into(), 0));
+        let asked = "llvm-bin = \"/r/bin\"\ndevice-libs = \"{resource-dir}/lib/amdgcn/bitcode\"";
+        let word = "\"$(/r/bin/clang -print-resource-dir)\"/lib/amdgcn/bitcode";
+        assert_eq!(device_libs(asked), (word.into(), 0));
+        for bad in ["{resource-dir}", "{resource-dir}x", "{resource-dir}/$(id)", "/{resource-dir}"]
+        {
+            assert_eq!(device_libs(&format!("device-libs = \"{bad}\"")).1, 1, "{bad}");
         }
     }
 

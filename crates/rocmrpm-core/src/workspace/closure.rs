@@ -119,6 +119,10 @@ pub struct MemberRule {
     pub build_requires: Vec<String>,
     /// The license as an SPDX expression, if the metadata do not have it.
     pub license: Option<String>,
+    /// The summary of its package, if the metadata do not have a good one.
+    pub summary: Option<String>,
+    /// Folders that the private package does not have, below site-packages.
+    pub leave_out: Vec<String>,
     /// What its wheel bundles, as `NAME` or `NAME = VERSION`: a complete list that replaces
     /// SBOMs and reviewed tables.
     pub bundled: Option<Vec<String>>,
@@ -299,9 +303,16 @@ impl MemberRule {
         let license = table.string("license");
         let bundled = Self::bundled(table, from, license.is_some(), &span);
         let license = license.map(|at| at.value);
+        let leave_out = table.strings("leave-out");
+        for At { value, span } in leave_out.iter().filter(|at| !is_folder(&at.value)) {
+            let label = "expected a folder below site-packages, such as \"pyarrow/tests\"";
+            table.problem(span.clone(), format!("`{value}` is not a folder"), label, None);
+        }
+        let leave_out = leave_out.into_iter().map(|at| at.value).collect();
+        let summary = table.string("summary");
         let without = table.string("without");
         let reason = table.required_string("reason", "the reason for this decision");
-        for (key, text) in [("without", &without), ("reason", &reason)] {
+        for (key, text) in [("summary", &summary), ("without", &without), ("reason", &reason)] {
             if let Some(At { value, span }) = text
                 && value.trim().is_empty()
             {
@@ -309,6 +320,7 @@ impl MemberRule {
                 table.problem(span.clone(), message, "expected a few words", None);
             }
         }
+        let summary = summary.map(|at| at.value);
         let without = without.map(|at| at.value);
         match (place, &without) {
             (Some(MemberPlace::Dropped), None) => {
@@ -329,6 +341,8 @@ impl MemberRule {
             not_after,
             build_requires,
             license,
+            summary,
+            leave_out,
             bundled,
             without,
             reason,
@@ -366,6 +380,13 @@ fn is_bundled(text: &str) -> bool {
         !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || more.contains(&b))
     };
     plain(name, b"._+-/@()") && plain(version, b"._+~^")
+}
+
+/// Returns whether a text is a path below a folder that a script can use unquoted.
+fn is_folder(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"_.-/".contains(&b);
+    let parts = || text.split('/');
+    text.bytes().all(plain) && parts().all(|part| !matches!(part, "" | "." | ".."))
 }
 
 /// Reads a key with a fixed set of values.
@@ -456,6 +477,11 @@ mod tests {
         let (_, problems) =
             member("license = \"MIT\"\nbundled = [\"a) = 1\\nRequires: b\", \"%x\"]");
         assert_eq!(problems.len(), 2, "{problems:?}");
+        let (_, problems) = member("leave-out = [\"numba/tests\", \"../x\", \"/x\", \"$(x)\"]");
+        assert_eq!(
+            problems,
+            ["`../x` is not a folder", "`/x` is not a folder", "`$(x)` is not a folder"]
+        );
         let (_, problems) = member("from = \"sdist\"\nbundled = []");
         assert_eq!(problems, ["`bundled` is for wheels", "`bundled` needs `license`"]);
         let (_, problems) = member("build-requires = [\"cmake\"]");

@@ -36,6 +36,8 @@ pub struct Component {
     pub timeout: Option<Duration>,
     /// The final size of the build root in bytes, if known.
     pub build_space: Option<u64>,
+    /// Whether builds may use the compiler cache.
+    pub ccache: bool,
     /// The GPU targets that upstream supports; `None` for all.
     pub gpu_targets: Option<Vec<GpuTarget>>,
     /// Environment variables of `%build`, before placeholders are replaced.
@@ -178,6 +180,7 @@ impl Component {
                 optional: root.boolean("optional").unwrap_or(false),
                 memory_per_job: memory(root, "memory-per-job").unwrap_or(DEFAULT_MEMORY_PER_JOB),
                 build_space: memory(root, "build-space"),
+                ccache: root.boolean("ccache").unwrap_or(true),
                 timeout: root.string("timeout").and_then(|at| {
                     let timeout = duration::parse(&at.value);
                     if timeout.is_none() {

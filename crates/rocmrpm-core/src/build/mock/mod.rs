@@ -28,7 +28,7 @@ use crate::machine;
 use crate::parallel;
 use crate::process::{Command, Finished, ProcessError, find_program, stop_requested};
 use crate::sources::Cache;
-use crate::workspace::Workspace;
+use crate::workspace::{Component, Workspace};
 use cache::{Filling, RootCache};
 use config::TEMPLATE;
 use memory::{Lease, Pool};
@@ -159,13 +159,20 @@ impl<'w> MockBuilder<'w> {
             job.timeout.map(|limit| format!("--rpmbuild_timeout={}", limit.as_secs().max(1))),
         );
         options.extend(lease.iter().flat_map(|lease| lease.options()));
-        if let Some(dir) = &self.ccache {
-            let size = std::env::var("CCACHE_MAXSIZE").unwrap_or_else(|_| CCACHE_SIZE.to_owned());
-            options.push("--enable-plugin=ccache".to_owned());
-            options.push(format!("--plugin-option=ccache:dir={}", dir.display()));
-            options.push(format!("--plugin-option=ccache:max_cache_size={size}"));
-        }
+        options.extend(self.ccache_options(job.component));
         options
+    }
+
+    fn ccache_options(&self, component: &Component) -> Vec<String> {
+        let Some(dir) = self.ccache.as_ref().filter(|_| component.ccache) else {
+            return Vec::new();
+        };
+        let size = std::env::var("CCACHE_MAXSIZE").unwrap_or_else(|_| CCACHE_SIZE.to_owned());
+        vec![
+            "--enable-plugin=ccache".to_owned(),
+            format!("--plugin-option=ccache:dir={}", dir.display()),
+            format!("--plugin-option=ccache:max_cache_size={size}"),
+        ]
     }
 
     /// Runs mock and reports its steps. The first build of a run makes the others wait until the
@@ -337,5 +344,25 @@ impl Builder for MockBuilder<'_> {
 
     fn build_roots(&self, _: &Job<'_>) -> Vec<String> {
         vec!["/builddir".to_owned()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::{Selection, testing};
+
+    #[test]
+    fn component_can_opt_out_of_ccache() {
+        let dir = tempfile::tempdir().unwrap();
+        testing::sample(dir.path(), "fedora-43");
+        let file = dir.path().join("specs-templates/two/component.toml");
+        fs_err::write(file, "ccache = false\n").unwrap();
+        let selection = Selection { chroot: Some("fedora-43".to_owned()), ..Selection::default() };
+        let workspace = Workspace::load(dir.path(), &selection).unwrap();
+        let builder = MockBuilder::new(&workspace).with_ccache("/c".into());
+        let options = |name: &str| builder.ccache_options(&workspace.components[name]);
+        assert!(options("one").contains(&"--plugin-option=ccache:dir=/c".to_owned()));
+        assert_eq!(options("two"), [""; 0]);
     }
 }

@@ -42,6 +42,10 @@ pub(super) struct Facts {
     pub reason: String,
     /// Its license as an SPDX expression.
     pub license: String,
+    /// What it is, as its metadata or the packager states it; empty if neither does.
+    pub summary: String,
+    /// The folders that the private package does not have, below site-packages.
+    pub leave_out: Vec<String>,
     /// Whether it works on any architecture.
     pub pure: bool,
 }
@@ -89,6 +93,8 @@ pub(super) struct SdistFacts {
     pub extensions: bool,
     /// Its license files, relative to the top folder.
     pub license_files: Vec<String>,
+    /// The contents of upstream's wheel of it, if there is one.
+    pub contents: Option<Contents>,
 }
 
 #[cfg(test)]
@@ -111,6 +117,7 @@ impl SdistFacts {
             toolchain_files: Vec::new(),
             extensions: false,
             license_files: Vec::new(),
+            contents: None,
         }
     }
 }
@@ -149,15 +156,23 @@ impl Facts {
             return Err(refused(problem, help));
         }
 
+        let summary = rule.and_then(|rule| rule.summary.clone());
+        let summary = summary.unwrap_or_else(|| node.about.summary.clone());
+        let leave_out = rule.map_or_else(Vec::new, |rule| rule.leave_out.clone());
+        let facts = |built_from: Built, reason: String, license: String, pure: bool| {
+            let (summary, leave_out) = (summary.clone(), leave_out.clone());
+            Self { built_from, reason, license, summary, leave_out, pure }
+        };
+
         let pure = wheel.as_ref().is_none_or(|file| file.name.ends_with("-none-any.whl"));
         let asked = rule.and_then(|rule| rule.from);
         let of_wheel = |file: &LockedFile, reason: String| {
-            let (mut facts, traces) = WheelFacts::of(&member.name, version, file, fetcher)?;
+            let (mut wheel, traces) = WheelFacts::of(&member.name, version, file, fetcher)?;
             let terms = terms::of(&terms::Wheel {
                 name: &member.name,
                 version,
                 license: &license,
-                contents: &facts.contents,
+                contents: &wheel.contents,
                 traces: &traces,
                 decided: rule.and_then(|rule| rule.bundled.as_deref()),
             });
@@ -166,16 +181,16 @@ impl Facts {
                             `license = \"SPDX\"` to its `[[closure.member]]`";
                 refused(problem, what.into())
             })?;
-            facts.bundled = bundled;
-            Ok(Self { built_from: Built::Wheel(facts), reason, license, pure })
+            wheel.bundled = bundled;
+            Ok(facts(Built::Wheel(wheel), reason, license, pure))
         };
-        let of_sdist = |facts: SdistFacts, reason: String| {
+        let of_sdist = |sdist: SdistFacts, reason: String| {
             let packages = rule.map_or_else(Vec::new, |rule| rule.build_requires.clone());
-            let facts = SdistFacts { packages, ..facts };
-            let compiled = facts.rust.is_some() || (wheel.is_none() && facts.extensions);
+            let sdist = SdistFacts { packages, ..sdist };
+            let compiled = sdist.rust.is_some() || (wheel.is_none() && sdist.extensions);
             let pure = pure && !compiled;
             let private = member.place == MemberPlace::Private;
-            let license = match (&facts.rust, wheel) {
+            let license = match (&sdist.rust, wheel) {
                 // The private package has one source per member.
                 (Some(_), Some(wheel)) if private => {
                     return of_wheel(
@@ -190,7 +205,7 @@ impl Facts {
                     return Err(refused(problem.into(), help.into()));
                 }
                 (Some(project), _) => {
-                    let pin = sdist_pin(&member.name, version, &facts.file)?;
+                    let pin = sdist_pin(&member.name, version, &sdist.file)?;
                     let crates = fetcher.linked_crates(&pin, project, arch)?;
                     let help = match wheel {
                         Some(_) => decide("`from = \"wheel\"`"),
@@ -201,7 +216,13 @@ impl Facts {
                 }
                 (None, _) => license.clone(),
             };
-            Ok(Self { built_from: Built::Sdist(facts), reason, license, pure })
+            let contents = match wheel {
+                Some(file) => {
+                    Some(WheelFacts::of(&member.name, version, file, fetcher)?.0.contents)
+                }
+                None => None,
+            };
+            Ok(facts(Built::Sdist(SdistFacts { contents, ..sdist }), reason, license, pure))
         };
         match (asked, wheel, sdist) {
             // No other package builds against private members, and one package cannot have the
@@ -284,7 +305,7 @@ impl WheelFacts {
         };
         let metadata = metadata(&fetched.path, name, version).map_err(wrong)?;
         let names_licenses = names_licenses(&metadata);
-        let recipe = format!("wheel contents 2\n{}\n{}\n", file.sha256, bundled::digest());
+        let recipe = format!("wheel contents 3\n{}\n{}\n", file.sha256, bundled::digest());
         let known = fetcher.remembered(&recipe)?.and_then(|text| serde_json::from_str(&text).ok());
         let Looked { contents, traces } = match known {
             Some(known) => known,
@@ -429,6 +450,7 @@ impl SdistFacts {
             toolchain_files: toolchain_files.map(|name| (*name).to_owned()).collect(),
             extensions: has_extensions(&tree.dir),
             license_files: license_files(&tree.dir, &names)?,
+            contents: None,
         };
         Ok((facts, build))
     }

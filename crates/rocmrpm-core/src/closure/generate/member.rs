@@ -4,12 +4,13 @@
 use super::facts::{Built, Facts, SdistFacts, WheelFacts};
 use super::linked::Linked;
 use super::requires::{Corrections, corrections};
-use super::text::{component_header, literal, quoted, spec_header, summary, version, wrapped};
+use super::text::{component_header, literal, quoted, spec_header, summary, wrapped};
 use super::{Context, Part, text};
 use crate::closure::Member;
 use crate::closure::package_name::{package, stem};
 use crate::sources::CargoProject;
 use crate::text::visible;
+use crate::wheel::Contents;
 
 /// Returns the component of a member.
 pub(super) fn part(context: &Context<'_>, member: &Member, facts: &Facts) -> Part {
@@ -78,20 +79,27 @@ impl Built {
             Self::Sdist(_) => "source distribution",
         }
     }
+
+    /// Returns the contents of upstream's wheel, if there is one.
+    fn contents(&self) -> Option<&Contents> {
+        match self {
+            Self::Wheel(wheel) => Some(&wheel.contents),
+            Self::Sdist(sdist) => sdist.contents.as_ref(),
+        }
+    }
 }
 
 fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
     let name = &member.name;
-    let (about, locked) = member.node.as_ref().map(|node| (&node.about, &node.locked)).unzip();
-    let home = about.and_then(|about| text::url(about.home.as_deref()));
-    let stated = about.map(|about| about.summary.as_str()).unwrap_or_default();
+    let home = member.node.as_ref().and_then(|node| text::url(node.about.home.as_deref()));
+    let stated = facts.summary.as_str();
     let package = package(name);
     let mut out = spec_header(context.component.name.as_str());
     let linked = context.linked.get(name);
     out += &globals(&corrections(context.closure, name, false), facts, linked);
     out += "\n";
     out += &tag("Name", &format!("python-{}", stem(name)));
-    out += &tag("Version", &locked.map(|locked| version(&locked.version)).unwrap_or_default());
+    out += &tag("Version", "<{ rpm_version }>");
     out += &tag("Release", "<{ release }>");
     out += &tag("Summary", &summary(stated, name));
     out += about_license(&facts.built_from);
@@ -119,14 +127,16 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
         Built::Sdist(sdist) => from_sdist(sdist),
     };
     // The build root has the build dependencies, not the runtime ones.
-    if !context.closure.graph.edges.iter().any(|edge| edge.from == *name) {
-        out += "\n%check\n%pyproject_check_import -t\n";
-    }
+    let alone = !context.closure.graph.edges.iter().any(|edge| edge.from == *name);
+    out += &check(name, alone, facts.built_from.contents());
     let licenses = match &facts.built_from {
         Built::Sdist(sdist) => license_lines(sdist),
         Built::Wheel(_) => String::new(),
     };
     out += &format!("\n%files -n {package} -f %{{pyproject_files}}\n{licenses}");
+    for program in facts.built_from.contents().iter().flat_map(|contents| &contents.programs) {
+        out += &format!("%{{_bindir}}/{program}\n");
+    }
     out += "\n%changelog\n<{ changelog }>\n";
     out
 }
@@ -207,7 +217,7 @@ fn build_requires(facts: &Facts) -> Vec<&str> {
 /// Returns the body of `%description`.
 fn description(stated: &str, name: &str, facts: &Facts) -> String {
     let stated = literal(stated);
-    let stated = if stated.is_empty() { format!("Python distribution {name}.") } else { stated };
+    let stated = if stated.is_empty() { format!("Python module {name}.") } else { stated };
     let stated = if stated.ends_with(['.', '!', '?']) { stated } else { format!("{stated}.") };
     let mut text = wrapped(&stated);
     if matches!(facts.built_from, Built::Wheel(_)) {
@@ -239,14 +249,46 @@ END
 
 fn from_wheel(wheel: &WheelFacts) -> String {
     let check = if wheel.names_licenses { "-l " } else { "" };
-    let modules: Vec<&str> = wheel.contents.modules.iter().map(String::as_str).collect();
-    let others = if wheel.contents.others { " +auto" } else { "" };
-    let modules = if modules.is_empty() { "'*'".to_owned() } else { modules.join(" ") };
     format!(
         "\n%prep\n%setup -q -c -T\n\
          \n%build\nmkdir -p %{{_pyproject_wheeldir}}\ncp -p %{{SOURCE0}} %{{_pyproject_wheeldir}}\n\
-         \n%install\n%pyproject_install\n{}%pyproject_save_files {check}{modules}{others}\n",
-        if wheel.contents.copies { LINKS } else { "" }
+         \n%install\n%pyproject_install\n{}%pyproject_save_files {check}{}\n",
+        if wheel.contents.copies { LINKS } else { "" },
+        saved(Some(&wheel.contents)),
+    )
+}
+
+/// Returns the arguments of `%pyproject_save_files`: the modules, and `+auto` if there are files
+/// that are neither modules nor programs.
+fn saved(contents: Option<&Contents>) -> String {
+    match contents.filter(|contents| !contents.modules.is_empty()) {
+        None => "'*' +auto".into(),
+        Some(Contents { modules, others, .. }) => {
+            let modules: Vec<&str> = modules.iter().map(String::as_str).collect();
+            modules.join(" ") + if *others { " +auto" } else { "" }
+        }
+    }
+}
+
+/// Returns `%check`, which imports the modules if they need no others.
+fn check(name: &str, alone: bool, contents: Option<&Contents>) -> String {
+    if alone {
+        return "\n%check\n%pyproject_check_import -t\n".into();
+    }
+    let modules = contents.iter().flat_map(|contents| &contents.modules);
+    let modules: Vec<&str> = modules.map(String::as_str).collect();
+    let find = match modules.as_slice() {
+        [] => String::new(),
+        modules => format!(
+            "for name in \"{}\".split():\n    assert importlib.util.find_spec(name), name\n",
+            modules.join(" ")
+        ),
+    };
+    format!(
+        "\n%check\n# The build root does not have what an import needs.\n\
+         %{{py3_test_envvars}} %{{python3}} -BP - <<'END'\n\
+         import importlib.metadata, importlib.util\n\
+         assert importlib.metadata.version(\"{name}\") == \"<{{ version }}>\"\n{find}END\n"
     )
 }
 
@@ -291,7 +333,9 @@ fn from_sdist(sdist: &SdistFacts) -> String {
     for path in sdist.license_files.iter().filter(|path| path.contains('/')) {
         out += &format!("cp -p {path} {}\n", flat(path));
     }
-    out += "\n%install\n%pyproject_install\n%pyproject_save_files '*' +auto\n";
+    out += "\n%install\n%pyproject_install\n%pyproject_save_files ";
+    out += &saved(sdist.contents.as_ref());
+    out += "\n";
     out
 }
 
@@ -346,8 +390,35 @@ mod tests {
             built_from: Built::Sdist(SdistFacts::sample()),
             reason: String::new(),
             license: "MIT".into(),
+            summary: String::new(),
+            leave_out: Vec::new(),
             pure: true,
         }
+    }
+
+    #[test]
+    fn lists_files_by_name() {
+        let of = |modules: &[&str], others: bool| {
+            let modules = modules.iter().map(|name| (*name).to_owned()).collect();
+            Contents { modules, others, ..Contents::default() }
+        };
+        assert_eq!(saved(Some(&of(&["b", "a"], false))), "a b");
+        assert_eq!(saved(Some(&of(&["a"], true))), "a +auto");
+        assert_eq!(saved(None), "'*' +auto");
+    }
+
+    #[test]
+    fn every_package_has_a_check() {
+        let modules = ["one".to_owned(), "two".to_owned()].into();
+        let contents = Contents { modules, ..Contents::default() };
+        assert!(check("x", true, Some(&contents)).contains("%pyproject_check_import -t"));
+        let found = check("x", false, Some(&contents));
+        assert!(
+            found.contains("\"one two\".split()") && found.contains("version(\"x\")"),
+            "{found}"
+        );
+        let unknown = check("x", false, None);
+        assert!(unknown.contains("version(\"x\")") && !unknown.contains("split"), "{unknown}");
     }
 
     #[test]

@@ -136,15 +136,56 @@ fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> Stri
         );
     }
     out += INSTALL;
+    let leave_out: Vec<String> = members
+        .iter()
+        .flat_map(|(_, facts)| &facts.leave_out)
+        .map(|folder| format!("%{{buildroot}}%{{site}}/{folder}"))
+        .collect();
+    if !leave_out.is_empty() {
+        out += &format!("# Test suites.\nrm -r {}\n", leave_out.join(" \\\n    "));
+    }
+    out += KEEP;
     if members.iter().any(|(_, facts)| has_copies(facts)) {
         out += LINKS;
     }
     out += BYTECODE;
     out += "\n%check\n\
             %{buildroot}%{prefix}/bin/python3 -c 'import sys; assert \"%{buildroot}%{site}\" in sys.path'\n";
+    let modules = importable(context, members);
+    if !modules.is_empty() {
+        out +=
+            "# Those that need nothing else; the build root does not have what the others need.\n";
+        for module in modules {
+            out += &format!("%{{buildroot}}%{{prefix}}/bin/python3 -B -c 'import {module}'\n");
+        }
+    }
     out += "\n%files\n%license licenses\n%{prefix}\n";
     out += "\n%changelog\n<{ changelog }>\n";
     out
+}
+
+/// Returns the modules of the members that need no distribution outside of the prefix.
+fn importable<'m>(context: &Context<'_>, members: &'m [(&Member, Facts)]) -> BTreeSet<&'m str> {
+    let names = names(members);
+    let edges = || context.closure.graph.edges.iter().filter(|edge| !edge.extra);
+    // Those that need another distribution, directly or not.
+    let mut open: BTreeSet<&str> = BTreeSet::new();
+    loop {
+        let next = edges().find(|edge| {
+            let to = edge.to.as_str();
+            !open.contains(edge.from.as_str()) && (!names.contains(to) || open.contains(to))
+        });
+        match next {
+            Some(edge) => drop(open.insert(&edge.from)),
+            None => break,
+        }
+    }
+    let closed = members.iter().filter(|(member, _)| !open.contains(member.name.as_str()));
+    let wheels = closed.filter_map(|(_, facts)| match &facts.built_from {
+        Built::Wheel(wheel) => Some(&wheel.contents.modules),
+        Built::Sdist(_) => None,
+    });
+    wheels.flatten().map(String::as_str).collect()
 }
 
 fn has_copies(facts: &Facts) -> bool {
@@ -171,7 +212,7 @@ fn by_kind(members: &[(&Member, Facts)]) -> (Vec<usize>, Vec<usize>) {
     (0..members.len()).partition(is_wheel)
 }
 
-/// The install script of the prefix. It leaves out the members' programs and their lines in RECORD:
+/// The install script of the prefix. `KEEP` leaves out the members' programs and their lines in RECORD:
 /// programs of a virtual environment have its path in their first line, and are not on PATH.
 const INSTALL: &str = r#"
 %install
@@ -184,7 +225,10 @@ version = %{python3_version}
 END
 %{buildroot}%{prefix}/bin/python3 -m pip --isolated install --no-deps --no-index --no-compile \
     --ignore-installed --no-cache-dir --no-warn-script-location --disable-pip-version-check wheels/*.whl
-# Programs would have the build folder in their first line, and are not on PATH.
+"#;
+
+/// The script that keeps RECORD true, and collects the licenses.
+const KEEP: &str = r#"# Programs would have the build folder in their first line, and are not on PATH.
 # Keeps the licenses of each distribution.
 %{__python3} - %{buildroot}%{prefix} licenses <<'END'
 import csv, os, pathlib, shutil, sys
@@ -255,7 +299,8 @@ mod tests {
                 ([backend.to_owned()].into(), vec!["cmake".to_owned()]);
             let built_from =
                 Built::Sdist(SdistFacts { build_requires, packages, ..SdistFacts::sample() });
-            Facts { built_from, reason: String::new(), license: "MIT".into(), pure }
+            let (reason, summary, license) = (String::new(), String::new(), "MIT".into());
+            Facts { built_from, reason, license, summary, leave_out: Vec::new(), pure }
         };
         let required =
             |members: &[(&Member, Facts)]| Vec::from_iter(build_requires(members)).join(" ");

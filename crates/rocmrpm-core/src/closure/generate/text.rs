@@ -1,8 +1,6 @@
 //! Parts that several generated files share: headers, quoting, wrapped text. Does not decide what
 //! is generated.
 
-use pep440_rs::Version;
-
 use crate::workspace::WrittenClosure;
 
 /// The header of the generated pins.
@@ -71,8 +69,7 @@ pub(super) fn literal(text: &str) -> String {
 pub(super) fn summary(text: &str, name: &str) -> String {
     let text = literal(text);
     let text = text.trim_end_matches('.').trim();
-    let text =
-        if text.is_empty() { format!("Python distribution {name}") } else { text.to_owned() };
+    let text = if text.is_empty() { format!("Python module {name}") } else { text.to_owned() };
     let mut short = String::new();
     for word in text.split(' ') {
         if short.chars().count() + word.chars().count() + 1 > 79 {
@@ -107,15 +104,6 @@ pub(super) fn wrapped(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Returns the value of `Version:` in a spec: the variable that the template fills in, or for a
-/// pre-release the literal that sorts before the release.
-pub(super) fn version(version: &Version) -> String {
-    if !version.any_prerelease() {
-        return "<{ version }>".into();
-    }
-    crate::closure::version::of_spec(version)
-}
-
 /// Returns a URL that is safe to use in a spec.
 pub(super) fn url(home: Option<&str>) -> Option<String> {
     let home = home?.trim();
@@ -133,8 +121,6 @@ pub(super) fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::str::FromStr;
-
     use super::*;
 
     #[test]
@@ -144,20 +130,12 @@ mod tests {
             "100 %% < { name } > < @ set @ > %%{x}"
         );
         assert_eq!(summary("a fast thing.\n", "x"), "A fast thing");
-        assert_eq!(summary("", "x"), "Python distribution x");
+        assert_eq!(summary("", "x"), "Python module x");
         assert!(summary(&"word ".repeat(40), "x").len() < 80);
         assert_eq!(url(Some("https://h/a?b#c")).as_deref(), Some("https://h/a?b#c"));
         for bad in ["ftp://x", "https://h/%{x}", "https://h/ x", "https://u:p@h/"] {
             assert_eq!(url(Some(bad)), None, "{bad}");
         }
-    }
-
-    #[test]
-    fn follows_fedoras_versions() {
-        let written = |text: &str| version(&Version::from_str(text).unwrap());
-        assert_eq!(written("1.0.post2"), "<{ version }>");
-        assert_eq!(written("0.66b2"), "0.66~b2");
-        assert_eq!(written("1.0.dev3"), "1.0~dev3");
     }
 
     #[test]

@@ -36,6 +36,7 @@ const JUDGEMENTS: &[&str] = &[
     "ubuntu",
     "timeout",
     "build-space",
+    "ccache",
 ];
 
 impl History {
