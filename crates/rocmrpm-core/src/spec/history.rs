@@ -15,6 +15,7 @@ use super::pinned::{Pinned, below, folders};
 use super::scope::{Family, Scope};
 use crate::closure::version::of_pin;
 use crate::names::ComponentName;
+use crate::rpm_version::of_pin;
 use crate::stack::Stack;
 use crate::workspace::{CLOSURE_FILE, Component, GENERATED, Pin, PinSet, Workspace, compare};
 

@@ -14,6 +14,7 @@ use crate::error::{Diagnose, Diagnosis, Kind, Problem};
 use crate::machine;
 use crate::names::nearest;
 use crate::process::ProcessError;
+use crate::rpm_version::of_pin;
 use crate::sources;
 use crate::stack::Stack;
 use crate::template::{TemplateError, Templates};
