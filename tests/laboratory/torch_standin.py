@@ -39,6 +39,12 @@ TYPES = {
     "9cudaError": "10hipError_t",
     "14cudaDeviceProp": "20hipDeviceProp_tR0600",
 }
+# The options that PyTorch's target torch_hip passes on to all that link to it. Source: PyTorch,
+# HIP_CXX_FLAGS in cmake/Dependencies.cmake, without warnings.
+HIP_CXX_FLAGS = ";".join([
+    "-fPIC", "-D__HIP_PLATFORM_AMD__=1", "-DCUDA_HAS_FP16=1", "-DUSE_ROCM", "-D__HIP_NO_HALF_OPERATORS__=1",
+    "-D__HIP_NO_HALF_CONVERSIONS__=1", "-DHIP_ENABLE_WARP_SYNC_BUILTINS", "-DHIPBLAS_V2",
+])
 PLAIN_MODULES = {
     "__init__.py": '"""A stand-in to compile against; see the RPM\'s description."""\n'
     "import torch.cuda, torch.utils, torch.version, torch.xpu\n"
@@ -110,6 +116,8 @@ def change_cmake_files(out, component):
         text = text.replace('"torch::cudart"', '"hip::amdhip64"').replace(" torch_nvshmem", "")
         text = text.replace('  IMPORTED_LINK_DEPENDENT_LIBRARIES_RELEASE "torch_nvshmem"\n', "")
         path.write_text(text)
+    replace(caffe2 / "Caffe2Targets.cmake", "set_target_properties(torch_hip PROPERTIES\n",
+            f'set_target_properties(torch_hip PROPERTIES\n  INTERFACE_COMPILE_OPTIONS "{HIP_CXX_FLAGS}"\n')
     for edit in tomllib.loads(component.read_text())["edit"]:
         if edit["file"] == "cmake/public/LoadHIP.cmake":
             replace(caffe2 / "public/LoadHIP.cmake", edit["find"], edit["replace"].replace("@LIBDIR@", "/usr/lib64"), edit["matches"])
