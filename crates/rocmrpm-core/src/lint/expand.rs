@@ -41,7 +41,7 @@ pub enum ExpandError {
         /// The container image of the chroot's release.
         image: String,
         /// What rpmspec reported.
-        source: ProcessError,
+        source: Box<ProcessError>,
     },
     /// The spec could not be written for rpmspec.
     #[error(transparent)]
@@ -51,7 +51,9 @@ pub enum ExpandError {
 impl Diagnose for ExpandError {
     fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Rpmspec { source: source @ ProcessError::Failed { .. }, rpm, image, .. } => {
+            Self::Rpmspec { source, rpm, image, .. }
+                if matches!(**source, ProcessError::Failed { .. }) =>
+            {
                 let machine = if rpm.is_empty() { "this machine" } else { rpm };
                 let image = if image.is_empty() { "a container of the release" } else { image };
                 let help = format!(
@@ -117,7 +119,7 @@ pub fn expand(
         file: file.to_owned(),
         rpm: Command::new("rpmspec").arg("--version").text().unwrap_or_default().trim().to_owned(),
         image: chroot.container_image.clone(),
-        source,
+        source: Box::new(source),
     };
     let mut command = Command::new("rpmspec")
         .arg("--parse")

@@ -13,7 +13,6 @@ pub use commits::{Commits, commits_of};
 
 use super::pinned::{Pinned, below, folders};
 use super::scope::{Family, Scope};
-use crate::closure::version::of_pin;
 use crate::names::ComponentName;
 use crate::rpm_version::of_pin;
 use crate::stack::Stack;

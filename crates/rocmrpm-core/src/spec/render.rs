@@ -8,7 +8,6 @@ use serde::Serialize;
 
 use super::exclude::requires_pattern;
 use super::history::{History, Release};
-use crate::closure::version::of_pin;
 use crate::digest::Sha256;
 use crate::error::{Diagnose, Diagnosis, Kind, Problem};
 use crate::machine;

@@ -533,7 +533,7 @@ mod tests {
     fn asks_the_compiler_for_device_libraries() {
         let device_libs = |text: &str| {
             let text = format!("prefix = \"/r\"\nversion = \"7.2\"\n{text}");
-            let file = File { name: "p.toml".into(), text: text.into() };
+            let file = File { name: "p.toml".into(), text };
             let mut problems = Vec::new();
             (Provider::read("p", file, &mut problems).device_libs, problems.len())
         };
