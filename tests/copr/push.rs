@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::site::TOKEN;
 use crate::stack::{Stack, assert_no_token};
-use crate::support::{ran, wait_until};
+use crate::support::{Transcript, ran, wait_until};
 
 #[test]
 fn builds_in_waves_and_fetches_the_packages() {
@@ -122,8 +122,10 @@ fn build_root_gets_macros_as_a_package() {
     assert!(packages[0].as_str().unwrap().starts_with("test-rpm-macros-"), "{packages}");
     // It is built only once and stays in place.
     stack.run(&["copr", "sync"]).exits(0).reports(["Unchanged"]);
-    stack.run(&["copr", "push"]).exits(0);
+    let push = stack.run(&["copr", "push"]);
     assert_eq!(stack.copr.states().iter().filter(|s| s.starts_with("test-rpm-macros")).count(), 1);
+    let output = push.exits(0).stderr.replace(&stack.copr.url, "https://copr.fedorainfracloud.org");
+    Transcript::block("docs/guides/copr.md", "rocmrpm copr push").assert_prints(&output);
 }
 
 #[test]

@@ -7,7 +7,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Parts, Running, Workspace, names_in, ran, template, text_of, wait_until};
+use crate::support::{
+    Parts, Running, Transcript, Workspace, names_in, ran, template, text_of, wait_until,
+};
 use rocmrpm::digest::Sha256;
 use serde_json::{Value, json};
 
@@ -74,6 +76,7 @@ fn dist_tag_is_part_of_the_build_key() {
     workspace.build().exits(0);
     assert_eq!(step(&workspace, "demo", &[])["stale"], false);
     workspace.replace("mock-configs/host.toml", ".t1", ".t2");
+    Transcript::block("docs/concepts/build-keys.md", "rocmrpm plan").run(&workspace).exits(0);
     assert_eq!(step(&workspace, "demo", &[])["reasons"], json!(["chroot changed"]));
     workspace.build().exits(0).reports(["1 built, 0 fresh"]);
     assert_eq!(step(&workspace, "demo", &[])["stale"], false);

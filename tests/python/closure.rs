@@ -11,7 +11,6 @@ mod real;
 mod upgrade;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -98,28 +97,19 @@ impl Lab {
     /// Returns a rocmrpm command with an index and uv.
     pub fn any_command(&self, index: Option<&str>, args: &[&str]) -> Command {
         let mut command = self.workspace.command(args);
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("UV_") {
-                command.env_remove(name);
-            }
-        }
-        let uv =
-            tools::environment("python-tools", include_str!("../support/tools.txt")).join("bin/uv");
-        let bin = self.workspace.holder().join("bin");
-        if !bin.join("uv").exists() {
-            fs_err::create_dir_all(&bin).unwrap();
-            fs_err::os::unix::fs::symlink(uv, bin.join("uv")).unwrap();
-        }
+        self.settle(index, &mut command);
         command
-            .env("PATH", with_path(&bin))
-            .env("NO_PROXY", "127.0.0.1")
-            .env("no_proxy", "127.0.0.1");
+    }
+
+    /// Lets a command use an index and uv.
+    fn settle(&self, index: Option<&str>, command: &mut Command) {
+        use_uv(&self.workspace, command);
+        command.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
         if let Some(index) = index {
             command
                 .env("PIP_INDEX_URL", index)
                 .env("UV_CACHE_DIR", self.workspace.holder().join("uv-cache"));
         }
-        command
     }
 
     fn run(&self, server: &TestServer, args: &[&str]) -> Ran {
@@ -136,10 +126,23 @@ impl Lab {
     }
 }
 
-fn with_path(bin: &Path) -> std::ffi::OsString {
+/// Puts uv into a command's path, without the user's settings.
+fn use_uv(workspace: &Workspace, command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("UV_") {
+            command.env_remove(name);
+        }
+    }
+    let uv =
+        tools::environment("python-tools", include_str!("../support/tools.txt")).join("bin/uv");
+    let bin = workspace.holder().join("bin");
+    if !bin.join("uv").exists() {
+        fs_err::create_dir_all(&bin).unwrap();
+        fs_err::os::unix::fs::symlink(uv, bin.join("uv")).unwrap();
+    }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let parts = [bin.to_owned()].into_iter().chain(std::env::split_paths(&path));
-    std::env::join_paths(parts.collect::<Vec<PathBuf>>()).unwrap()
+    let path = std::iter::once(bin).chain(std::env::split_paths(&path));
+    command.env("PATH", std::env::join_paths(path).unwrap());
 }
 
 /// Returns the members in the `--json` output: version and place by name.

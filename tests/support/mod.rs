@@ -19,11 +19,14 @@ mod index;
 mod ran;
 #[path = "../../crates/rocmrpm-core/src/sources/testserver.rs"]
 pub mod server;
+pub mod transcript;
 
 #[allow(unused_imports, reason = "each test binary uses a different part")]
 pub use index::{Index, project, sdist};
 #[allow(unused_imports, reason = "each test binary uses a different part")]
 pub use ran::{Ran, Running, processes_with, ran, wait_until};
+#[allow(unused_imports, reason = "each test binary uses a different part")]
+pub use transcript::Transcript;
 
 /// The folder of this repository.
 pub const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
@@ -229,6 +232,11 @@ impl Workspace {
         self.holder.path()
     }
 
+    /// Returns the home folder of an isolated workspace's user.
+    pub fn home(&self) -> PathBuf {
+        self.holder().join("home")
+    }
+
     pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
         self.root().join(path)
     }
@@ -298,7 +306,7 @@ impl Workspace {
         if matches!(self.environment, Environment::Isolated) {
             command.env_clear().envs([
                 ("PATH", std::env::var_os("PATH").unwrap()),
-                ("HOME", self.holder().join("home").into()),
+                ("HOME", self.home().into()),
                 ("LC_ALL", "C.UTF-8".into()),
                 ("PIP_CONFIG_FILE", "/dev/null".into()),
                 ("PIP_INDEX_URL", "file:///nonexistent/simple".into()),

@@ -9,6 +9,8 @@ use rocmrpm::rpms::repository::Repository;
 use rocmrpm::stack::Stack;
 use rocmrpm::workspace::{Flavor, Selection, Workspace};
 
+use crate::support::Transcript;
+
 /// A stand-in for dnf that records its arguments and copies the metadata of the repository.
 const DNF: &str = "#!/bin/sh\necho \"$@\" >> /dnf.calls\n\
                    [ \"$1\" = clean ] || cp /run/rocmrpm/repodata/repomd.xml /repomd.xml\n";
@@ -31,16 +33,17 @@ impl Buildah {
         buildah
     }
 
-    /// Runs rocmrpm with this store.
-    fn rocmrpm(&self, root: &Path, args: &[&str]) -> (i32, String, String) {
-        let output = Command::new(env!("CARGO_BIN_EXE_rocmrpm"))
-            .arg("-C")
-            .arg(root)
-            .args(args)
+    /// Lets a command use this store.
+    fn settle<'a>(&self, command: &'a mut Command) -> &'a mut Command {
+        command
             .env("CONTAINERS_STORAGE_CONF", self.storage.join("storage.conf"))
             .env("BUILDAH_ISOLATION", "chroot")
-            .output()
-            .unwrap();
+    }
+
+    /// Runs rocmrpm with this store.
+    fn rocmrpm(&self, root: &Path, args: &[&str]) -> (i32, String, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rocmrpm"));
+        let output = self.settle(command.arg("-C").arg(root).args(args)).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
     }
@@ -140,6 +143,18 @@ fn buildah_builds_the_image_with_repository_and_labels() {
     assert_eq!(labels["io.rocmrpm.gpu-targets"], "gfx1151");
     let pins = rocmrpm::digest::Sha256::of_bytes(&workspace.pins.file.text);
     assert_eq!(labels["io.rocmrpm.pins.sha256"], pins.to_string().as_str());
+
+    let page = Transcript::block(
+        "docs/guides/images.md",
+        "rocmrpm container check localhost/my-stack --chroot fedora-43",
+    );
+    buildah.run(&["tag", "localhost/it", "localhost/my-stack"]);
+    let manifest = workspace.root.join("rocmrpm.toml");
+    let text = fs_err::read_to_string(&manifest).unwrap();
+    fs_err::write(manifest, text + "\n[container.fedora]\nbase = \"localhost/base\"\n").unwrap();
+    let checked = buildah.settle(page.shell().current_dir(root)).output().unwrap();
+    page.assert_output(&String::from_utf8(checked.stdout).unwrap());
+    assert_eq!(checked.status.code(), Some(1));
 
     let container = buildah.run(&["from", "localhost/it"]);
     let read =

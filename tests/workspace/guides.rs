@@ -1,104 +1,14 @@
-//! Runs the commands of the guides in `docs/guides` and compares their output with the page. All
-//! `console` blocks of a page run in one shell, in an empty folder, without the user's settings. In
-//! the output, `[..]` stands for any text in a line, and `...` for any lines.
+//! Runs the commands of the guides, and checks that a test produces every transcript in the
+//! documentation.
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
-use crate::support::REPOSITORY;
+use crate::support::transcript::{Block, blocks};
+use crate::support::{REPOSITORY, Transcript, Workspace};
 
-/// Starts the output of each command. Programs do not print it.
-const SEPARATOR: char = '\u{1e}';
-
-fn page(name: &str) -> String {
-    fs_err::read_to_string(Path::new(REPOSITORY).join("docs/guides").join(format!("{name}.md")))
-        .unwrap()
-}
-
-/// Returns the `console` blocks of a page, joined.
-fn transcript(page: &str) -> String {
-    let blocks = page.split("```console\n").skip(1);
-    blocks.map(|block| block.split("```").next().unwrap()).collect()
-}
-
-/// Returns the commands of a transcript. Lines that start with `> ` directly after a command continue
-/// it.
-fn commands(transcript: &str) -> Vec<String> {
-    let (mut commands, mut continues) = (Vec::<String>::new(), false);
-    for line in transcript.lines() {
-        if let Some(command) = line.strip_prefix("$ ") {
-            commands.push(command.to_owned());
-            continues = true;
-        } else if let Some(more) = line.strip_prefix('>').filter(|_| continues) {
-            let command = commands.last_mut().unwrap();
-            command.push('\n');
-            command.push_str(more.strip_prefix(' ').unwrap_or(more));
-        } else {
-            continues = false;
-        }
-    }
-    commands
-}
-
-/// Runs commands in one shell and returns the transcript.
-fn run(commands: &[String]) -> String {
-    let holder = tempfile::Builder::new().prefix("rocmrpm-guide-").tempdir().unwrap();
-    let [home, keys, folder] = ["home", "keys", "work"].map(|name| holder.path().join(name));
-    for folder in [&home, &keys, &folder] {
-        fs_err::create_dir_all(folder).unwrap();
-        fs_err::set_permissions(folder, PermissionsExt::from_mode(0o700)).unwrap();
-    }
-    let mut script = String::from("exec 2>&1\n");
-    for command in commands {
-        script += &format!("printf '{SEPARATOR}'\n{command}\n");
-    }
-    let bin = Path::new(env!("CARGO_BIN_EXE_rocmrpm")).parent().unwrap().to_owned();
-    let path = std::env::var_os("PATH").unwrap();
-    let path =
-        std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path))).unwrap();
-    let mut shell = Command::new("bash");
-    shell.args(["-c", &script]).current_dir(&folder).stdin(Stdio::null()).env_clear().envs([
-        ("PATH", path.as_os_str()),
-        ("HOME", home.as_os_str()),
-        // The agents of all folders named .gnupg in home folders have one socket.
-        ("GNUPGHOME", keys.as_os_str()),
-        ("LC_ALL", "C.UTF-8".as_ref()),
-        ("ROCMRPM_CACHE", holder.path().join("cache").as_os_str()),
-    ]);
-    for (key, value) in [
-        ("GIT_AUTHOR_NAME", "Me"),
-        ("GIT_AUTHOR_EMAIL", "me@example.org"),
-        ("GIT_COMMITTER_NAME", "Me"),
-        ("GIT_COMMITTER_EMAIL", "me@example.org"),
-        ("GIT_CONFIG_COUNT", "1"),
-        ("GIT_CONFIG_KEY_0", "init.defaultBranch"),
-        ("GIT_CONFIG_VALUE_0", "main"),
-    ] {
-        shell.env(key, value);
-    }
-    let output = shell.output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    // gpg's agent serves the keys until it is killed.
-    let _ = Command::new("gpgconf").args(["--kill", "all"]).env("GNUPGHOME", &keys).output();
-    let shown = text.split(SEPARATOR).skip(1);
-    let mut transcript = String::new();
-    for (command, output) in commands.iter().zip(shown) {
-        transcript += &format!("$ {}\n", command.replace('\n', "\n> ").replace("> \n", ">\n"));
-        transcript += output;
-        if !output.is_empty() && !output.ends_with('\n') {
-            transcript.push('\n');
-        }
-    }
-    transcript
-}
-
-fn check(name: &str) {
-    let expected = transcript(&page(name));
-    let actual = run(&commands(&expected));
-    // Commands have backslashes.
-    snapbox::Assert::new().normalize_paths(false).eq(actual, expected);
+fn check(page: &str) {
+    Transcript::page(page).run_at_home(&Workspace::empty());
 }
 
 macro_rules! guides {
@@ -109,26 +19,110 @@ macro_rules! guides {
 }
 
 guides! {
-    packages_a_hip_library: "cpp",
-    drops_a_component: "drop",
-    explains_a_failed_build: "failures",
-    inspects_files: "inspect",
-    carries_a_patch: "patch",
-    publishes_an_index: "publish-index",
-    publishes_a_repository: "publish-repository",
-    packages_a_python_project: "python",
-    updates_a_version: "update",
-    creates_a_workspace: "workspace",
+    packages_a_hip_library: "docs/guides/cpp.md",
+    drops_a_component: "docs/guides/drop.md",
+    explains_a_failed_build: "docs/guides/failures.md",
+    inspects_files: "docs/guides/inspect.md",
+    carries_a_patch: "docs/guides/patch.md",
+    publishes_an_index: "docs/guides/publish-index.md",
+    publishes_a_repository: "docs/guides/publish-repository.md",
+    packages_a_python_project: "docs/guides/python.md",
+    updates_a_version: "docs/guides/update.md",
+    creates_a_workspace: "docs/guides/workspace.md",
+}
+
+/// Needs the pip index of this machine, which has the source of rpds-py.
+#[test]
+fn finds_the_crates_of_a_rust_extension() {
+    let workspace = Workspace::quickstart(&[]);
+    Transcript::block("docs/guides/rust.md", "rocmrpm add rpds-py --version 0.30.0")
+        .run(&workspace);
+}
+
+/// Returns the pages with their paths.
+fn pages() -> Vec<(String, String)> {
+    let root = Path::new(REPOSITORY);
+    let entries = walkdir::WalkDir::new(root.join("docs")).sort_by_file_name().into_iter();
+    let files = entries.map(|entry| entry.unwrap().into_path());
+    let files = files.filter(|path| path.extension().is_some_and(|end| end == "md"));
+    let page = |path: std::path::PathBuf| {
+        let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+        (name, fs_err::read_to_string(path).unwrap())
+    };
+    files.chain([root.join("README.md")]).map(page).collect()
+}
+
+/// Whether a program prints such a line, or a user types it at a prompt.
+fn is_of_a_transcript(line: &str) -> bool {
+    // The verb of a status line ends in column 12.
+    let status = line.as_bytes().get(12) == Some(&b' ')
+        && line.get(..12).is_some_and(|verb| {
+            let word = verb.trim_start();
+            verb.starts_with(' ')
+                && word.starts_with(|first: char| first.is_ascii_uppercase())
+                && word.chars().skip(1).all(|rest| rest.is_ascii_lowercase())
+        });
+    let starts = ["$ ", "error: ", "help: ", "next: ", "note: ", "warning: "];
+    status || starts.iter().any(|start| line.trim_start().starts_with(start))
+}
+
+/// Returns what is wrong with a block: no test produces it, or the test that it names does not.
+fn untested(page: &str, block: &Block) -> Option<String> {
+    if block.language != "console" {
+        // The reference is generated from code, and quotes logs of other programs.
+        if page.starts_with("docs/reference/") {
+            return None;
+        }
+        let line = block.text.lines().find(|line| is_of_a_transcript(line))?;
+        return Some(format!("`{line}` is of a transcript: make the block `console`"));
+    }
+    let Some(command) = block.command() else {
+        return Some("a transcript starts with a command, after `$ `".to_owned());
+    };
+    let Some(test) = &block.test else {
+        let tested = TESTED.contains(&page);
+        return (!tested).then(|| format!("no test runs `{command}`: name one"));
+    };
+    let code = fs_err::read_to_string(Path::new(REPOSITORY).join(test)).unwrap_or_default();
+    let code: String = code.split_whitespace().collect();
+    let call: String =
+        format!("Transcript::block({page:?},{command:?}").split_whitespace().collect();
+    (!code.contains(&call)).then(|| format!("{test} does not produce `{command}`"))
 }
 
 #[test]
-fn tests_every_guide_with_transcripts() {
-    let folder = Path::new(REPOSITORY).join("docs/guides");
-    let files = fs_err::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
-    let names: Vec<String> = files
-        .filter_map(|name| Some(name.to_str()?.strip_suffix(".md")?.to_owned()))
-        .filter(|name| page(name).contains("```console\n"))
-        .collect();
-    let found: BTreeSet<&str> = names.iter().map(String::as_str).collect();
-    assert_eq!(found, TESTED.iter().copied().collect());
+fn tests_produce_every_transcript() {
+    let (mut wrong, mut run) = (Vec::new(), BTreeSet::new());
+    for (page, text) in pages() {
+        for block in blocks(&text) {
+            if block.language == "console" && block.test.is_none() {
+                run.insert(page.clone());
+            }
+            wrong
+                .extend(untested(&page, &block).map(|why| format!("{page}:{}: {why}", block.line)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let without: Vec<_> = TESTED.iter().filter(|page| !run.contains(**page)).collect();
+    assert!(without.is_empty(), "these pages have no transcripts: {without:?}");
+}
+
+#[test]
+fn finds_untested_transcripts() {
+    let found = |text: &str| {
+        let blocks = blocks(text);
+        blocks.iter().find_map(|block| untested("docs/guides/none.md", block)).unwrap_or_default()
+    };
+    for lines in ["$ rocmrpm plan\n", "    Finished 1 built\n", "  help: run it\n", "error: no\n"] {
+        assert!(found(&format!("```text\n{lines}```\n")).contains("make the block `console`"));
+    }
+    let page = "```console\n$ rocmrpm plan\n```\n";
+    assert_eq!(found(page), "no test runs `rocmrpm plan`: name one");
+    let named = |test: &str| found(&format!("<!-- test: tests/{test}.rs -->\n{page}"));
+    assert_eq!(named("none"), "tests/none.rs does not produce `rocmrpm plan`");
+    assert_eq!(
+        named("workspace/words"),
+        "tests/workspace/words.rs does not produce `rocmrpm plan`"
+    );
+    assert_eq!(found("```text\nsrc/\n    Files of a component\n```\n"), "");
 }

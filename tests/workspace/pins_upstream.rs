@@ -2,7 +2,7 @@
 //! repositories and an index on disk. The last test uses a real sdist of vLLM.
 
 use crate::support::archive::tar_gz;
-use crate::support::{Index, Ran, Workspace};
+use crate::support::{Index, Ran, Transcript, Workspace};
 
 /// The components that the stand-in workspace has.
 const COMPONENTS: [&str; 8] =
@@ -447,11 +447,9 @@ fn explains_conflicting_pins_with_both_locations() {
         "torch 2.11.0, .ci/docker/triton_version.txt:1: `3.6.0`",
     ]);
     with("version = \"0.26.0\"", "version = \"0.28.0\"");
-    stand.run(&["pins", "check"]).exits(1).reports([
-        "the set has torchvision 0.28.0, but 0.26.0 is required by vllm 0.20.2",
-        "version = \"0.28.0\"",
-        "requirements/build/rocm.txt:2",
-    ]);
+    let check = stand.run(&["pins", "check"]);
+    Transcript::block("docs/guides/update.md", "rocmrpm pins check")
+        .assert_prints(&check.exits(1).stderr);
     let llvm = stand.commit_of("llvm", "llvmorg-22");
     with(&format!("commit = \"{llvm}\""), &format!("commit = \"{}\"", "1".repeat(40)));
     stand
@@ -619,15 +617,8 @@ fn reports_contradictions_of_the_real_vllm() {
     };
     let (code, _, stderr) = run(&["pins", "derive", "--from", "vllm=0.33.0"]);
     assert_eq!(code, Some(1), "{stderr}");
-    for line in [
-        "vllm 0.33.0, pyproject.toml:10: torch: torch == 2.14.0",
-        "vllm 0.33.0, requirements/build/rocm.txt:6: torch: torch==2.12.0+rocm7.14.0",
-        "vllm 0.33.0, requirements/build/rock.txt:6: torch: torch==2.12.0+rocm7.14.0",
-        "vllm 0.33.0, CMakeLists.txt:75: torch: TORCH_SUPPORTED_VERSION_ROCM 2.14.0",
-        "vllm 0.33.0, docker/Dockerfile.rocm_base:3: torch: TORCH_VERSION=2.13.0+rocm10.0.0",
-    ] {
-        assert!(stderr.contains(line), "{line}\n{stderr}");
-    }
+    Transcript::block("docs/guides/update.md", "rocmrpm pins derive --from vllm=0.33.0")
+        .assert_prints(&stderr);
     let (code, text, stderr) =
         run(&["pins", "derive", "--from", "vllm=0.33.0", "--choose", "torch=2.14.0"]);
     assert_eq!(code, Some(0), "{stderr}");

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{Parts, Ran, Workspace, names_in, ran, template, text_of};
+use crate::support::transcript::{constant, in_pages};
+use crate::support::{Parts, Ran, Transcript, Workspace, names_in, ran, template, text_of};
 use crate::tools;
 use rocmrpm::digest::Sha256;
 use rocmrpm::machine::PYTHON;
@@ -205,17 +206,9 @@ fn detects_an_undeclared_gpu_target() {
     let workspace = smoke();
     workspace.replace(SETUP, RIGHT, WRONG);
     let failed = build(&workspace);
-    failed.exits(1).reports([
-        "`rocm-smoke` did not pass inspection",
-        "gpu-target-missing",
-        "gfx1151",
-        "gfx1100",
-        "librocm_smoke.so",
-        "help: ",
-        "inspection.json",
-        "help: build logs: ",
-        "help: retry: ",
-    ]);
+    failed.exits(1).reports(["help: ", "inspection.json", "help: build logs: ", "help: retry: "]);
+    Transcript::block("docs/guides/failures.md", "rocmrpm build --chroot host")
+        .assert_prints(&failed.stderr);
     workspace.assert_nothing_of("rocm-smoke");
     workspace.assert_nothing_of("rocm_smoke");
     let report =
@@ -295,16 +288,33 @@ fn detects_missing_device_code() {
     workspace.assert_whole("demo");
 }
 
+/// Fails unless the README shows this output. `make quickstart` runs in the folder above, where git
+/// has the history of the releases and the container file; parallel builds print their lines in any
+/// order.
+#[track_caller]
+fn assert_is_in_readme(workspace: &Workspace, built: &Ran) {
+    let page = Transcript::block("README.md", "make quickstart");
+    let releases = regex::Regex::new(r"-\d+\.(src|noarch|x86_64)\.rpm|gfx1151\.\d+-").unwrap();
+    let lines = |text: &str| {
+        let text = releases.replace_all(text, "-[RELEASE]").into_owned();
+        let mut lines: Vec<String> = text.lines().map(|line| line.trim_end().to_owned()).collect();
+        lines.sort();
+        lines.join("\n")
+    };
+    let page = page.text().replace("$ make quickstart\n...\n", "");
+    let page = page.replace("/home/me/rocmrpm/examples/quickstart", "/home/me/my-stack");
+    let page = page.replace("examples/quickstart/", "").replace("target/debug/", "");
+    let page = page.replace("   Unchanged ", "    Rendered ");
+    let output = in_pages(workspace, &format!("{}{}", built.stderr, built.stdout));
+    let output = output.replace(env!("CARGO_BIN_EXE_rocmrpm"), "rocmrpm");
+    similar_asserts::assert_eq!(lines(&page), lines(&constant(&output)));
+}
+
 /// Needs the pip index of this machine, which has the source of amdsmi.
 #[test]
 fn builds_the_whole_quickstart_with_an_sdist_from_the_index() {
     let workspace = Workspace::quickstart(&["amdsmi", "rocm-smoke"]);
-    build(&workspace).exits(0).reports([
-        "Fetching",
-        "amdsmi-7.0.2.tar.gz",
-        "Finished 2 built, 0 fresh",
-        "(2 wheels)",
-    ]);
+    assert_is_in_readme(&workspace, build(&workspace).exits(0));
     let record = workspace.assert_whole("amdsmi");
     let pinned = "3e622e48c630b889045a6f57387455cdf082066348718172dd8af6d275baf8f2";
     assert_eq!(record["sources"][0]["sha256"], pinned);

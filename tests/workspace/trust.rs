@@ -3,7 +3,8 @@
 
 use std::process::Command;
 
-use crate::support::{Ran, SPEC, Workspace};
+use crate::support::transcript::in_pages;
+use crate::support::{Ran, SPEC, Transcript, Workspace};
 
 /// A COPR project for `copr push`.
 const PROJECT: &str = "owner = \"ada\"\nproject = \"lab\"\nchroots = [\"fedora-43-x86_64\"]\n";
@@ -243,6 +244,8 @@ fn prompts_on_a_terminal_and_accepts_only_yes() {
     assert_eq!(without_trust(&workspace, &["trust", "--list"]).stdout, "");
 
     let ran = on_terminal(&workspace, "y\\n", &lint);
+    Transcript::block("docs/concepts/trust.md", "rocmrpm lint --chroot host")
+        .assert_prints(&in_pages(&workspace, &ran.stdout));
     assert!(has_run(&workspace), "{}", ran.stdout);
     assert_eq!(without_trust(&workspace, &["trust", "--list"]).stdout, "[HOLDER]/workspace\n");
     let again = on_terminal(&workspace, "n\\n", &lint);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::index::Index;
 use super::{Lab, MIT};
 use crate::support::server::{Reply, Seen, TestServer};
-use crate::support::{Ran, ran};
+use crate::support::{Ran, Transcript, ran};
 
 const AIOHTTP: &str = include_str!("../../osv/GHSA-5h86-8mv2-jq9f.json");
 const PYSEC: &str = include_str!("../../osv/PYSEC-2024-24.json");
@@ -247,6 +247,14 @@ fn reads_exports_instead_of_the_service() {
     {
         assert!(found.stdout.contains(part), "{part}: {found}");
     }
+    for (name, path) in [("pypi.zip", &python), ("crates.zip", &crates)] {
+        fs_err::copy(path, lab.workspace.path(name)).unwrap();
+    }
+    Transcript::block(
+        "docs/guides/closure.md",
+        "rocmrpm closure audit --offline --export pypi.zip --export crates.zip",
+    )
+    .run_with(&lab.workspace, |shell| lab.settle(Some(&index.url("/simple")), shell));
     let two = run(&[&python, &crates], &["--offline", "--json"]);
     assert_eq!(two.exits(1).json()["findings"].as_array().unwrap().len(), 2);
     two.reports(["py.zip is from 20", "60 days ago; later ones are missing"]);

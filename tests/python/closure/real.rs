@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::{Lab, members};
-use crate::support::ran;
+use super::{Lab, members, use_uv};
+use crate::support::{Transcript, Workspace, ran};
 
 /// Returns the members and direct requirements of an sdist's closure against Fedora 43's table.
 fn closure(
@@ -81,4 +81,22 @@ fn members_that_reject_fedoras_version_become_private() {
         assert!(found.starts_with(version) && place == "private", "{name} {found} {place}");
     }
     assert_eq!(members["markupsafe"], ("3.0.2".to_owned(), "system".to_owned()));
+}
+
+/// The closure of this repository's own stack, which is locked as of a day: the index can change
+/// only which version of protobuf is the newest.
+#[test]
+fn guide_shows_the_closure_of_the_stack() {
+    let stack = Workspace::stack().with_shared_cache();
+    let uv_cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("closure-uv");
+    for block in [
+        Transcript::block("docs/guides/closure.md", "rocmrpm closure"),
+        Transcript::block("docs/guides/closure.md", "rocmrpm closure why pydantic-core"),
+        Transcript::block("docs/guides/closure.md", "rocmrpm pins outdated protobuf"),
+    ] {
+        block.run_with(&stack, |shell| {
+            use_uv(&stack, shell);
+            shell.env("UV_CACHE_DIR", &uv_cache);
+        });
+    }
 }
