@@ -95,7 +95,7 @@ def convert_headers(out):
         replace(config, f"#define AT_{name}_ENABLED() {old}", f"#define AT_{name}_ENABLED() {new}")
 
 
-def change_cmake_files(out, component):
+def change_cmake_files(out, component, rocm):
     """Makes the wheel's CMake files those of a build for ROCm without MKL."""
     caffe2 = out / "torch/share/cmake/Caffe2"
     config = caffe2 / "Caffe2Config.cmake"
@@ -116,8 +116,10 @@ def change_cmake_files(out, component):
         text = text.replace('"torch::cudart"', '"hip::amdhip64"').replace(" torch_nvshmem", "")
         text = text.replace('  IMPORTED_LINK_DEPENDENT_LIBRARIES_RELEASE "torch_nvshmem"\n', "")
         path.write_text(text)
+    major, minor = rocm.split(".")[:2]
+    options = f"{HIP_CXX_FLAGS};-DTORCH_HIP_VERSION={int(major) * 100 + int(minor)}"
     replace(caffe2 / "Caffe2Targets.cmake", "set_target_properties(torch_hip PROPERTIES\n",
-            f'set_target_properties(torch_hip PROPERTIES\n  INTERFACE_COMPILE_OPTIONS "{HIP_CXX_FLAGS}"\n')
+            f'set_target_properties(torch_hip PROPERTIES\n  INTERFACE_COMPILE_OPTIONS "{options}"\n')
     for edit in tomllib.loads(component.read_text())["edit"]:
         if edit["file"] == "cmake/public/LoadHIP.cmake":
             replace(caffe2 / "public/LoadHIP.cmake", edit["find"], edit["replace"].replace("@LIBDIR@", "/usr/lib64"), edit["matches"])
@@ -164,7 +166,7 @@ def main():
     out.mkdir(parents=True)
     version = unpack(wheel, out)
     convert_headers(out)
-    change_cmake_files(out, pathlib.Path(component))
+    change_cmake_files(out, pathlib.Path(component), rocm)
     write_modules(out, version, rocm)
     (out / "lib").mkdir()
     for name, source in LIBRARIES.items():
