@@ -68,6 +68,9 @@ fn is_of_a_transcript(line: &str) -> bool {
 
 /// Returns what is wrong with a block: no test produces it, or the test that it names does not.
 fn untested(page: &str, block: &Block) -> Option<String> {
+    if block.text.lines().any(|line| line.trim_start().starts_with("```")) {
+        return Some("the block has no end".to_owned());
+    }
     if block.language != "console" {
         // The reference is generated from code, and quotes logs of other programs.
         if page.starts_with("docs/reference/") {
@@ -116,6 +119,7 @@ fn finds_untested_transcripts() {
     for lines in ["$ rocmrpm plan\n", "    Finished 1 built\n", "  help: run it\n", "error: no\n"] {
         assert!(found(&format!("```text\n{lines}```\n")).contains("make the block `console`"));
     }
+    assert_eq!(found("```console\n$ ls\n\n```sh\nls\n```\n"), "the block has no end");
     let page = "```console\n$ rocmrpm plan\n```\n";
     assert_eq!(found(page), "no test runs `rocmrpm plan`: name one");
     let named = |test: &str| found(&format!("<!-- test: tests/{test}.rs -->\n{page}"));
