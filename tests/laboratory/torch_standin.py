@@ -39,8 +39,8 @@ TYPES = {
     "9cudaError": "10hipError_t",
     "14cudaDeviceProp": "20hipDeviceProp_tR0600",
 }
-# The options that PyTorch's target torch_hip passes on to all that link to it. Source: PyTorch,
-# HIP_CXX_FLAGS in cmake/Dependencies.cmake, without warnings.
+# The options that PyTorch's target torch_hip passes on to all that link to it. Source: PyTorch
+# 2.11.0, COMMON_HIP_FLAGS and COMMON_HIPCC_FLAGS in torch/utils/cpp_extension.py.
 HIP_CXX_FLAGS = ";".join([
     "-fPIC", "-D__HIP_PLATFORM_AMD__=1", "-DCUDA_HAS_FP16=1", "-DUSE_ROCM", "-D__HIP_NO_HALF_OPERATORS__=1",
     "-D__HIP_NO_HALF_CONVERSIONS__=1", "-DHIP_ENABLE_WARP_SYNC_BUILTINS", "-DHIPBLAS_V2",
