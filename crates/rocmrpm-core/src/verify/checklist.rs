@@ -70,7 +70,12 @@ impl<'s> Placeholders<'s> {
     }
 
     fn script(&self, script: &str) -> String {
-        format!("prefix={} device_libs={}\n{script}", quote(self.prefix), self.device_libs)
+        // Computing the folder can run the compiler, which prints an error if it is not installed.
+        let device_libs = match script.contains("$device_libs") {
+            true => format!(" device_libs={}", self.device_libs),
+            false => String::new(),
+        };
+        format!("prefix={}{device_libs}\n{script}", quote(self.prefix))
     }
 }
 
