@@ -13,6 +13,7 @@ mod container;
 mod copr;
 mod index;
 mod pins;
+mod state;
 mod upstream;
 mod verify;
 
@@ -26,6 +27,9 @@ pub use index::{
 };
 pub use pins::{
     Pins, PinsCheck, PinsDerive, PinsExport, PinsFormat, PinsImport, PinsOutdated, PinsUpdate,
+};
+pub use state::{
+    Cache, CacheCommand, CachePrune, Check, Clean, Graph, GraphFormat, Log, Remove, Status,
 };
 pub use upstream::{Audit, Lint, Patch, PatchCompare, PatchStatus, Prep};
 pub use verify::Verify;
@@ -91,6 +95,8 @@ pub enum Command {
     Init(Init),
     /// Add a component: its folder and its pin
     Add(Add),
+    /// Remove components: their folders, and their pins in all pin sets
+    Remove(Remove),
     /// Lock the sources of a pin set: digests, sizes, commits, trees, submodules, crates
     Lock(Lock),
     /// Derive pins from upstream files; check, update, export, and import them
@@ -108,10 +114,22 @@ pub enum Command {
     Lint(Lint),
     /// Render the specs and the container file
     Render(Render),
+    /// Run every check that needs no build: render, lock, pins, lint, closure
+    Check(Check),
+    /// Show what each component requires
+    Graph(Graph),
     /// Show what would be built, and why
     Plan(Plan),
     /// Build what is stale: RPMs, repository, wheels, index, and container file
     Build(Build),
+    /// Show the last build of each component: when, how long, and why it failed
+    Status(Status),
+    /// Print the log of a build
+    Log(Log),
+    /// Remove what failed and stopped builds left
+    Clean(Clean),
+    /// Show the size of the cache; remove what is unused
+    Cache(Cache),
     /// Rebuild a component with the same build root packages, and compare the results file by file
     Reproduce(Reproduce),
     /// Enter the build root of a failed build
@@ -282,6 +300,22 @@ pub struct Render {
     /// Print JSON
     #[arg(long, conflicts_with = "diff")]
     pub json: bool,
+}
+
+impl Render {
+    /// Returns the arguments of `rocmrpm render --check`.
+    pub fn check(choice: Choice) -> Self {
+        Self {
+            components: Vec::new(),
+            form: None,
+            offline: false,
+            choice,
+            pin: PinArgs { overrides: Vec::new() },
+            check: true,
+            diff: false,
+            json: false,
+        }
+    }
 }
 
 /// The forms of packages that no build uses.

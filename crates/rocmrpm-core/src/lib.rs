@@ -25,6 +25,7 @@ pub mod production;
 pub mod proof;
 pub mod publication;
 mod range;
+pub mod removal;
 pub mod reproduce;
 pub mod requirements;
 mod rpm_version;

@@ -145,3 +145,10 @@ pub struct Lint {
     #[arg(long)]
     pub json: bool,
 }
+
+impl Lint {
+    /// Returns the arguments of `rocmrpm lint` for all components.
+    pub fn all(choice: Choice) -> Self {
+        Self { components: Vec::new(), choice, spec: None, source: None, live: false, json: false }
+    }
+}

@@ -11,6 +11,7 @@ use super::record::Results;
 use super::schedule::{self, End, Limits, Task, run_tasks};
 use super::stack_repository::StackRepository;
 use super::stage::Stage;
+use super::state::record_failure;
 use super::{Builder, Installable};
 use crate::canonical::canonical;
 use crate::digest::Sha256;
@@ -358,6 +359,8 @@ pub fn run(
             });
             if let (events::Outcome::Failed, Err(error)) = (outcome, &result) {
                 events.failure(error);
+                // Only for `rocmrpm status`: a full disk must not hide why the build failed.
+                let _ = record_failure(&workspace.build_dir(), &component.name, error);
             }
             result
         });
