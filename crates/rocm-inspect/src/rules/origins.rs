@@ -120,8 +120,9 @@ pub(super) fn check(
             findings.push(finding.at(elf.subject, elf.file));
         }
     }
+    let first = |files: &BTreeSet<usize>| Some(&closure.tree.elfs[*files.first()?]);
     for (host, (libraries, files)) in hosts {
-        let Some(first) = files.first().map(|index| &closure.tree.elfs[*index]) else { continue };
+        let Some(first) = first(&files) else { continue };
         let libraries: Vec<&str> = libraries.into_iter().collect();
         let more =
             if files.len() > 1 { format!(" in {} files", files.len()) } else { String::new() };
@@ -131,28 +132,29 @@ pub(super) fn check(
     }
     for (family, by) in optional {
         let files: BTreeSet<usize> = by.values().flatten().copied().collect();
-        let Some(first) = files.first().map(|index| &closure.tree.elfs[*index]) else { continue };
-        let mut counts: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
-        for (whose, files) in &by {
-            // The table states what the system has instead.
-            let short = whose.split(';').next().unwrap_or_default();
-            counts.entry(short).or_default().extend(files);
-        }
-        let whose: Vec<String> =
-            counts.iter().map(|(whose, files)| format!("{} {whose}", files.len())).collect();
-        let (stem, all) = &alternatives.families[family];
-        let found = format!(
-            "{} of {all} files `{stem}_*` need foreign libraries: {}",
-            files.len(),
-            whose.join(", ")
-        );
-        findings.push(
-            ALTERNATIVE
-                .finding(found, "an alternative for this system")
-                .at(first.subject, first.file),
-        );
+        let Some(first) = first(&files) else { continue };
+        let found = needs_of_family(&alternatives.families[family], files.len(), &by);
+        let finding = ALTERNATIVE.finding(found, "an alternative for this system");
+        findings.push(finding.at(first.subject, first.file));
     }
     findings
+}
+
+/// Describes how many alternatives of a family need foreign libraries, and the files by vendor.
+fn needs_of_family(
+    (stem, all): &(String, usize),
+    files: usize,
+    by: &BTreeMap<&str, BTreeSet<usize>>,
+) -> String {
+    let mut counts: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+    for (whose, files) in by {
+        // The table states what the system has instead.
+        let short = whose.split(';').next().unwrap_or_default();
+        counts.entry(short).or_default().extend(files);
+    }
+    let whose: Vec<String> =
+        counts.iter().map(|(whose, files)| format!("{} {whose}", files.len())).collect();
+    format!("{files} of {all} files `{stem}_*` need foreign libraries: {}", whose.join(", "))
 }
 
 /// Returns findings for libraries of unknown origin: the first ones individually, the rest by

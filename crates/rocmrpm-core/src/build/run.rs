@@ -72,6 +72,43 @@ impl Prepared<'_, '_> {
         pending.map(|(component, verdict)| self.task(component, verdict)).collect()
     }
 
+    /// Builds the component of a task, and reports how that ends.
+    fn build(&self, context: &BuildContext<'_>, task: &Task, jobs: usize) -> Result<Built, Error> {
+        let started = Instant::now();
+        let component = self.selected.iter().find(|c| c.name.as_str() == task.name);
+        let (Some(component), Some(step)) = (component, self.plan.step(&task.name)) else {
+            let message = format!("the task `{}` has no component", task.name);
+            return Err(Error::new(Kind::Internal, message));
+        };
+        let targets = self.stack.gpu_targets(component);
+        let result = context.build(component, &self.specs[&component.name], step, targets, jobs);
+        let result = result.and_then(|built| {
+            if context.until > Stage::Srpm {
+                context.repository.accept(&component.name)?;
+            }
+            Ok(built)
+        });
+        if result.is_err() && matches!(step.verdict, Verdict::Inspect(_)) {
+            // It was in the repository until now.
+            context.repository.refresh()?;
+        }
+        let (outcome, detail) = match &result {
+            Ok(built) => (events::Outcome::Built, built.summary.clone()),
+            Err(error) if error.kind() == Kind::Interrupted => {
+                (events::Outcome::Stopped, String::new())
+            }
+            Err(_) => (events::Outcome::Failed, String::new()),
+        };
+        let (component, seconds) = (component.name.clone(), started.elapsed().as_secs_f64());
+        context.events.event(Event::Finished { component, outcome, seconds, detail });
+        if let (events::Outcome::Failed, Err(error)) = (outcome, &result) {
+            context.events.failure(error);
+            // Only for `rocmrpm status`: a full disk must not hide why the build failed.
+            let _ = record_failure(&context.workspace.build_dir(), &step.component, error);
+        }
+        result
+    }
+
     fn task(&self, component: &Component, verdict: &Verdict) -> Task {
         let build_dir = self.stack.workspace.build_dir();
         let accepted = Results::of(&build_dir, self.until, &component.name).seconds();
@@ -288,7 +325,7 @@ pub fn run(
     options: Options,
     events: &dyn Events,
 ) -> Result<Run, Error> {
-    let Prepared { stack, selected, specs, plan, .. } = prepared;
+    let Prepared { stack, selected, plan, .. } = prepared;
     let stale: Vec<&Component> = selected
         .iter()
         .copied()
@@ -309,7 +346,7 @@ pub fn run(
     if !stale.is_empty() {
         events.event(Event::Planned { total: stale.len() });
         let Options { until, timeout, installable, .. } = options;
-        let way = BuildContext {
+        let context = BuildContext {
             stack,
             workspace,
             builder,
@@ -320,59 +357,18 @@ pub fn run(
             installable,
             repository: &repository,
         };
-        let tasks = prepared.tasks();
-        let results = run_tasks(&tasks, builder.limits(), options.keep_going, |task, jobs| {
-            let started = Instant::now();
-            let component = stale.iter().find(|c| c.name.as_str() == task.name);
-            let step = plan.step(&task.name);
-            let (Some(component), Some(step)) = (component, step) else {
-                return Err(Error::new(
-                    Kind::Internal,
-                    format!("the task `{}` has no component", task.name),
-                ));
-            };
-            let targets = stack.gpu_targets(component);
-            let result = way.build(component, &specs[&component.name], step, targets, jobs);
-            let result = result.and_then(|built| {
-                if options.until > Stage::Srpm {
-                    repository.accept(&component.name)?;
-                }
-                Ok(built)
+        let results =
+            run_tasks(&prepared.tasks(), builder.limits(), options.keep_going, |task, jobs| {
+                prepared.build(&context, task, jobs)
             });
-            if result.is_err() && matches!(step.verdict, Verdict::Inspect(_)) {
-                // It was in the repository until now.
-                repository.refresh()?;
-            }
-            let (outcome, detail) = match &result {
-                Ok(built) => (events::Outcome::Built, built.summary.clone()),
-                Err(error) if error.kind() == Kind::Interrupted => {
-                    (events::Outcome::Stopped, String::new())
-                }
-                Err(_) => (events::Outcome::Failed, String::new()),
-            };
-            let seconds = started.elapsed().as_secs_f64();
-            events.event(Event::Finished {
-                component: component.name.clone(),
-                outcome,
-                seconds,
-                detail,
-            });
-            if let (events::Outcome::Failed, Err(error)) = (outcome, &result) {
-                events.failure(error);
-                // Only for `rocmrpm status`: a full disk must not hide why the build failed.
-                let _ = record_failure(&workspace.build_dir(), &component.name, error);
-            }
-            result
-        });
         ends = stale.iter().map(|c| c.name.clone()).zip(results).collect();
     }
-    let outcome = |component: &&Component| match ends.remove(&component.name) {
+    let mut outcome = |component: &&Component| match ends.remove(&component.name) {
         None => Outcome::Fresh,
         Some(End::Done(built)) => Outcome::Built(built),
         Some(End::Failed(error)) => Outcome::Failed(error),
         Some(End::Skipped(reason)) => Outcome::Skipped(reason),
     };
-    let mut outcome = outcome;
     Ok(Run { outcomes: selected.iter().map(|c| (c.name.clone(), outcome(c))).collect() })
 }
 

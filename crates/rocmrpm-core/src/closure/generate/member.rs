@@ -118,7 +118,7 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
     let corrections = corrections(context.closure, name, false);
     out += &written(&corrections);
     linked.into_iter().flat_map(Linked::requires).for_each(|text| out += &tag("Requires", &text));
-    if let Built::Wheel(WheelFacts { bundled, .. }) = &facts.built_from {
+    if let Some(WheelFacts { bundled, .. }) = facts.wheel() {
         bundled.iter().for_each(|text| out += &tag("Provides", text));
     }
     out += &format!("\n%description -n {package} %_description\n");
@@ -179,7 +179,7 @@ fn globals(corrections: &Corrections, facts: &Facts, linked: Option<&Linked>) ->
         out += "# Requirements of the metadata that the package does not have: dropped members, and extras.\n";
     }
     if !facts.pure {
-        if let Built::Wheel(_) = &facts.built_from {
+        if facts.wheel().is_some() {
             out += "# Its libraries are for members of the closure only, and stay as upstream linked them.\n";
             out += "%global __provides_exclude_from ^%{python3_sitearch}/.*\\\\.so.*$\n";
             if let Some(pattern) = linked.and_then(Linked::pattern) {
@@ -220,7 +220,7 @@ fn description(stated: &str, name: &str, facts: &Facts) -> String {
     let stated = if stated.is_empty() { format!("Python module {name}.") } else { stated };
     let stated = if stated.ends_with(['.', '!', '?']) { stated } else { format!("{stated}.") };
     let mut text = wrapped(&stated);
-    if matches!(facts.built_from, Built::Wheel(_)) {
+    if facts.wheel().is_some() {
         let how = if facts.pure { "" } else { ", compiled modules and all" };
         text += "\n\n";
         text += &wrapped(&format!(
