@@ -8,13 +8,13 @@ use serde::Serialize;
 
 use super::{Done, args, context};
 use crate::build::{Estimate, MockOptions, Stage, choose_builder, prepare};
-use crate::closure::version::of_pin;
 use crate::digest::Sha256;
 use crate::document::Document;
 use crate::duration;
 use crate::names::ComponentName;
 use crate::outputs;
 use crate::report::{Progress, Shell, Style, Table, count};
+use crate::rpm_version::of_pin;
 use crate::sources::{Cache, Fetcher};
 use crate::stack::{Stack, Verdict};
 

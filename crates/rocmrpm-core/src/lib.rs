@@ -27,7 +27,7 @@ pub mod publication;
 mod range;
 pub mod reproduce;
 pub mod requirements;
-mod rpm_version;
+pub mod rpm_version;
 pub mod sources;
 pub mod spec;
 pub mod stack;
