@@ -210,8 +210,9 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
         ]);
     }
     shell.data(table.text())?;
-    if let Some(Estimate { seconds, unknown }) = estimate {
-        let time = duration::shown(Duration::from_secs_f64(seconds.round()));
+    let builds = prepared.plan.steps.iter().any(|step| matches!(step.verdict, Verdict::Stale(_)));
+    if let Some(Estimate { seconds, unknown }) = estimate.filter(|_| builds) {
+        let time = duration::shown(Duration::from_secs_f64(seconds.round().max(1.0)));
         let cores = count(builder.limits().cores, "core");
         let mut text = format!("about {time} on {cores}, based on earlier builds");
         if !unknown.is_empty() {
