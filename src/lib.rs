@@ -18,7 +18,7 @@ pub use rocmrpm_base::{
 };
 pub use rocmrpm_core::{
     audit, build, closure, container, copr, dist_git, index, lint, osv, outputs, packages, patches,
-    pins, prep, production, proof, publication, removal, reproduce, requirements, sources, spec,
-    stack, template, verify, workspace,
+    pins, prep, production, proof, publication, removal, reproduce, requirements, rpm_version,
+    sources, spec, stack, template, verify, workspace,
 };
 pub use rocmrpm_rpms as rpms;

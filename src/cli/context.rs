@@ -6,11 +6,13 @@ use std::path::Path;
 use super::args::Choice;
 use crate::closure::earlier;
 use crate::error::{Error, IoError, Problems};
+use crate::gpu::GpuTarget;
 use crate::index::publish::Destination;
 use crate::index::seen::Seen;
+use crate::report::{Shell, Style};
 use crate::sources::{Cache, Fetcher};
 use crate::stack::Stack;
-use crate::workspace::{Selection, Workspace, closure_not_written};
+use crate::workspace::{Component, Selection, Workspace, closure_not_written};
 
 /// Loads the workspace with the chosen chroot, pin set and overrides.
 pub fn workspace(
@@ -34,6 +36,27 @@ pub fn resolve_overrides(workspace: &mut Workspace, fetcher: &Fetcher<'_>) -> Re
         fetcher.resolve(&at.value)?.settle(&mut at.value);
     }
     Ok(())
+}
+
+/// Returns a stack to examine a component's sources, and notes if builds leave it out because of its
+/// GPU targets.
+pub fn stack_to_examine<'w>(
+    workspace: &'w Workspace,
+    component: &Component,
+    shell: &Shell,
+) -> Result<Stack<'w>, Error> {
+    let (stack, left_out) = Stack::to_examine(workspace, component)?;
+    if let Some(reason) = left_out {
+        let targets: Vec<&str> =
+            stack.gpu_targets(component).iter().map(GpuTarget::as_str).collect();
+        shell.talk(format!(
+            "{} builds leave `{}` out: {reason}; its spec here is for {}",
+            Style::Dim.paint("note:"),
+            component.name,
+            targets.join(", ")
+        ));
+    }
+    Ok(stack)
 }
 
 /// Refuses stacks that users could not install or upgrade: a component without a written Python

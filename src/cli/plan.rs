@@ -8,13 +8,13 @@ use serde::Serialize;
 
 use super::{Done, args, context};
 use crate::build::{Builder, Estimate, MockOptions, Prepared, Stage, choose_builder, prepare};
-use crate::closure::version::of_pin;
 use crate::digest::Sha256;
 use crate::document::Document;
 use crate::duration;
 use crate::names::ComponentName;
 use crate::outputs;
 use crate::report::{Progress, Shell, Style, Table, count};
+use crate::rpm_version::of_pin;
 use crate::sources::{Cache, Fetcher};
 use crate::stack::{Stack, Step, Verdict};
 
@@ -236,10 +236,12 @@ impl<'a> Preview<'a> {
         table
     }
 
-    /// Returns how long the build would take, as text.
+    /// Returns how long the build would take, as text; `None` if nothing is built.
     fn time(&self) -> Option<String> {
-        let Estimate { seconds, unknown } = self.estimate.as_ref()?;
-        let time = duration::shown(Duration::from_secs_f64(seconds.round()));
+        let mut steps = self.prepared.plan.steps.iter();
+        let builds = steps.any(|step| matches!(step.verdict, Verdict::Stale(_)));
+        let Estimate { seconds, unknown } = self.estimate.as_ref().filter(|_| builds)?;
+        let time = duration::shown(Duration::from_secs_f64(seconds.round().max(1.0)));
         let cores = count(self.builder.limits().cores, "core");
         let mut text = format!("about {time} on {cores}, based on earlier builds");
         if !unknown.is_empty() {

@@ -28,7 +28,7 @@ mod range;
 pub mod removal;
 pub mod reproduce;
 pub mod requirements;
-mod rpm_version;
+pub mod rpm_version;
 pub mod sources;
 pub mod spec;
 pub mod stack;

@@ -471,6 +471,7 @@ impl Diagnose for SourceError {
                     Kind::Config => {
                         Some("pin another version or commit, or report the lock file to upstream")
                     }
+                    Kind::MissingTool => Some("run `rustup default stable`"),
                     _ => None,
                 };
                 Diagnosis::from(*kind).with_help_lines(help).with_details(reported)

@@ -36,7 +36,7 @@ pub enum Patch {
     Status(PatchStatus),
     /// Refresh patches that apply with an offset or after a merge
     Refresh(PatchStatus),
-    /// Compare a component's changes of upstream's files with those of another package
+    /// Compare a component's changes of upstream files with those of another package
     Compare(PatchCompare),
 }
 

@@ -344,7 +344,7 @@ pub fn run(
         repository.refresh()?;
     }
     if !stale.is_empty() {
-        events.event(Event::Planned { total: stale.len() });
+        events.event(Event::Planned { total: stale.len(), numbered_at_end: false });
         let Options { until, timeout, installable, .. } = options;
         let context = BuildContext {
             stack,

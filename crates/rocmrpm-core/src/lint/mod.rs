@@ -1,5 +1,5 @@
-//! Checks specs for problems that rpmlint does not know: text, exports, requirements and changes to
-//! upstream's files. It does not render, fetch or print.
+//! Checks specs for problems that rpmlint does not know: text, exports, requirements and changes of
+//! upstream files. It does not render, fetch or print.
 
 mod changes;
 mod expand;
