@@ -4,6 +4,9 @@
 
 use crate::inspect::{Rule, RuleId, Severity};
 
+/// What a template has in the place of a value that its source does not state.
+pub(crate) const PLACEHOLDER: &str = "TODO";
+
 /// All rules for specs.
 pub const RULES: &[Rule] = &[
     MISSING,

@@ -1,0 +1,105 @@
+//! What `rocmrpm add` drafts, what keeps an unfinished package from getting out, and the user's
+//! defaults.
+
+use std::io::Write;
+
+use crate::support::{Index, Workspace, sdist};
+
+#[test]
+fn adds_several_projects_under_normalized_names() {
+    let workspace = Workspace::init();
+    let index = Index::with_hello("1.0");
+    index.add("hello-old", "0.9", &sdist("hello_old", "0.9"));
+    index.add("hello-old", "1.0", &sdist("hello_old", "1.0"));
+    let ran = workspace.run_with_index(&index, &["add", "hello", "Hello_Old==0.9"]);
+    ran.exits(0).reports([
+        "Pinned hello 1.0",
+        "Pinned hello-old 0.9",
+        "`rocmrpm build hello hello-old`",
+    ]);
+    let pins = workspace.read("pins/stable.toml");
+    assert!(pins.contains("[hello-old]\nversion = \"0.9\"\nsdist = \"Hello_Old\"\n"), "{pins}");
+    let template = workspace.read("specs-templates/hello-old/python-hello-old.spec.tera");
+    for line in [
+        "Name:           python-hello-old\n",
+        "Summary:        Says 100%% hello\n",
+        "License:        MIT\n",
+        "URL:            https://example.org/hello_old\n",
+        "BuildArch:      noarch\n",
+        "%pyproject_save_files hello_old\n",
+        "%check\n%pyproject_check_import -t\n",
+        "%license LICENSE\n",
+    ] {
+        assert!(template.contains(line), "{line}: {template}");
+    }
+    assert!(!template.contains("gcc"), "{template}");
+    workspace.run(&["lint"]).exits(0).prints(["0 errors, 0 warnings in 2 specs"]);
+    // Nothing is written unless all can be added.
+    let before = workspace.files();
+    workspace.run_with_index(&index, &["add", "hello-old2==1.0", "nosuch"]).exits(3);
+    workspace
+        .run_with_index(&index, &["add", "a", "b", "--version", "1"])
+        .exits(2)
+        .reports(["`NAME==VERSION`"]);
+    assert!(workspace.files() == before);
+}
+
+/// Returns the wheel of a project with the module `files/` and a program.
+fn wheel(name: &str, version: &str, license: &str) -> Vec<u8> {
+    let info = format!("{name}-{version}.dist-info");
+    let metadata = format!(
+        "Metadata-Version: 2.4\nName: {name}\nVersion: {version}\nSummary: Does it\n\
+         License-Expression: {license}\n"
+    );
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (path, text) in [
+        ("files/__init__.py", ""),
+        (&format!("{info}/METADATA"), metadata.as_str()),
+        (
+            &format!("{info}/WHEEL"),
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        ),
+        (&format!("{info}/entry_points.txt"), "[console_scripts]\nrun-files = files:main\n"),
+        (&format!("{info}/RECORD"), ""),
+    ] {
+        archive.start_file(path, zip::write::SimpleFileOptions::default()).unwrap();
+        archive.write_all(text.as_bytes()).unwrap();
+    }
+    archive.finish().unwrap().into_inner()
+}
+
+#[test]
+fn reads_upstreams_wheel() {
+    let workspace = Workspace::init();
+    let index = Index::with_hello("1.0");
+    // The wheel lists other modules than the source has, and a program.
+    index.add_file("hello", "hello-1.0-py3-none-any.whl", &wheel("hello", "1.0", "MIT"));
+    index.add_file("only", "only-2.0-py3-none-any.whl", &wheel("only", "2.0", "BSD-3-Clause"));
+    workspace.run_with_index(&index, &["add", "hello"]).exits(0);
+    let template = workspace.read("specs-templates/hello/python-hello.spec.tera");
+    for line in
+        ["BuildArch:      noarch\n", "%pyproject_save_files files\n", "%{_bindir}/run-files\n"]
+    {
+        assert!(template.contains(line), "{line}: {template}");
+    }
+    workspace
+        .run_with_index(&index, &["add", "only"])
+        .exits(3)
+        .reports(["has no sdist of `only`", "`rocmrpm add only --wheel`"]);
+    workspace
+        .run_with_index(&index, &["add", "only", "--wheel"])
+        .exits(0)
+        .reports(["Pinned only 2.0"]);
+    let pins = workspace.read("pins/stable.toml");
+    assert!(
+        pins.contains("[only]\nversion = \"2.0\"\nwheel = \"only-2.0-py3-none-any.whl\"\n"),
+        "{pins}"
+    );
+    let template = workspace.read("specs-templates/only/python-only.spec.tera");
+    for line in
+        ["License:        BSD-3-Clause\n", "not\nbuilt from source.", "%{_bindir}/run-files\n"]
+    {
+        assert!(template.contains(line), "{line}: {template}");
+    }
+    workspace.run(&["lint"]).exits(0).prints(["0 errors, 0 warnings in 2 specs"]);
+}
