@@ -5,6 +5,18 @@ use std::io::Write;
 
 use crate::support::{Index, Workspace, sdist};
 
+/// Returns a workspace with the component `x`, whose source does not state its license.
+fn unfinished() -> Workspace {
+    let workspace = Workspace::init();
+    workspace.write("src/x/pyproject.toml", "[project]\nname = \"x\"\nversion = \"1.5\"\n");
+    workspace.write("src/x/x.py", "");
+    workspace.run(&["add", "x", "--path", "src/x"]).exits(0).reports([
+        "Pinned x 1.5",
+        "warning: x: check `License:`: the source does not state a license, and has no license file",
+    ]);
+    workspace
+}
+
 #[test]
 fn adds_several_projects_under_normalized_names() {
     let workspace = Workspace::init();
@@ -102,4 +114,25 @@ fn reads_upstreams_wheel() {
         assert!(template.contains(line), "{line}: {template}");
     }
     workspace.run(&["lint"]).exits(0).prints(["0 errors, 0 warnings in 2 specs"]);
+}
+
+#[test]
+fn unfinished_packages_are_neither_linted_built_nor_published() {
+    let workspace = unfinished();
+    workspace
+        .run(&["lint"])
+        .exits(1)
+        .prints(["error[placeholder-left]", "TODO: an SPDX expression"]);
+    let srpm = ["build", "--chroot", "host", "--until", "srpm"];
+    workspace.run(&srpm).exits(3).reports([
+        "error: the placeholder `TODO: an SPDX expression` is left",
+        "specs-templates/x/python-x.spec.tera:7",
+    ]);
+    let template = "specs-templates/x/python-x.spec.tera";
+    workspace.replace(template, "TODO: an SPDX expression", "Artistic License");
+    workspace.run(&["lint"]).exits(1).prints(["error[license-not-spdx]"]);
+    workspace.run(&srpm).exits(3).reports(["error: `Artistic License` is not an SPDX expression"]);
+    workspace.replace(template, "Artistic License", "%{their_license}");
+    workspace.replace(template, "Name:", "%global their_license TODO\nName:");
+    workspace.run(&["lint"]).exits(1).prints(["error[placeholder-left]"]);
 }
