@@ -189,7 +189,15 @@ fn summary(
         if !record.unchecked_build_requires.is_empty() {
             let list = record.unchecked_build_requires.join(", ");
             let text = format!("unchecked BuildRequires of {name}: {list}");
-            shell.talk(format!("  {}", Style::Dim.paint(text)));
+            // Those that are installed in an unknown version have a comparison.
+            let versions_only = record
+                .unchecked_build_requires
+                .iter()
+                .all(|name| name.contains(char::is_whitespace));
+            match versions_only {
+                true => shell.talk(format!("  {}", Style::Dim.paint(text))),
+                false => shell.warning(format!("{text}; install them, or build with mock")),
+            }
         }
     }
     if until >= Stage::Rpm {

@@ -136,3 +136,57 @@ fn unfinished_packages_are_neither_linted_built_nor_published() {
     workspace.replace(template, "Name:", "%global their_license TODO\nName:");
     workspace.run(&["lint"]).exits(1).prints(["error[placeholder-left]"]);
 }
+
+/// What is broken in a workspace, and what rocmrpm reports.
+#[test]
+fn messages_name_the_place_and_the_fix() {
+    let template = "specs-templates/x/python-x.spec.tera";
+    let workspace = unfinished();
+    for (file, found, instead, messages) in [
+        ("rocmrpm.toml", "name = \"test\"", "name = \"test", &["rocmrpm.toml:4:"][..]),
+        (
+            "rocmrpm.toml",
+            "[\"gfx1151\"]",
+            "\"gfx1151\"",
+            &["`gpu-targets` must be a list of strings", "error: 1 mistake"],
+        ),
+        ("rocmrpm.toml", "\"gfx1151\"", "\"gfx1511\"", &["did you mean `gfx1151`?"]),
+        (
+            "pins/stable.toml",
+            "[x]",
+            "[y]",
+            &["unknown component `y`", "specs-templates/y does not exist", "did you mean `x`?"],
+        ),
+        (
+            "pins/stable.toml",
+            "[x]",
+            "[vllm]\nversion = \"1\"\npath = \"src/x\"\n\n[x]",
+            &["specs-templates/vllm does not exist", "`rocmrpm add vllm`"],
+        ),
+        ("pins/stable.toml", "version =", "verison =", &["did you mean `version`?"]),
+        (
+            template,
+            "<{ version }>",
+            "<{ versoin }>",
+            &["python-x.spec.tera:3:", "did you mean `version`?"],
+        ),
+        (
+            template,
+            "<@ endfor @>",
+            "<@ endfr @>",
+            &["python-x.spec.tera:", "did you mean `endfor`?"],
+        ),
+        (
+            template,
+            "_shared/header.tera",
+            "_shared/heder.tera",
+            &["unknown template `_shared/heder.tera`", "specs-templates/x/python-x.spec.tera:1:12"],
+        ),
+    ] {
+        let before = workspace.read(file);
+        workspace.replace(file, found, instead);
+        let ran = workspace.run(&["plan"]);
+        ran.exits(3).reports(messages.iter().copied());
+        workspace.write(file, &before);
+    }
+}
