@@ -196,6 +196,11 @@ pub struct Init {
     /// GPU target to build for (can be repeated)
     #[arg(long = "gpu-target", value_name = "TARGET", default_value = "gfx1151")]
     pub gpu_targets: Vec<String>,
+
+    /// Default chroot: `fedora-43`, or `host` for this machine [default: `fedora-43` if mock is
+    /// installed, else `host`]
+    #[arg(long, value_name = "NAME")]
+    pub chroot: Option<String>,
 }
 
 /// `rocmrpm add`.

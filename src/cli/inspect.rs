@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{Done, args};
+use super::{Done, args, user};
 use crate::build;
 use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
@@ -14,7 +14,7 @@ use crate::inspect::{Depth, Expectations, System, compare, inspect};
 use crate::names::nearest;
 use crate::report::{Shell, comparison_text, uncolored};
 use crate::stack::Stack;
-use crate::workspace::{MANIFEST, Selection, Workspace, find_root};
+use crate::workspace::{MANIFEST, Workspace, find_root};
 use args::ReportFormat;
 
 pub(super) fn run(args: &args::Inspect, dir: &Path, shell: &Shell) -> Done {
@@ -90,7 +90,8 @@ fn of_workspace(
     chroot: Option<String>,
     component: Option<&str>,
 ) -> Result<Expectations, Error> {
-    let workspace = &Workspace::load(dir, &Selection { chroot, ..Selection::default() })?;
+    let choice = args::Choice { chroot, pins: None };
+    let workspace = &Workspace::load(dir, &user::selection(&choice)?)?;
     match component {
         Some(name) => build::expectations(&Stack::new(workspace)?, workspace.component(name)?),
         None => Ok(Expectations {

@@ -137,6 +137,70 @@ fn unfinished_packages_are_neither_linted_built_nor_published() {
     workspace.run(&["lint"]).exits(1).prints(["error[placeholder-left]"]);
 }
 
+#[test]
+fn variables_and_configuration_choose_the_chroot() {
+    let workspace = Workspace::init();
+    let chroot = |variable: &str| {
+        let mut command = workspace.command(&["plan", "--json"]);
+        let ran = workspace.outcome(command.env("ROCMRPM_CHROOT", variable));
+        ran.exits(0).document("rocmrpm/plan/2")["chroot"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((chroot("").as_str(), chroot("host").as_str()), ("fedora-43", "host"));
+    let config = workspace.home().join(".config/rocmrpm");
+    fs_err::create_dir_all(&config).unwrap();
+    fs_err::write(config.join("config.toml"), "chroot = \"host\"\njobs = 1\n").unwrap();
+    assert_eq!((chroot("").as_str(), chroot("fedora-43").as_str()), ("host", "fedora-43"));
+    let mut command = workspace.command(&["plan"]);
+    workspace
+        .outcome(command.env("ROCMRPM_PINS", "stabel"))
+        .exits(2)
+        .reports(["did you mean `stable`?"]);
+    fs_err::write(config.join("config.toml"), "chrot = \"host\"\n").unwrap();
+    workspace
+        .run(&["plan"])
+        .exits(3)
+        .reports(["unknown field `chrot`", "`chroot`, `jobs`, and `color`"]);
+}
+
+#[test]
+fn names_the_chroot_that_has_results() {
+    let workspace = Workspace::init();
+    workspace.write("build/host/index/x", "");
+    workspace.write("build/host/results/x/x", "");
+    for command in [&["requirements"][..], &["index", "check"], &["wheel"]] {
+        workspace.run(command).reports(["for another chroot there is one: pass `--chroot host`"]);
+    }
+}
+
+#[test]
+fn init_chooses_a_chroot_that_can_build_here() {
+    let workspace = Workspace::empty();
+    let programs = workspace.holder().join("programs");
+    fs_err::create_dir(&programs).unwrap();
+    let init = |name: &str| {
+        let mut command = workspace.command(&["-C", name, "init"]);
+        let ran = workspace.outcome(command.env("PATH", &programs));
+        ran.exits(0);
+        (ran.stderr.clone(), workspace.read(format!("{name}/rocmrpm.toml")))
+    };
+    let (reported, manifest) = init("without");
+    assert!(
+        reported.contains("chroot `host`: this machine, because mock is not installed"),
+        "{reported}"
+    );
+    assert!(manifest.contains("default-chroot = \"host\""), "{manifest}");
+    let mock = programs.join("mock");
+    fs_err::write(&mock, "#!/bin/sh\n").unwrap();
+    fs_err::set_permissions(&mock, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (reported, manifest) = init("with");
+    assert!(reported.contains("chroot `fedora-43`: mock is installed"), "{reported}");
+    assert!(manifest.contains("default-chroot = \"fedora-43\""), "{manifest}");
+    workspace
+        .run(&["-C", "other", "init", "--chroot", "fedora-99"])
+        .exits(2)
+        .reports(["no chroot `fedora-99`", "choose host or fedora-43"]);
+}
+
 /// What is broken in a workspace, and what rocmrpm reports.
 #[test]
 fn messages_name_the_place_and_the_fix() {
