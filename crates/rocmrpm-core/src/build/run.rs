@@ -123,6 +123,19 @@ pub struct Run {
 }
 
 impl Run {
+    /// Returns whether the repository, wheels, and index can be made from what succeeded: nothing
+    /// was left out, except for components that failed and those that require them.
+    pub fn usable(&self, keep_going: bool) -> bool {
+        let interrupted = |outcome: &Outcome| match outcome {
+            Outcome::Failed(error) => error.kind() == Kind::Interrupted,
+            Outcome::Skipped(_) => !keep_going,
+            Outcome::Built(_) | Outcome::Fresh => false,
+        };
+        let succeeded = |outcome: &Outcome| matches!(outcome, Outcome::Built(_) | Outcome::Fresh);
+        let mut outcomes = self.outcomes.iter().map(|(_, outcome)| outcome);
+        self.complete() || outcomes.clone().any(succeeded) && !outcomes.any(interrupted)
+    }
+
     /// Returns whether every component is built or up to date.
     pub fn complete(&self) -> bool {
         self.outcomes
