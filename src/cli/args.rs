@@ -93,7 +93,7 @@ impl ColorChoice {
 pub enum Command {
     /// Create a workspace
     Init(Init),
-    /// Add a component: its folder and its pin
+    /// Add components: their folders and their pins
     Add(Add),
     /// Remove components: their folders, and their pins in all pin sets
     Remove(Remove),
@@ -214,21 +214,31 @@ pub struct Init {
     /// GPU target to build for (can be repeated)
     #[arg(long = "gpu-target", value_name = "TARGET", default_value = "gfx1151")]
     pub gpu_targets: Vec<String>,
+
+    /// Default chroot: `fedora-43`, or `host` for this machine [default: `fedora-43` if mock is
+    /// installed, else `host`]
+    #[arg(long, value_name = "NAME")]
+    pub chroot: Option<String>,
 }
 
 /// `rocmrpm add`.
 #[derive(Debug, Args)]
 pub struct Add {
-    /// Name of the component
-    pub name: String,
+    /// Project on the pip index, such as `ujson` or `ujson==5.10.0`, or name of the component
+    #[arg(value_name = "NAME", required = true)]
+    pub names: Vec<String>,
 
-    /// Version to package [default: the newest on the index]
+    /// Version to package [default: the newest on the index; with --path, that in pyproject.toml]
     #[arg(long)]
     pub version: Option<String>,
 
     /// Use the source distribution of this project on the pip index [default: the component's name]
     #[arg(long, value_name = "PROJECT", group = "origin")]
     pub sdist: Option<String>,
+
+    /// Package the wheel that upstream published, for projects without a source distribution
+    #[arg(long, group = "origin")]
+    pub wheel: bool,
 
     /// Download the source from this URL; `{version}` stands for the version
     #[arg(long, value_name = "URL", group = "origin", requires = "version")]
@@ -239,10 +249,10 @@ pub struct Add {
     pub git: Option<String>,
 
     /// Use this folder of the workspace
-    #[arg(long, value_name = "DIR", group = "origin", requires = "version")]
+    #[arg(long, value_name = "DIR", group = "origin")]
     pub path: Option<String>,
 
-    /// Add the pin to this pin set
+    /// Add the pins to this pin set
     #[arg(long, value_name = "NAME")]
     pub pins: Option<String>,
 }

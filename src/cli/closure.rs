@@ -7,7 +7,7 @@ mod upgrade;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{Done, args, install, trust};
+use super::{Done, args, install, trust, user};
 use crate::closure::diff::{Places, diff};
 use crate::closure::lock::Lock;
 use crate::closure::offers::Offers;
@@ -39,12 +39,7 @@ pub(super) fn run(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
 /// Reads the workspace without generated files, so that the output of an earlier run, which may be
 /// incomplete, has no influence.
 fn workspace(dir: &Path, choice: &args::Choice) -> Result<Workspace, Error> {
-    let selection = Selection {
-        chroot: choice.chroot.clone(),
-        pins: choice.pins.clone(),
-        without_generated: true,
-        ..Selection::default()
-    };
+    let selection = Selection { without_generated: true, ..user::selection(choice)? };
     Ok(Workspace::load(dir, &selection)?)
 }
 

@@ -47,6 +47,7 @@ mod requirements;
 mod schemas;
 mod status;
 mod trust;
+mod user;
 mod verify;
 mod wheel;
 
@@ -55,6 +56,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::error::{Error, IoError};
+use crate::machine;
 use crate::process;
 use crate::report::{Shell, show_error};
 use args::{Arguments, Command};
@@ -66,9 +68,15 @@ pub fn main() -> ExitCode {
     }
     install_panic_report();
     let arguments = Arguments::parse();
-    arguments.color.apply();
+    let config = user::UserConfig::read();
+    let color = config.as_ref().map_or(arguments.color, |config| config.color(arguments.color));
+    color.apply();
     let shell = Shell::new(arguments.quiet);
-    match run(&arguments, &shell) {
+    let done = config.and_then(|config| {
+        config.jobs.into_iter().for_each(machine::limit_cores);
+        run(&arguments, &shell)
+    });
+    match done {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             show_error(&shell, &error);

@@ -11,6 +11,7 @@ pub mod closure;
 pub mod container;
 pub mod copr;
 pub mod dist_git;
+pub mod draft;
 mod git;
 pub mod lint;
 mod lint_rules;

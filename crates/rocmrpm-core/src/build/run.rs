@@ -17,6 +17,7 @@ use crate::canonical::canonical;
 use crate::digest::Sha256;
 use crate::error::{Diagnose, Error, IoError, Kind, Problem, Problems};
 use crate::events::{self, Event, Events};
+use crate::lint::unfinished_in;
 use crate::names::ComponentName;
 use crate::sources::{self, Fetcher, SourceError};
 use crate::spec::{self, History, Rendered};
@@ -160,6 +161,19 @@ pub struct Run {
 }
 
 impl Run {
+    /// Returns whether the repository, wheels, and index can be made from what succeeded: nothing
+    /// was left out, except for components that failed and those that require them.
+    pub fn usable(&self, keep_going: bool) -> bool {
+        let interrupted = |outcome: &Outcome| match outcome {
+            Outcome::Failed(error) => error.kind() == Kind::Interrupted,
+            Outcome::Skipped(_) => !keep_going,
+            Outcome::Built(_) | Outcome::Fresh => false,
+        };
+        let succeeded = |outcome: &Outcome| matches!(outcome, Outcome::Built(_) | Outcome::Fresh);
+        let mut outcomes = self.outcomes.iter().map(|(_, outcome)| outcome);
+        self.complete() || outcomes.clone().any(succeeded) && !outcomes.any(interrupted)
+    }
+
     /// Returns whether every component is built or up to date.
     pub fn complete(&self) -> bool {
         self.outcomes
@@ -314,6 +328,30 @@ fn provider_text(provider: &Provider) -> String {
     canonical(&(&provider.prefix, &provider.version, &provider.gpu_macros))
 }
 
+/// Rejects specs with placeholders, or with licenses that are not SPDX expressions: users would see
+/// them in the packages.
+fn refuse_unfinished(prepared: &Prepared<'_, '_>, stale: &[&Component]) -> Result<(), Error> {
+    let mut problems = Problems::default();
+    for component in stale {
+        let Some(spec) = prepared.specs.get(&component.name) else { continue };
+        let template = fs_err::read_to_string(&component.template)
+            .map_err(IoError::doing("read a spec's template"))?;
+        let root = &prepared.stack.workspace.root;
+        let file = component.template.strip_prefix(root).unwrap_or(&component.template);
+        for found in unfinished_in(&spec.text, &template) {
+            problems.0.push(Problem {
+                file: file.display().to_string(),
+                text: template.clone(),
+                span: found.span,
+                message: found.message,
+                label: String::new(),
+                help: Some(found.help.to_owned()),
+            });
+        }
+    }
+    if problems.0.is_empty() { Ok(()) } else { Err(problems.into()) }
+}
+
 /// Builds what the plan considers stale.
 ///
 /// `_lock` proves that no other process builds there, now and while the caller uses the results.
@@ -331,6 +369,7 @@ pub fn run(
         .copied()
         .filter(|c| plan.step(c.name.as_str()).is_some_and(|step| step.verdict != Verdict::Fresh))
         .collect();
+    refuse_unfinished(prepared, &stale)?;
     let workspace = stack.workspace;
     let repository =
         StackRepository::new(stack, stale.iter().map(|component| component.name.clone()));

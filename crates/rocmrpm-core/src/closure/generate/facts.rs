@@ -15,7 +15,8 @@ use crate::names::ComponentName;
 use crate::sources::Fetcher;
 use crate::workspace::{BuiltFrom, MemberPlace, MemberRule, Pin, Source};
 pub(super) use sdist::SdistFacts;
-pub(super) use wheel::WheelFacts;
+pub(crate) use sdist::{Build, has_extensions, license_files, names_in};
+pub(crate) use wheel::WheelFacts;
 
 /// The facts about a member.
 pub(super) struct Facts {

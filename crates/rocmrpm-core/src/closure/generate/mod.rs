@@ -3,14 +3,14 @@
 //! and writing the files afterwards.
 
 mod error;
-mod facts;
+pub(crate) mod facts;
 mod linked;
-mod member;
+pub(crate) mod member;
 mod requires;
 mod runtime;
-mod rust;
-mod terms;
-mod text;
+pub(crate) mod rust;
+pub(crate) mod terms;
+pub(crate) mod text;
 
 use std::collections::BTreeMap;
 

@@ -169,9 +169,8 @@ impl Diagnose for DeriveError {
                 let retry = network.then_some("check the network, then run the command again");
                 let absent = list.iter().filter(|one| one.kind != Kind::Network);
                 // The second line is about the pin, which does not exist yet.
-                let help = absent.filter_map(|one| {
-                    Some(format!("{}: {}", one.source, one.help.first()?))
-                });
+                let help =
+                    absent.filter_map(|one| Some(format!("{}: {}", one.source, one.help.first()?)));
                 Diagnosis::from(kind)
                     .with_help_lines(retry)
                     .with_help_lines(help)

@@ -89,14 +89,14 @@ pub fn pin(name: &str, version: &Version, file: &LockedFile) -> Result<Pin, Refu
 
 /// How a source distribution is built.
 pub struct Build {
-    backend: String,
+    pub backend: String,
     requires: Vec<String>,
 }
 
 impl Build {
     /// Reads the table `[build-system]` of pyproject.toml (PEP 517, PEP 518); the default is
     /// setuptools.
-    fn read(tree: &Tree) -> Result<Result<Self, String>, SourceError> {
+    pub fn read(tree: &Tree) -> Result<Result<Self, String>, SourceError> {
         let legacy = || Self {
             backend: "setuptools.build_meta:__legacy__".into(),
             requires: vec!["setuptools".into()],
@@ -194,7 +194,7 @@ impl SdistFacts {
 
 /// Returns whether an sdist contains sources of extension modules: those of Cython, or what
 /// setup.py compiles.
-fn has_extensions(dir: &Path) -> bool {
+pub(crate) fn has_extensions(dir: &Path) -> bool {
     let setup = fs_err::read(dir.join("setup.py")).unwrap_or_default();
     let files = walkdir::WalkDir::new(dir).into_iter().filter_map(Result::ok);
     let mut names =
@@ -204,7 +204,7 @@ fn has_extensions(dir: &Path) -> bool {
 }
 
 /// Returns the license files in the top folder or, if there are none, those one folder below.
-fn license_files(dir: &Path, names: &[String]) -> Result<Vec<String>, SourceError> {
+pub(crate) fn license_files(dir: &Path, names: &[String]) -> Result<Vec<String>, SourceError> {
     let plain = |name: &str| {
         !name.starts_with('-')
             && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
@@ -227,7 +227,10 @@ fn license_files(dir: &Path, names: &[String]) -> Result<Vec<String>, SourceErro
 }
 
 /// Returns the names of entries of one type in a folder, sorted.
-fn names_in(dir: &Path, kind: fn(&FileType) -> bool) -> Result<Vec<String>, SourceError> {
+pub(crate) fn names_in(
+    dir: &Path,
+    kind: fn(&FileType) -> bool,
+) -> Result<Vec<String>, SourceError> {
     let action = || IoError::doing("read an unpacked source");
     let mut names = BTreeSet::new();
     for entry in fs_err::read_dir(dir).map_err(action())? {
