@@ -483,6 +483,20 @@ impl Diagnose for SourceError {
     }
 }
 
+impl SourceError {
+    /// Returns whether the server answered, but does not have the source.
+    pub fn is_absent(&self) -> bool {
+        matches!(
+            self,
+            Self::NoTag { .. }
+                | Self::NoCommit { .. }
+                | Self::NoProject { .. }
+                | Self::NoSdist { .. }
+                | Self::NoWheel { .. }
+        )
+    }
+}
+
 /// Describes who can write to a cache.
 fn access_problem(owner: Option<u32>) -> String {
     match owner {

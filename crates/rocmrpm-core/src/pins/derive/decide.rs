@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::source::note;
 use super::{Contradiction, FurtherSource, Unreachable, Work};
-use crate::error::{Diagnose, Error, Kind};
+use crate::error::Error;
 use crate::names::ComponentName;
 use crate::pins::upstream::{
     Claim, Statement, Upstream, Weight, is_commit_like, own_version, public, repository,
@@ -252,13 +252,12 @@ impl Work<'_> {
                 let found = own_version(self.upstreams(), of, &at, &tree.dir);
                 Ok(found.and_then(|found| Some((found.claim.version()?.to_owned(), note(&found)))))
             }
-            Err(error) if error.kind() == Kind::Network => {
+            Err(error) => {
                 let values = vec![format!("the version of {name}")];
                 let source = format!("{of} at commit {commit}");
-                self.unreachable.push(Unreachable { source, values, reason: error.to_string() });
+                self.unreachable.push(Unreachable::new(source, values, error.into())?);
                 Ok(None)
             }
-            Err(error) => Err(error.into()),
         }
     }
 
