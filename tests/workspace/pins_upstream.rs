@@ -382,7 +382,7 @@ fn names_unreachable_sources_and_writes_nothing() {
     let offline = Stand::new();
     agreeing(&offline);
     offline.run(&["pins", "derive", "--from", "vllm=0.20.2", "--offline"]).exits(30).reports([
-        "the source of vllm 0.20.2 ",
+        "the sources of vllm 0.20.2, torch 2.11.0,",
         "--offline",
         "torch, from pyproject.toml",
     ]);

@@ -51,8 +51,8 @@ pub(super) const OTHER_WHEEL: Rule = Rule {
     id: RuleId("library-in-other-wheel"),
     severity: Severity::Warning,
     what: "files need libraries from the wheel of another distribution, such as torch, that is not in the set",
-    why: "an extension module finds these libraries because Python imported their distribution first. Without the \
-          wheel, rocmrpm cannot check whether its version works with these files",
+    why: "an extension module finds these libraries because Python imported their distribution first, or by its \
+          RPATH or RUNPATH. Without the wheel, rocmrpm cannot check whether its version works with these files",
     incident: "",
     help: "inspect both wheels together: `rocmrpm inspect EXTENSION.whl TORCH.whl`",
 };
