@@ -131,7 +131,7 @@ const UPSTREAM_NAMED: &[(&str, &str)] = &[
         "flavors of the container file are named after the image that they start from",
     ),
     ("rocmrpm-core/lint_rules.rs", "texts of rules cite incidents"),
-    ("rocmrpm-core/spec/render.rs", "the variables in which build systems read the GPU targets"),
+    ("rocmrpm-core/spec/exports.rs", "the variables in which build systems read the GPU targets"),
     ("rocmrpm-core/uv.rs", "a variable of uv's own"),
     ("rocmrpm-core/verify/", "a variable that a check of checklist.toml reads, and a flavor"),
     ("rocmrpm-core/workspace/flavor.rs", "the name of a flavor"),

@@ -25,7 +25,6 @@ const SINGLE_PUT: u64 = 5 << 30;
 #[derive(Debug)]
 pub struct Aws {
     bucket: Bucket,
-    single_put: u64,
     /// Whether the client can ask the service not to replace an existing object.
     conditional: OnceLock<bool>,
 }
@@ -43,14 +42,7 @@ struct Object {
 impl Aws {
     /// Wraps a bucket, without any request.
     pub fn new(bucket: Bucket) -> Self {
-        Self { bucket, single_put: SINGLE_PUT, conditional: OnceLock::new() }
-    }
-
-    /// Sends files larger than this many bytes in parts.
-    #[must_use]
-    pub fn single_put_limit(mut self, bytes: u64) -> Self {
-        self.single_put = bytes;
-        self
+        Self { bucket, conditional: OnceLock::new() }
     }
 
     fn command(&self, words: &[&str]) -> Command {
@@ -176,7 +168,7 @@ impl Aws {
     fn put_package(&self, package: &Package) -> Result<(), PublishError> {
         let Package { path, file, stored } = package;
         let media_type = package_type(path);
-        let verified = if stored.size > self.single_put {
+        let verified = if stored.size > SINGLE_PUT {
             let target = format!("s3://{}/{}", self.bucket.name, self.bucket.key(path));
             let headers = ["--content-type", media_type, "--cache-control", IMMUTABLE];
             let words = ["s3", "cp", "--only-show-errors"];

@@ -33,6 +33,18 @@ enum Printing {
     All,
 }
 
+impl Printing {
+    /// Returns whether it prints a text in quotes, which may end on a later line.
+    fn is_text(self, text: &str, ended: bool) -> bool {
+        match self {
+            Self::No => false,
+            // One quoted word can be a program.
+            Self::Quoted => !ended || text.contains(char::is_whitespace),
+            Self::All => true,
+        }
+    }
+}
+
 fn printing(language: &Language, program: &str) -> Printing {
     let name = program.trim_start_matches(['@', '-', '+']);
     let name = name.rsplit('/').next().unwrap_or(name);
@@ -87,12 +99,7 @@ impl Shell<'_> {
                 '"' | '\'' => {
                     let end = closing(after, c);
                     let text = &after[..end.unwrap_or(after.len())];
-                    let is_text = match print {
-                        Printing::No => false,
-                        // One quoted word can be a program.
-                        Printing::Quoted => end.is_none() || text.contains(char::is_whitespace),
-                        Printing::All => true,
-                    };
+                    let is_text = print.is_text(text, end.is_some());
                     kept.push(c);
                     kept.push_str(&if is_text { substitutions(text, c) } else { text.to_owned() });
                     let Some(end) = end else {

@@ -100,6 +100,16 @@ pub struct BuiltRpms {
     pub lock: Option<PathBuf>,
 }
 
+/// Returns the packages of a build root, sorted, from the list that mock writes to its logs; empty
+/// if there is none.
+pub(crate) fn installed_packages(logs: &Path) -> Vec<String> {
+    let list = fs_err::read_to_string(logs.join("installed_pkgs.log")).unwrap_or_default();
+    let names = list.lines().filter_map(|line| line.split_whitespace().next());
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
+    names.sort();
+    names
+}
+
 /// A way to turn a spec and its sources into an SRPM, and the SRPM into RPMs.
 pub trait Builder: Sync {
     /// The builder's name, as passed to `--builder`.

@@ -17,7 +17,7 @@ use super::publish::{origin, write_origin};
 use super::record::Sent;
 use super::results::Remote;
 use super::state::BuildState;
-use crate::build::{BuildError, Builder, BuiltRpms, HostBuilder, Job, Limits};
+use crate::build::{BuildError, Builder, BuiltRpms, HostBuilder, Job, Limits, installed_packages};
 use crate::canonical::canonical;
 use crate::digest::Sha256;
 use crate::events::{Event, Events};
@@ -223,13 +223,7 @@ impl Builder for CoprBuilder<'_> {
         let rpms = remote.packages(&dir)?;
         remote.logs(&job.logs)?;
         write_origin(self.client, &job.logs, sent.build)?;
-        let list = fs_err::read_to_string(job.logs.join("installed_pkgs.log")).unwrap_or_default();
-        let mut buildroot: Vec<String> = list
-            .lines()
-            .filter_map(|line| line.split_whitespace().next())
-            .map(str::to_owned)
-            .collect();
-        buildroot.sort();
+        let buildroot = installed_packages(&job.logs);
         self.settle(&parcel, &sent)?;
         Ok(BuiltRpms { rpms, buildroot, ..BuiltRpms::default() })
     }

@@ -176,12 +176,8 @@ impl<'a> Fetcher<'a> {
         Ok(Resolved::File { url: Some(url::shown(&url)), sha256, size })
     }
 
-    /// Returns the greatest final version on the index that has an sdist and is not yanked.
-    pub fn latest_sdist(&self, project: &str) -> Result<Sdist, SourceError> {
-        self.sdist(project, None)
-    }
-
-    /// Returns the sdist of a version, or of the greatest final version, from the index.
+    /// Returns the sdist of a version, or of the greatest final version that has one and is not
+    /// yanked, from the index.
     pub fn sdist(&self, project: &str, version: Option<&str>) -> Result<Sdist, SourceError> {
         self.needs_network(|| format!("the page of `{project}` on the package index"))?;
         let index = self.index_url()?;

@@ -1,8 +1,10 @@
 //! Renders a spec in the form that Fedora's dist-git expects: rpmautospec's macros, patches instead
 //! of edits, and sources by URL. It does not make the patches or write files.
 
+use super::error::SpecError;
+use super::escape::escape;
 use super::history::Release;
-use super::render::{Form, Rendered, SpecError, escape, render_form, source_url};
+use super::render::{Form, Rendered, render_form, source_url};
 use crate::digest::Sha256;
 use crate::sources;
 use crate::stack::Stack;

@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::exclude::requires_pattern;
+use super::edits::{EditValues, edits};
+use super::error::SpecError;
+use super::escape::{escape, key};
+use super::exports::{Export, exports};
 use super::history::{History, Release};
+use super::surroundings::{
+    ChrootValues, ClosureValues, RocmValue, chroot_values, closure_values, rocm_values,
+};
 use crate::digest::Sha256;
-use crate::error::{Diagnose, Diagnosis, Kind, Problem};
-use crate::machine;
-use crate::names::nearest;
-use crate::process::ProcessError;
 use crate::rpm_version::of_pin;
 use crate::sources;
 use crate::stack::Stack;
-use crate::template::{TemplateError, Templates};
-use crate::workspace::{
-    Capability, Component, MemberPlace, Pin, Provider, RocmVersion, Source, Workspace,
-};
+use crate::template::Templates;
+use crate::workspace::{Component, Pin, Source, Workspace};
 
 /// A rendered spec with the data that a build needs.
 #[derive(Debug, Clone)]
@@ -32,70 +32,6 @@ pub struct Rendered {
     pub digest: Sha256,
     /// The Release and changelog in the spec.
     pub release: Release,
-}
-
-/// Errors that occur while rendering a spec.
-#[derive(Debug, thiserror::Error)]
-pub enum SpecError {
-    /// The template is invalid.
-    #[error(transparent)]
-    Template(#[from] TemplateError),
-    /// An environment variable in `component.toml` is invalid.
-    #[error("`{component}` has invalid environment variables")]
-    Env {
-        /// The name of the component.
-        component: String,
-        /// The invalid values.
-        problems: Vec<Problem>,
-    },
-    /// An edit in `component.toml` is invalid.
-    #[error("`{component}` has invalid edits")]
-    Edits {
-        /// The name of the component.
-        component: String,
-        /// The invalid edits.
-        problems: Vec<Problem>,
-    },
-    /// The template ignores something in the pin or `component.toml`.
-    #[error("the template `{template}` does not use {}", missing.join(", "))]
-    LeavesOut {
-        /// The path of the template in the workspace.
-        template: String,
-        /// The missing parts.
-        missing: Vec<String>,
-    },
-    /// The header specified by the provider does not contain ROCm's version.
-    #[error("cannot find ROCm's version in `{}`", path.display())]
-    NoRocm {
-        /// The path of the header.
-        path: PathBuf,
-    },
-    /// A template could not be read.
-    #[error("cannot read a template")]
-    Io(#[from] std::io::Error),
-    /// A program to query this machine failed.
-    #[error(transparent)]
-    Process(#[from] ProcessError),
-}
-
-impl Diagnose for SpecError {
-    fn diagnosis(&self) -> Diagnosis {
-        match self {
-            Self::Template(error) => error.diagnosis(),
-            Self::Env { problems, .. } | Self::Edits { problems, .. } => {
-                Diagnosis::from(Kind::Config).with_problems(problems)
-            }
-            Self::LeavesOut { .. } => Kind::Config.with_help(
-                "write the sources with `<{ source_lines }>`, the patches with a loop over `patches`, and \
-                 the edits with `<@ include \"_shared/edits.tera\" @>` after %autosetup",
-            ),
-            Self::NoRocm { .. } => Kind::MissingTool.with_help(
-                "on Fedora: `dnf install rocm-hip-devel`; on Debian: `apt-get install libamdhip64-dev`",
-            ),
-            Self::Io(error) => Diagnosis::of_io(error),
-            Self::Process(error) => error.diagnosis(),
-        }
-    }
 }
 
 /// The variables of a spec template.
@@ -131,31 +67,6 @@ struct SpecValues<'a> {
     closure: ClosureValues,
 }
 
-/// The last written Python closure of a component; empty if it has none.
-#[derive(Serialize, Default)]
-struct ClosureValues {
-    /// The package of the private members; empty if there are none.
-    runtime: String,
-    /// The prefix of the private members.
-    prefix: String,
-    /// Code at the top of a module that makes the system Python print which Python to use instead.
-    guard: String,
-    private: Vec<String>,
-    dropped: Vec<DroppedValues>,
-    /// The value of `__requires_exclude`; empty if nothing is excluded.
-    requires_exclude: String,
-    requires: Vec<String>,
-    /// RPMs of an earlier release to remove on upgrade.
-    obsoletes: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct DroppedValues {
-    name: String,
-    /// The feature that is unavailable without it.
-    without: String,
-}
-
 #[derive(Serialize)]
 struct SourceValues {
     number: usize,
@@ -167,47 +78,6 @@ struct SourceValues {
     #[serde(skip)]
     comment: Vec<String>,
 }
-
-/// An edit of the upstream text with quoted shell words, for `_shared/edits.tera`.
-#[derive(Serialize)]
-struct EditValues {
-    matches: usize,
-    file: String,
-    find: String,
-    replace: String,
-    reason: String,
-}
-
-#[derive(Serialize)]
-struct Export {
-    name: String,
-    value: String,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum RocmValue {
-    Text(String),
-    Names(Vec<String>),
-    Capability(BTreeMap<&'static str, String>),
-}
-
-#[derive(Serialize)]
-struct ChrootValues {
-    name: String,
-    release: String,
-    python: String,
-}
-
-/// The variables that build systems read GPU targets from; all get the same list.
-pub const TARGET_VARIABLES: &[&str] = &[
-    "AMDGPU_TARGETS",
-    "AOTRITON_TARGET_ARCH",
-    "CMAKE_HIP_ARCHITECTURES",
-    "GPU_ARCHS",
-    "GPU_TARGETS",
-    "PYTORCH_ROCM_ARCH",
-];
 
 /// Renders the spec of a component, with Release and changelog from the git history.
 pub fn render(
@@ -400,91 +270,6 @@ fn gpu_provides(targets: &[&str]) -> String {
     targets.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns a name that templates can use after a dot.
-fn key(name: &str) -> String {
-    name.replace('-', "_")
-}
-
-/// Returns the component's edits for this version with placeholders replaced.
-fn edits(
-    workspace: &Workspace,
-    component: &Component,
-    pin: &Pin,
-) -> Result<Vec<EditValues>, SpecError> {
-    let (mut edits, mut problems) = (Vec::new(), Vec::new());
-    for edit in component.edits_for(&pin.version) {
-        let replace = edit_text(workspace, pin, &edit.replace.value).unwrap_or_else(|unknown| {
-            let known = EDIT_PLACEHOLDERS.join(" ");
-            let message = format!("unknown placeholder `{unknown}`");
-            let at = edit.replace.span.clone();
-            problems.push(component.file.problem(at, message, format!("expected one of {known}")));
-            String::new()
-        });
-        let folder = match &edit.source {
-            None => String::new(),
-            Some(name) => match pin.sources.get(name) {
-                Some(source) => format!("{}/", sources::source_dir(source)),
-                None => {
-                    let message = format!("the pin has no source `{name}`");
-                    problems.push(component.file.problem(
-                        edit.span.clone(),
-                        message,
-                        "this edit names it",
-                    ));
-                    continue;
-                }
-            },
-        };
-        let word = |text: &str| escape(&format!("'{}'", single_quoted(text)));
-        edits.push(EditValues {
-            matches: edit.matches,
-            file: word(&format!("{folder}{}", edit.file)),
-            find: word(&edit.find),
-            replace: word(&replace),
-            reason: escape(&edit.reason),
-        });
-    }
-    if problems.is_empty() {
-        return Ok(edits);
-    }
-    Err(SpecError::Edits { component: component.name.to_string(), problems })
-}
-
-/// The placeholders in an edit's `replace`.
-const EDIT_PLACEHOLDERS: &[&str] = &["@PREFIX@", "@LIBDIR@", "@LLVM_BIN@", "@VERSION@", "@PYTHON@"];
-
-/// Replaces the placeholders of an edit; the error is the first unknown one.
-pub fn edit_text(workspace: &Workspace, pin: &Pin, text: &str) -> Result<String, String> {
-    let Provider { prefix, libdir, llvm_bin, .. } = &workspace.provider;
-    let python = workspace.chroot.python.clone();
-    let values = [prefix, libdir, llvm_bin, &pin.version, &python];
-    let filled = EDIT_PLACEHOLDERS
-        .iter()
-        .zip(values)
-        .fold(text.to_owned(), |text, (placeholder, value)| text.replace(placeholder, value));
-    // A remaining uppercase word between two `@` is a misspelled placeholder.
-    let mut parts = filled.split('@').skip(1).collect::<Vec<_>>();
-    parts.pop();
-    let capitals = |part: &&&str| {
-        !part.is_empty() && part.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
-    };
-    match parts.iter().find(capitals) {
-        Some(part) => Err(format!("@{part}@")),
-        None => Ok(filled),
-    }
-}
-
-/// Returns the ROCm version of the provider, such as `7.2`.
-pub fn rocm_version(provider: &Provider) -> Result<String, SpecError> {
-    match &provider.version {
-        RocmVersion::Known(version) => Ok(version.clone()),
-        RocmVersion::Header(path) => {
-            let path = Path::new(path);
-            machine::hip_version(path).ok_or_else(|| SpecError::NoRocm { path: path.to_owned() })
-        }
-    }
-}
-
 fn template_files(
     workspace: &Workspace,
     component: &Component,
@@ -506,175 +291,6 @@ fn template_files(
 
 fn relative(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
-}
-
-fn exports(
-    component: &Component,
-    provider: &Provider,
-    targets: &[&str],
-) -> Result<Vec<Export>, SpecError> {
-    let joined = targets.join(";");
-    let mut exports: BTreeMap<String, String> =
-        TARGET_VARIABLES.iter().map(|name| ((*name).to_owned(), joined.clone())).collect();
-    let mut problems = Vec::new();
-    for (name, at) in &component.env {
-        if !is_variable_name(name) {
-            let message = format!("`{name}` cannot be the name of an environment variable");
-            let label = "expected letters, digits and `_`, starting with a letter or `_`";
-            problems.push(component.file.problem(at.span.clone(), message, label));
-            continue;
-        }
-        match fill_in(&at.value, &[("prefix", &provider.prefix), ("gpu-targets", &joined)]) {
-            Ok(value) => {
-                exports.insert(name.clone(), value);
-            }
-            Err(unknown) => {
-                let near = nearest(&unknown, ["prefix", "gpu-targets"]);
-                let message = format!("unknown placeholder `{{{unknown}}}` in `{name}`");
-                let problem = component.file.problem(
-                    at.span.clone(),
-                    message,
-                    "expected {prefix} or {gpu-targets}",
-                );
-                problems.push(Problem {
-                    help: near.map(|n| format!("did you mean `{{{n}}}`?")),
-                    ..problem
-                });
-            }
-        }
-    }
-    if !problems.is_empty() {
-        return Err(SpecError::Env { component: component.name.to_string(), problems });
-    }
-    Ok(exports
-        .into_iter()
-        .map(|(name, value)| Export { name, value: escape(&single_quoted(&value)) })
-        .collect())
-}
-
-/// Returns whether `name` is a valid shell variable name.
-fn is_variable_name(name: &str) -> bool {
-    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    name.chars().all(word) && name.starts_with(|c: char| !c.is_ascii_digit())
-}
-
-/// Escapes a value for the single quotes that templates put around it.
-fn single_quoted(value: &str) -> String {
-    value.replace('\'', r"'\''")
-}
-
-/// Replaces `{name}` with its value; the error is the first unknown name. Keeps `${NAME}` for the
-/// shell.
-fn fill_in(text: &str, values: &[(&str, &str)]) -> Result<String, String> {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(open) = rest.find('{') {
-        let (before, inner) = rest.split_at(open);
-        out.push_str(before);
-        rest = inner;
-        let Some(close) = inner.find('}') else { break };
-        let name = &inner[1..close];
-        if before.ends_with('$') {
-            out.push_str(&inner[..=close]);
-        } else {
-            let value = values.iter().find(|(known, _)| *known == name);
-            out.push_str(value.ok_or_else(|| name.to_owned())?.1);
-        }
-        rest = &inner[close + 1..];
-    }
-    out.push_str(rest);
-    Ok(out)
-}
-
-fn rocm_values(provider: &Provider) -> BTreeMap<String, RocmValue> {
-    let text = |value: &str| RocmValue::Text(escape(value));
-    let mut values: BTreeMap<String, RocmValue> = provider
-        .capabilities
-        .iter()
-        .map(|(name, Capability { runtime, devel, soname })| {
-            let fields = [
-                ("runtime", runtime.as_deref()),
-                ("devel", devel.as_deref()),
-                ("soname", soname.as_ref().map(|s| s.as_str())),
-            ];
-            let fields = fields
-                .into_iter()
-                .filter_map(|(key, value)| value.map(|value| (key, escape(value))));
-            (key(name), RocmValue::Capability(fields.collect()))
-        })
-        .collect();
-    for (name, value) in [
-        ("provider", &provider.name),
-        ("prefix", &provider.prefix),
-        ("libdir", &provider.libdir),
-        ("llvm_bin", &provider.llvm_bin),
-        ("device_libs", &provider.device_libs),
-    ] {
-        values.insert(name.to_owned(), text(value));
-    }
-    let brings = provider.brings.iter().map(|at| escape(&at.value)).collect();
-    values.insert("brings".to_owned(), RocmValue::Names(brings));
-    if let Ok(version) = rocm_version(provider) {
-        values.insert("version".to_owned(), text(&version));
-    }
-    values
-}
-
-fn chroot_values(workspace: &Workspace) -> Result<ChrootValues, SpecError> {
-    let chroot = &workspace.chroot;
-    let name = chroot.name.clone();
-    if chroot.is_host() {
-        let release = machine::os_release().version_id;
-        return Ok(ChrootValues {
-            name,
-            release: escape(&release),
-            python: machine::python_version()?,
-        });
-    }
-    Ok(ChrootValues { name, release: escape(&chroot.release), python: escape(&chroot.python) })
-}
-
-fn closure_values(workspace: &Workspace, component: &Component) -> ClosureValues {
-    let (Some(rules), Some(written)) = (&component.closure, &workspace.closure) else {
-        return ClosureValues::default();
-    };
-    let dropped = rules.members.iter().filter(|member| member.place == Some(MemberPlace::Dropped));
-    let dropped = dropped.map(|member| DroppedValues {
-        name: member.name.value.clone(),
-        without: escape(member.without.as_deref().unwrap_or_default()),
-    });
-    let (runtime, prefix) = match written.private.is_empty() {
-        true => Default::default(),
-        false => (component.runtime_name(), format!("%{{_libdir}}/{}", component.prefix_name())),
-    };
-    ClosureValues {
-        guard: guard(component.name.as_str(), &prefix),
-        runtime,
-        prefix,
-        private: written.private.clone(),
-        dropped: dropped.collect(),
-        requires_exclude: requires_pattern(&written.not_required, &written.no_extras)
-            .unwrap_or_default(),
-        requires: written.requires.clone(),
-        obsoletes: written.obsoletes.clone(),
-    }
-}
-
-/// Returns the first lines of a module whose dependencies are in a private prefix. They reject the
-/// system Python, which has other versions of these dependencies. Wheels and virtual environments
-/// are unaffected.
-fn guard(component: &str, prefix: &str) -> String {
-    format!(
-        "import os as _os\nimport sys as _sys\n\n\
-         if _sys.prefix == \"%{{_prefix}}\" and _os.path.exists(\"{prefix}/bin/python3\"):\n    \
-         raise ImportError(\n        \"{component} runs in {prefix}/bin/python3: \"\n        \
-         \"this Python has other versions of what it requires\"\n    )\n"
-    )
-}
-
-/// Doubles `%` so that rpm uses the value literally.
-pub(super) fn escape(text: &str) -> String {
-    text.replace('%', "%%")
 }
 
 #[cfg(test)]
@@ -712,13 +328,5 @@ mod tests {
              Source2:        b-1-py3-none-any.whl\n\
              Source3:        https://h/c-1.tar.gz"
         );
-    }
-
-    #[test]
-    fn fills_in_placeholders_and_keeps_shell_variables() {
-        let values = [("prefix", "/usr")];
-        assert_eq!(fill_in("{prefix}/lib:${HOME}/x", &values).unwrap(), "/usr/lib:${HOME}/x");
-        assert_eq!(fill_in("{prefx}", &values).unwrap_err(), "prefx");
-        assert_eq!(fill_in("a{b", &values).unwrap(), "a{b");
     }
 }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use super::host::{gpu_defines, rpms_below};
 use super::record::BUILDROOT_LOCK;
 use super::schedule::Limits;
-use super::{BuildError, Builder, BuiltRpms, Job};
+use super::{BuildError, Builder, BuiltRpms, Job, installed_packages};
 use crate::digest::Sha256;
 use crate::events::Event;
 use crate::files;
@@ -320,13 +320,7 @@ impl Builder for MockBuilder<'_> {
     fn rpms(&self, job: &Job<'_>, srpm: &Path) -> Result<BuiltRpms, BuildError> {
         let (made, results) = self.mock(job, "rpm", &[], &[("--rebuild", srpm)])?;
         let rpms = rpms_below(&made)?;
-        let list = fs_err::read_to_string(results.join("installed_pkgs.log")).unwrap_or_default();
-        let mut buildroot: Vec<String> = list
-            .lines()
-            .filter_map(|line| line.split_whitespace().next())
-            .map(str::to_owned)
-            .collect();
-        buildroot.sort();
+        let buildroot = installed_packages(&results);
         let rpms =
             rpms.into_iter().filter(|p| !p.to_string_lossy().ends_with(".src.rpm")).collect();
         // A hermetic build root has the lock that already exists.

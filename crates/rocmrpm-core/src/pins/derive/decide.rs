@@ -121,17 +121,14 @@ impl Work<'_> {
             .iter()
             .find(|s| s.claim.version().is_some())
             .filter(|_| self.taken_from_git(name));
-        let commit = demands.iter().find_map(|statement| match &statement.claim {
+        let mut commits = demands.iter().filter_map(|statement| match &statement.claim {
             Claim::Commit { git, commit } if commit.len() >= 40 => Some((git, commit, *statement)),
             _ => None,
         });
-        let commits = demands.iter().filter_map(|statement| match &statement.claim {
-            Claim::Commit { commit, .. } if commit.len() >= 40 => Some(commit),
-            _ => None,
-        });
-        if chosen.is_none()
-            && commit.is_some_and(|(_, first, _)| commits.clone().any(|other| other != first))
-        {
+        let commit = commits.next();
+        let differ =
+            commit.is_some_and(|(_, first, _)| commits.any(|(_, other, _)| other != first));
+        if chosen.is_none() && differ {
             return Err(contradiction(fits.clone()));
         }
         let mut decision = match (chosen, versions.first(), &table, example) {

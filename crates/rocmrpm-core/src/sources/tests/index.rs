@@ -41,7 +41,7 @@ fn finds_an_sdist_on_a_private_html_index() {
         let text = format!("{error} {:?}", error.help());
         assert!(text.contains(message) && !text.contains("cret"), "{text}");
     }
-    let latest = fetcher.latest_sdist("foo.bar").unwrap();
+    let latest = fetcher.sdist("foo.bar", None).unwrap();
     assert_eq!((latest.version.as_str(), latest.sha256), ("1.1", None));
     // The index has no digest for 1.1, so resolving trusts the downloaded file.
     let resolved = fetcher.resolve(&sdist_pin("foo.bar", "1.1", None)).unwrap();
@@ -86,7 +86,7 @@ fn prefers_a_json_index_and_checks_its_digest() {
         _ => Reply::file(bytes.clone()),
     });
     let fetcher = place.fetcher().index(server.url("/simple"));
-    assert_eq!(fetcher.latest_sdist("demo").unwrap().version, "1");
+    assert_eq!(fetcher.sdist("demo", None).unwrap().version, "1");
     let Resolved::File { sha256, .. } = fetcher.resolve(&sdist_pin("demo", "1", None)).unwrap()
     else {
         panic!()
@@ -105,6 +105,6 @@ fn uses_a_folder_as_an_index() {
     crate::files::write_atomically(&root.join("demo/demo-1.tar.gz"), &bytes).unwrap();
     let fetcher = place.fetcher().index(format!("file://{}", root.display()));
     fetcher.obtain(&sdist_pin("Demo", "1", Some(Sha256::of_bytes(&bytes)))).unwrap();
-    let missing = fetcher.latest_sdist("none").unwrap_err();
+    let missing = fetcher.sdist("none", None).unwrap_err();
     assert!(matches!(missing, SourceError::NoProject { .. }), "{missing}");
 }

@@ -20,7 +20,7 @@ fn stops_an_endless_page() {
     let server = TestServer::start(|_| Reply::file("<html>").endless());
     let place = FetchSandbox::new();
     let fetcher = place.fetcher().index(server.url("/simple"));
-    let error = fetcher.latest_sdist("foo").unwrap_err();
+    let error = fetcher.sdist("foo", None).unwrap_err();
     assert!(matches!(error, SourceError::TooLarge { limit: limits::PAGE, .. }), "{error}");
     assert_eq!(bytes_in_cache(&place), 0);
 }
