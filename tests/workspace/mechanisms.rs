@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 /// program runs code or commands from its input, it belongs in `RUN_CODE` of
 /// crates/rocmrpm-base/src/process.rs. Text without quotes is the expression in the code.
 const PROGRAMS: &[(&str, &[&str])] = &[
+    ("\"apt-cache\"", &["rocmrpm-core/build/requires.rs"]),
     ("\"aws\"", &["pip-index/publish/aws.rs"]),
     ("\"bash\"", &["rocmrpm-core/build/host.rs"]),
     ("\"buildah\"", &["rocmrpm-core/verify/place.rs"]),

@@ -152,7 +152,7 @@ error: unknown component `bsae`
  --> specs-templates/top/component.toml:1:13
   |
 1 | requires = ["bsae"]
-  |             ^^^^^^ not defined in this workspace
+  |             ^^^^^^ specs-templates/bsae does not exist
   |
   = help: did you mean `base`?
 
@@ -180,7 +180,7 @@ error: unknown component `tpo`
  --> pins/stable.toml:5:2
   |
 5 | [tpo]
-  |  ^^^ not defined in this workspace
+  |  ^^^ specs-templates/tpo does not exist
   |
   = help: did you mean `top`?
 
@@ -271,7 +271,7 @@ error: unknown component `bsae`
  --> specs-templates/top/component.toml:1:13
   |
 1 | requires = ["bsae"]
-  |             ^^^^^^ not defined in this workspace
+  |             ^^^^^^ specs-templates/bsae does not exist
   |
   = help: did you mean `base`?
 

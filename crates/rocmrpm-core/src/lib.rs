@@ -13,6 +13,7 @@ pub mod copr;
 pub mod dist_git;
 pub mod draft;
 mod git;
+pub mod license;
 pub mod lint;
 mod lint_rules;
 mod macros;

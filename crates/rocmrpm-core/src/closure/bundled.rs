@@ -198,7 +198,7 @@ pub(super) fn is_plain(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::closure::license;
+    use crate::license;
 
     #[test]
     fn built_in_tables_are_valid() {

@@ -1,7 +1,8 @@
 //! Reads what METADATA state about a distribution for its packagers. `python_packaging::needs`
 //! reads its requirements.
 
-use super::{About, license};
+use super::About;
+use crate::license;
 use crate::text::visible;
 use crate::wheel::header_fields;
 

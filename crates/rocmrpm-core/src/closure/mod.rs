@@ -16,7 +16,6 @@ pub mod fuzzing;
 pub mod generate;
 pub mod imports;
 pub mod later;
-pub mod license;
 pub mod lock;
 pub(crate) mod metadata;
 mod never;

@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::bundled::is_plain;
-use super::license;
+use crate::license;
 use crate::sources::normalized;
 use crate::text::visible;
 

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::closure::license;
+use crate::license;
 use crate::text::visible;
 
 /// The contents of `license-texts.toml`.

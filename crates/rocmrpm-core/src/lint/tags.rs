@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use super::{Finding, Spec, finding};
-use crate::closure::license::not_spdx;
 use crate::inspect::Rule;
+use crate::license::not_spdx;
 use crate::lint_rules::{LEFT, LICENSE, PLACEHOLDER};
 use crate::spec::sections::{Sections, Tag};
 use crate::text::visible;

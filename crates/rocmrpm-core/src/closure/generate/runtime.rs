@@ -10,7 +10,8 @@ use super::member::{LINKS, quoted_key, source};
 use super::requires::of_all;
 use super::text::{component_header, quoted, spec_header, wrapped};
 use super::{Context, Part};
-use crate::closure::{Member, license, version};
+use crate::closure::{Member, version};
+use crate::license;
 
 /// Returns the component of the private members, of which there must be at least one.
 pub(super) fn part(context: &Context<'_>, members: &[(&Member, Facts)]) -> Part {

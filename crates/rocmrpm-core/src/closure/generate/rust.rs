@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::closure::license;
+use crate::license;
 use crate::sources::{CargoProject, LinkedCrate, read_inside};
 
 /// Returns the cargo project of a source distribution with these files in its top folder, as

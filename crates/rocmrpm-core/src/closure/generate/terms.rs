@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use pep440_rs::Version;
 
 use crate::closure::bundled::{Traces, tables};
-use crate::closure::license;
 use crate::closure::sbom::{self, Component, Sbom, rpm_version};
+use crate::license;
 use crate::sources::normalized;
 use crate::text::visible;
 use crate::wheel::Contents;
