@@ -14,7 +14,7 @@ use super::{
     explain::Rules, index::IndexReport, lint::LintReport, lock::LockReport, patch::PatchRefresh,
     patch::PatchStatus, patch_compare::PatchComparison, plan::PlanReport, publish::PublishReport,
     publish_repository::RepositoryReport, render::RenderReport, requirements::RequirementsReport,
-    verify::VerifyReport, wheel::WheelReport, wheel::WheelVerification,
+    sdk::SdkReport, verify::VerifyReport, wheel::WheelReport, wheel::WheelVerification,
 };
 use crate::document::{file_name, schema_of};
 use crate::report::{AuditReport, ClosureReport, DiffReport, WhyReport};
@@ -48,6 +48,7 @@ pub(super) fn documents() -> BTreeMap<String, Value> {
         schema_of::<RequirementsReport<'_>>(),
         schema_of::<Rules>(),
         schema_of::<RunDocument>(),
+        schema_of::<SdkReport<'_>>(),
         schema_of::<SourcesReport<'_>>(),
         schema_of::<SpecsReport<'_>>(),
         schema_of::<StatusReport<'_>>(),
