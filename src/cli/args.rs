@@ -410,6 +410,11 @@ pub struct Sdk {
     #[arg(long = "system-library", value_name = "SONAME")]
     pub system_libraries: Vec<String>,
 
+    /// File that the packages omit: its path in the RPM, with `*` for any characters (can be
+    /// repeated)
+    #[arg(long = "leave-out", value_name = "PATH")]
+    pub leave_out: Vec<String>,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -54,6 +54,7 @@ pub(super) fn run(args: &args::Sdk, shell: &Shell) -> Done {
         version: args.version.as_deref(),
         targets: &families(&args.gpu_targets)?,
         system_libraries: &args.system_libraries,
+        leave_out: &args.leave_out,
         source_date_epoch: epoch,
         events: &Progress::new(shell),
     })?;

@@ -83,7 +83,9 @@ impl Sdk {
         let mut arguments = vec!["sdk", "--out", "dist"];
         arguments.extend(targets.iter().flat_map(|target| ["--gpu-target", *target]));
         arguments.extend(rpms.iter().map(String::as_str));
-        self.0.run(&arguments).exits(0);
+        arguments.push("--json");
+        let made = self.0.run(&arguments).document("rocmrpm/sdk/1");
+        assert_eq!(made["packages"][0]["name"], "rocm");
         let venv = self.0.holder().join("venv");
         new_environment(&venv);
         let dist = self.0.path("dist");

@@ -98,6 +98,12 @@ pub enum SdkError {
         /// Its target, verbatim.
         target: String,
     },
+    /// A pattern of files to leave out matches none.
+    #[error("no RPM has a file that `{pattern}` matches")]
+    LeavesNothingOut {
+        /// The pattern.
+        pattern: String,
+    },
     /// Files need libraries that no package has.
     #[error("no RPM has these libraries, which files of the packages need: {}", libraries(missing))]
     MissingLibraries {
@@ -157,6 +163,9 @@ impl Diagnose for SdkError {
             Self::TwoFiles { .. } => Kind::Usage.with_help("omit the RPM with one of them"),
             Self::LinkOutside { .. } => Kind::Usage
                 .with_help("fix the package: a link must lead to a file that ROCm's RPMs have"),
+            Self::LeavesNothingOut { .. } => {
+                Kind::Usage.with_help("correct it, or omit `--leave-out`")
+            }
             Self::MissingLibraries { missing } => {
                 let names: Vec<String> = missing
                     .iter()
@@ -167,9 +176,9 @@ impl Diagnose for SdkError {
                     names.join(" ")
                 ))
             }
-            Self::SearchPath { .. } => Kind::Build.with_help(
-                "link it with a longer RUNPATH, e.g. `$ORIGIN/../lib:$ORIGIN/../../lib`",
-            ),
+            Self::SearchPath { path, .. } => Kind::Build.with_help(format!(
+                "link it with a longer RUNPATH, or omit it with `--leave-out '*/{path}'`"
+            )),
             Self::Damaged { .. } => Kind::Internal.into(),
         }
     }

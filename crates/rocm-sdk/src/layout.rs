@@ -26,6 +26,7 @@ pub(super) struct Layout {
     release: Vec<String>,
     ignored: Vec<String>,
     libraries: Vec<String>,
+    pub optional: Vec<String>,
     pub programs: Programs,
     pub links: BTreeMap<String, String>,
     folders: BTreeMap<Part, Vec<String>>,

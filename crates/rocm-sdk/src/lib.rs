@@ -38,6 +38,8 @@ pub struct Request<'a> {
     pub targets: &'a [Family],
     /// Patterns of SONAMEs that every machine has, although not every distribution does.
     pub system_libraries: &'a [String],
+    /// Files that the packages omit: patterns of installed paths, with `*`.
+    pub leave_out: &'a [String],
     /// The time of all members, in seconds since 1970.
     pub source_date_epoch: i64,
     /// Receives warnings and steps.

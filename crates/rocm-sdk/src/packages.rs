@@ -382,11 +382,12 @@ impl Packages {
                     let folder = beside.rsplit_once('/').map_or("", |(at, _)| at);
                     folders.insert((key.part, folder.to_owned()));
                 }
+                // Every distribution has it, in a version that its other libraries work with.
+                _ if manylinux_library(name).is_some() => {}
                 Some(library) => {
                     let folder = library.path.rsplit_once('/').map_or("", |(at, _)| at);
                     folders.insert((library.part, folder.to_owned()));
                 }
-                None if manylinux_library(name).is_some() => {}
                 None if system.iter().any(|pattern| covers(pattern, name)) => {}
                 None => absent.push(name.clone()),
             }

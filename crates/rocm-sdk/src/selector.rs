@@ -233,6 +233,8 @@ fn constants(release: &Release, packages: &Packages) -> String {
             libraries.insert(name, json!([package, library.path]));
         }
     }
+    let optional: Vec<&String> =
+        layout().optional.iter().filter(|name| !libraries.contains_key(name.as_str())).collect();
     let mut parts: BTreeSet<&str> = packages.contents.keys().map(|key| logical(key.part)).collect();
     parts.insert(logical(Part::Devel));
     parts.remove(logical(Part::Device));
@@ -243,6 +245,7 @@ fn constants(release: &Release, packages: &Packages) -> String {
          # Whether the GPU code is in packages of its own.\nSPLIT = {split}\n\
          PACKAGES = {:#}\n# The targets or families with packages, and the GPUs of each.\nTARGETS = {:#}\nGPUS = {:#}\n\
          # Short names: package and path.\nLIBRARIES = {:#}\n\
+         # Short names of libraries that this release does without.\nOPTIONAL = {:#}\n\
          # Package, path, and needed libraries of the packages.\nSONAMES = {:#}\n",
         quoted(&release.version),
         quoted(PYTHON),
@@ -250,6 +253,7 @@ fn constants(release: &Release, packages: &Packages) -> String {
         json!(names),
         json!(gpus),
         json!(libraries),
+        json!(optional),
         json!(sonames),
     )
 }

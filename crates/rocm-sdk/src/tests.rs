@@ -14,6 +14,7 @@ use super::{Family, Made, Request, SdkError, build};
 struct Lab {
     dir: tempfile::TempDir,
     rpms: Vec<PathBuf>,
+    leave_out: Vec<String>,
 }
 
 /// A file of an RPM.
@@ -25,7 +26,7 @@ enum File<'a> {
 
 impl Lab {
     fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap(), rpms: Vec::new() }
+        Self { dir: tempfile::tempdir().unwrap(), rpms: Vec::new(), leave_out: Vec::new() }
     }
 
     fn rpm(&mut self, name: &str, version: &str, files: &[(&str, File<'_>)]) -> &mut Self {
@@ -127,6 +128,7 @@ impl Lab {
             version: None,
             targets: &targets,
             system_libraries: &[],
+            leave_out: &self.leave_out,
             source_date_epoch: 1_700_000_000,
             events: &Silent,
         })
@@ -276,6 +278,18 @@ fn the_same_rpms_give_the_same_bytes() {
     let first = digests(lab.rocm().made(&["gfx1151"]).unwrap());
     lab.rpms.reverse();
     assert_eq!(digests(lab.made(&["gfx1151"]).unwrap()), first);
+}
+
+#[test]
+fn leaves_files_out() {
+    let mut lab = Lab::new();
+    lab.rocm().leave_out = vec!["/usr/bin/*".to_owned()];
+    let made = lab.made(&["gfx1151"]).unwrap();
+    let core = members(&made.wheels[0].path);
+    assert!(!core.keys().any(|name| name.contains("/bin/")), "{:?}", core.keys());
+    lab.leave_out.push("/usr/bin/*.exe".to_owned());
+    let error = lab.made(&["gfx1151"]).unwrap_err().to_string();
+    assert_eq!(error, "no RPM has a file that `/usr/bin/*.exe` matches");
 }
 
 #[test]

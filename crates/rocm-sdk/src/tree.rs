@@ -1,10 +1,11 @@
 //! Reads the files of all RPMs and gives each its path in ROCm's folder. It does not know packages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use python_packaging::wheel::{Node, Payload, Spool, Stored};
 use rocmrpm_base::events::Event;
 use rocmrpm_base::process::check_stop;
+use rocmrpm_base::text::covers;
 
 use super::layout::{Home, Part, layout};
 use super::release::Release;
@@ -28,13 +29,16 @@ impl Tree {
         release: &Release,
         spool: &mut Spool,
     ) -> Result<Self, SdkError> {
+        let left_out = |path: &str| request.leave_out.iter().any(|pattern| covers(pattern, path));
         let wanted = |path: &str| match layout().home(path) {
+            _ if left_out(path) => false,
             Home::Tree(path) => match layout().part(&path) {
                 (Part::Device, Some(processor)) => release.wants(processor),
                 _ => true,
             },
             _ => path.starts_with(LICENSES),
         };
+        let mut idle: BTreeSet<&String> = request.leave_out.iter().collect();
         let mut payload =
             Payload { rpms: Vec::new(), nodes: BTreeMap::new(), left_out: Vec::new() };
         let mut unknown = Vec::new();
@@ -42,14 +46,18 @@ impl Tree {
             check_stop()?;
             request.events.event(Event::Step { word: "Reading", detail: header.name.clone() });
             let files = rocmrpm_rpms::files(rpm)?.1;
+            idle.retain(|pattern| !files.iter().any(|file| covers(pattern, &file.path)));
             let strays = files.iter().filter(|file| {
                 let folder = matches!(file.kind, rocmrpm_rpms::EntryKind::Directory);
-                !folder && layout().home(&file.path) == Home::Unknown
+                !folder && layout().home(&file.path) == Home::Unknown && !left_out(&file.path)
             });
             unknown.extend(strays.map(|file| file.path.clone()));
             if let Some(read) = Payload::read(rpm, spool, wanted)? {
                 payload.merge(read)?;
             }
+        }
+        if let Some(pattern) = idle.pop_first() {
+            return Err(SdkError::LeavesNothingOut { pattern: pattern.clone() });
         }
         if let Some(first) = unknown.first() {
             request.events.event(Event::Warning(format!(

@@ -31,10 +31,13 @@ def _package_path(package):
 def find_libraries(*shortnames):
     """Returns the paths of libraries by their short names, such as `amdhip64`.
 
-    Raises ModuleNotFoundError if a name is unknown or its package is not installed.
+    Skips libraries that this release of ROCm does without. Raises ModuleNotFoundError if another name
+    is unknown or its package is not installed.
     """
     paths = []
     for name in shortnames:
+        if name in _release.OPTIONAL:
+            continue
         if name not in _release.LIBRARIES:
             raise ModuleNotFoundError(f"this release of ROCm has no library `{name}`")
         package, path = _release.LIBRARIES[name]
@@ -57,8 +60,7 @@ def preload_libraries(*shortnames, rtld_global=True):
     """Loads libraries by their short names, with everything that they need from ROCm."""
     mode = ctypes.RTLD_GLOBAL if rtld_global else ctypes.RTLD_LOCAL
     for name in shortnames:
-        if name not in _ALL_CDLLS:
-            (path,) = find_libraries(name)
+        for path in find_libraries(name) if name not in _ALL_CDLLS else []:
             _ALL_CDLLS[name] = _load(path.name, mode, set())
 
 

@@ -5,7 +5,7 @@ import sys
 import unittest
 
 import rocm_sdk
-from rocm_sdk import _dist_info
+from rocm_sdk import _dist_info, _release
 
 
 class BaseTest(unittest.TestCase):
@@ -27,6 +27,9 @@ class BaseTest(unittest.TestCase):
     def test_rejects_unknown_libraries(self):
         with self.assertRaises(ModuleNotFoundError):
             rocm_sdk.find_libraries("no-such-library")
+
+    def test_skips_libraries_that_the_release_does_without(self):
+        self.assertEqual(rocm_sdk.find_libraries(*_release.OPTIONAL), [])
 
     def test_the_chosen_target_is_in_the_release(self):
         chosen = _dist_info.determine_target_family()
