@@ -142,6 +142,12 @@ pub enum Command {
     Closure(Closure),
     /// Make wheels from the RPMs that passed inspection
     Wheel(Wheel),
+    /// Make ROCm's own Python packages from RPMs of ROCm
+    ///
+    /// Writes the packages that `pip install rocm[libraries,devel]` installs: `rocm`,
+    /// `rocm-sdk-core`, `rocm-sdk-libraries`, `rocm-sdk-devel`, and, if the RPMs have the GPU code in
+    /// files of its own (kpack), `rocm-sdk-device-TARGET`.
+    Sdk(Sdk),
     /// Write the pip index of the wheels; check or serve an index
     Index(Index),
     /// Write pinned requirements with hashes, and index settings, for pip and uv
@@ -211,7 +217,7 @@ pub struct Init {
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
-    /// GPU target to build for (can be repeated)
+    /// GPU target or family to build for; `native` is the GPUs of this machine (can be repeated)
     #[arg(long = "gpu-target", value_name = "TARGET", default_value = "gfx1151")]
     pub gpu_targets: Vec<String>,
 
@@ -364,7 +370,8 @@ pub struct Inspect {
     #[arg(value_name = "PATH", required = true)]
     pub paths: Vec<PathBuf>,
 
-    /// GPU target that the files must support (can be repeated) [default: the workspace's]
+    /// GPU target or family that the files must support; `native` is the GPUs of this machine (can
+    /// be repeated) [default: the workspace's]
     #[arg(long = "gpu-target", value_name = "TARGET")]
     pub gpu_targets: Vec<String>,
 
@@ -420,6 +427,41 @@ pub enum ReportFormat {
     Junit,
     /// Workflow commands for GitHub Actions
     Github,
+}
+
+/// `rocmrpm sdk`.
+#[derive(Debug, Args)]
+pub struct Sdk {
+    /// RPMs of one release of ROCm, with all libraries that they need
+    #[arg(value_name = "RPM", required = true)]
+    pub rpms: Vec<PathBuf>,
+
+    /// Write the packages into this folder
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+
+    /// Version of the packages, such as 7.14.0 or 7.14.0a20260101 [default: that of the RPMs]
+    #[arg(long, value_name = "VERSION")]
+    pub version: Option<String>,
+
+    /// GPU target or family that the packages are for; `native` is the GPUs of this machine (can be
+    /// repeated if the RPMs have the GPU code in files of its own)
+    #[arg(long = "gpu-target", value_name = "TARGET", required = true)]
+    pub gpu_targets: Vec<String>,
+
+    /// Library that every machine has although no RPM has it: a SONAME, with `*` for any characters
+    /// (can be repeated)
+    #[arg(long = "system-library", value_name = "SONAME")]
+    pub system_libraries: Vec<String>,
+
+    /// File that the packages omit: its path in the RPM, with `*` for any characters (can be
+    /// repeated)
+    #[arg(long = "leave-out", value_name = "PATH")]
+    pub leave_out: Vec<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `rocmrpm explain`.

@@ -60,11 +60,7 @@ const FOLDERS: &[&str] = &["copr", "mock-configs", "pins", "specs-templates"];
 
 pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
     let action = || IoError::doing(format!("create a workspace in `{}`", dir.display()));
-    let targets = args
-        .gpu_targets
-        .iter()
-        .map(|name| inspect::target(name))
-        .collect::<Result<Vec<_>, Error>>()?;
+    let targets = inspect::targets(&args.gpu_targets)?;
     fs_err::create_dir_all(dir).map_err(action())?;
     let root = fs_err::canonicalize(dir).map_err(action())?;
     if root.join("rocmrpm.toml").exists() {

@@ -9,6 +9,7 @@ use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
 use crate::files;
 use crate::gpu::GpuTarget;
+use crate::gpu_families::{self, NATIVE};
 use crate::inspect::formats::{TextOptions, to_github, to_html, to_junit, to_text};
 use crate::inspect::{Depth, Expectations, System, compare, inspect};
 use crate::names::nearest;
@@ -46,7 +47,7 @@ pub(super) fn run(args: &args::Inspect, dir: &Path, shell: &Shell) -> Done {
 
 /// Returns the expectations for the files, from the workspace if there is one.
 fn expectations(args: &args::Inspect, dir: &Path) -> Result<Expectations, Error> {
-    let named = args.gpu_targets.iter().map(|name| target(name)).collect::<Result<Vec<_>, _>>()?;
+    let named = targets(&args.gpu_targets)?;
     let built = args.paths.iter().map(|path| built_in(path)).collect::<Option<BTreeSet<_>>>();
     let built = built.filter(|all| all.len() == 1).and_then(|all| all.into_iter().next());
     let own = built.is_some();
@@ -123,10 +124,35 @@ fn write(args: &args::Inspect, text: String, shell: &Shell) -> Result<(), Error>
         .map_err(Error::from)
 }
 
-pub(super) fn target(name: &str) -> Result<GpuTarget, Error> {
-    GpuTarget::parse(name).ok_or_else(|| {
+/// Returns the GPU targets with these names: targets, TheRock's families of them, or `native` for
+/// the GPUs of this machine. Each is in the result once, in the order of the names.
+pub(super) fn targets(names: &[String]) -> Result<Vec<GpuTarget>, Error> {
+    let mut all = Vec::new();
+    for name in names {
+        for target in named(name)? {
+            if !all.contains(&target) {
+                all.push(target);
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn named(name: &str) -> Result<Vec<GpuTarget>, Error> {
+    if name == NATIVE {
+        let found = gpu_families::of_machine(Path::new(gpu_families::TOPOLOGY));
+        return match found.is_empty() {
+            false => Ok(found),
+            true => {
+                let message = format!("`{NATIVE}`: {} lists no GPU", gpu_families::TOPOLOGY);
+                let error = Error::new(Kind::Environment, message);
+                Err(error.with_help("name the target, such as `gfx1151`"))
+            }
+        };
+    }
+    gpu_families::targets_of(name).ok_or_else(|| {
         let error = Error::new(Kind::Usage, format!("unknown GPU target `{name}`"));
-        match nearest(name, GpuTarget::known()) {
+        match nearest(name, GpuTarget::known().chain(gpu_families::families())) {
             Some(near) => error.with_help(format!("did you mean `{near}`?")),
             None => error.with_help("use LLVM's name of the target, such as `gfx1151`"),
         }

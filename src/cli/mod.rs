@@ -45,6 +45,7 @@ mod render;
 mod reproduce;
 mod requirements;
 mod schemas;
+mod sdk;
 mod status;
 mod trust;
 mod user;
@@ -116,6 +117,7 @@ fn run(arguments: &Arguments, shell: &Shell) -> Done {
         Command::Inspect(command) => inspect::run(command, &dir, shell),
         Command::Explain(command) => explain::run(command, shell),
         Command::Wheel(command) => wheel::run(command, &dir, shell),
+        Command::Sdk(command) => sdk::run(command, shell),
         Command::Index(command) => index::run(command, &dir, shell),
         Command::Requirements(command) => requirements::run(command, &dir, shell),
         Command::Publish(command) => publish::run(command, &dir, shell),

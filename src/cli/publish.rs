@@ -277,9 +277,14 @@ fn is_dirty(file: &str) -> bool {
 
 /// Returns the time of publication: SOURCE_DATE_EPOCH, or now.
 fn upload_time() -> Result<Timestamp, Error> {
-    let Ok(text) = std::env::var("SOURCE_DATE_EPOCH") else { return Ok(Timestamp::now()) };
+    Ok(source_date_epoch()?.unwrap_or_else(Timestamp::now))
+}
+
+/// Returns the time in SOURCE_DATE_EPOCH, if it is set.
+pub(super) fn source_date_epoch() -> Result<Option<Timestamp>, Error> {
+    let Ok(text) = std::env::var("SOURCE_DATE_EPOCH") else { return Ok(None) };
     let time = text.trim().parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
-    time.ok_or_else(|| {
+    time.map(Some).ok_or_else(|| {
         let message = format!(
             "SOURCE_DATE_EPOCH is `{}`, not a number of seconds",
             crate::text::visible(&text)

@@ -64,7 +64,7 @@ fn code_run_by(command: &Command) -> Option<&'static str> {
         | Command::Clean(_)
         | Command::Cache(_) => None,
         Command::Render(_) | Command::Plan(_) | Command::Inspect(_) | Command::Explain(_) => None,
-        Command::Wheel(_) | Command::Index(_) | Command::Container(_) => None,
+        Command::Wheel(_) | Command::Sdk(_) | Command::Index(_) | Command::Container(_) => None,
         Command::Trust(_) | Command::Doctor(_) | Command::Completions(_) | Command::Man(_) => None,
     }
 }

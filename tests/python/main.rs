@@ -8,6 +8,7 @@ mod closure_build;
 mod fetch;
 mod index_manifest;
 mod install_proof;
+mod sdk;
 #[path = "../support/mod.rs"]
 mod support;
 #[path = "../support/tools.rs"]

@@ -20,6 +20,7 @@ const COMMANDS: &[&str] = &[
     "inspect",
     "explain",
     "wheel",
+    "sdk",
     "index",
     "requirements",
     "publish",

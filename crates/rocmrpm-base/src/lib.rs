@@ -14,6 +14,7 @@ pub mod files;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 pub mod fuzzing;
 pub mod gpu;
+pub mod gpu_families;
 pub mod html;
 pub mod limits;
 pub mod machine;

@@ -7,6 +7,7 @@ use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 
 use crate::build::{Stage, causes};
 use crate::gpu::GpuTarget;
+use crate::gpu_families::{self, NATIVE};
 use crate::lint::rule_groups;
 use crate::workspace::{Flavor, find_root, names};
 
@@ -71,7 +72,10 @@ impl Candidates {
             Self::Stages => Stage::ALL.iter().map(|stage| stage.name().into()).collect(),
             Self::Explained => explained(),
             Self::Flavors => Flavor::ALL.iter().map(|flavor| flavor.name().into()).collect(),
-            Self::GpuTargets => GpuTarget::known().map(CompletionCandidate::new).collect(),
+            Self::GpuTargets => {
+                let all = GpuTarget::known().chain(gpu_families::families()).chain([NATIVE]);
+                all.map(CompletionCandidate::new).collect()
+            }
         }
     }
 }

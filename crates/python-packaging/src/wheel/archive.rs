@@ -18,8 +18,9 @@ const ZIP_TIMES: std::ops::RangeInclusive<i64> = 315_532_800..=4_354_819_198;
 /// The first line of a script for which installers fill in the interpreter.
 pub(super) const SHEBANG: &[u8] = b"#!python\n";
 
+/// The content of a member.
 #[derive(Debug, Clone)]
-pub(super) enum Content {
+pub enum Content {
     /// An unchanged file of the payload.
     File(Stored),
     /// A Python script whose first line, of this many bytes, becomes `#!python`, which installers
@@ -29,16 +30,19 @@ pub(super) enum Content {
     Text(Vec<u8>),
 }
 
+/// A member of a wheel.
 #[derive(Debug, Clone)]
-pub(super) struct Member {
+pub struct Member {
+    /// Its content.
     pub content: Content,
+    /// Whether installers make it executable.
     pub executable: bool,
 }
 
 impl Member {
-    /// Returns a generated text file.
-    pub fn text(text: String) -> Self {
-        Self { content: Content::Text(text.into_bytes()), executable: false }
+    /// Returns a member with this text.
+    pub fn text(text: impl Into<Vec<u8>>) -> Self {
+        Self { content: Content::Text(text.into()), executable: false }
     }
 }
 

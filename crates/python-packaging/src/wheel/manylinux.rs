@@ -61,7 +61,7 @@ pub(super) fn first(arch: &str) -> Option<u32> {
 }
 
 /// Returns the first policy that lets this library come from the system.
-pub(super) fn library(soname: &str) -> Option<u32> {
+pub fn library(soname: &str) -> Option<u32> {
     // The loader itself, whose versions are those of glibc.
     if is_loader(soname) {
         table().policies.first().copied()

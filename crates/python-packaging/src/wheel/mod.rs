@@ -2,6 +2,7 @@
 //! formats: this module compiles nothing, and writes no index.
 
 mod archive;
+mod assemble;
 mod components;
 mod container;
 mod contents;
@@ -32,13 +33,17 @@ mod stable_abi;
 mod tags;
 mod verify;
 
+pub use archive::{Content, Member};
+pub use assemble::{Assembly, Unnamed, assemble};
 pub use components::{Purl, Sboms, sboms_in};
 pub use contents::{Contents, contents};
 pub use distributions::{distributions, metadata_of};
 pub use header::fields as header_fields;
 pub use label::{LocalLabel, public_and_label};
+pub use manylinux::library as manylinux_library;
 pub use metadata::commands;
 pub use name::{FileName, normalized, wheel_project};
+pub use payload::{Node, Payload, Spool, Stored, Target, join};
 pub use peek::{member_names, metadata_in, name_and_version};
 #[cfg(feature = "schema")]
 pub(crate) use provenance::schema as provenance_schema;
@@ -46,7 +51,7 @@ pub use read::read;
 pub use read::read_dated;
 pub use requirements::{markers, requirement};
 pub use requirements::{required_names, requirements};
-pub use rocm_sdk::preloads;
+pub use rocm_sdk::{SdkLibrary, preloads, sdk_library};
 pub use verify::{Difference, Made, Proof, add_strays, verify};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,7 +66,6 @@ use rocmrpm_base::process::{self, ProcessError};
 use rocmrpm_base::text::{covers, visible};
 use rocmrpm_rpms::RpmError;
 
-use payload::{Payload, Spool};
 use plan::Plan;
 
 /// The input of [`build`].
@@ -289,7 +293,7 @@ fn plans(request: Request<'_>, spool: &mut Spool) -> Result<Vec<Plan>, WheelErro
     let mut payloads = Vec::new();
     for rpm in request.rpms {
         process::check_stop()?;
-        payloads.extend(Payload::read(rpm, spool)?);
+        payloads.extend(Payload::read(rpm, spool, |_| true)?);
     }
     leave_out(&mut payloads, request)?;
     let mut plans: Vec<Plan> = Vec::new();
@@ -324,10 +328,7 @@ fn write(
     spool: &Spool,
 ) -> Result<(tempfile::NamedTempFile, Wheel), WheelError> {
     let path = request.out_dir.join(&plan.file_name);
-    let temporary = tempfile::Builder::new()
-        .prefix(".rocmrpm-")
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
-        .tempfile_in(request.out_dir)?;
+    let temporary = temporary(request.out_dir)?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (members, epoch) = (&plan.members, request.source_date_epoch);
     let file = fs_err::OpenOptions::new().write(true).open(temporary.path())?;
@@ -344,6 +345,12 @@ fn write(
         metadata: plan.metadata.clone(),
     };
     Ok((temporary, wheel))
+}
+
+/// Creates a file for a wheel in its folder, with the permissions of an ordinary file.
+fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    tempfile::Builder::new().prefix(".rocmrpm-").permissions(permissions).tempfile_in(folder)
 }
 
 /// Groups the payloads of a component by the distribution they belong to, with the name of its

@@ -23,14 +23,14 @@ const DAMAGED: &str =
 const MAX_LINKS: usize = 40;
 
 /// An unnamed temporary file that holds contents one after the other.
-pub(super) struct Spool {
+pub struct Spool {
     file: std::fs::File,
     end: u64,
 }
 
 /// A content in the spool: its position and what is known about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stored {
+pub struct Stored {
     offset: u64,
     /// The size in bytes.
     pub size: u64,
@@ -40,8 +40,9 @@ pub(super) struct Stored {
     pub executable: bool,
 }
 
+/// A file or link of an RPM.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Node {
+pub enum Node {
     /// A regular file.
     File(Stored),
     /// A symbolic link with its target, verbatim.
@@ -49,11 +50,18 @@ pub(super) enum Node {
 }
 
 /// The target of a symbolic link inside the payload.
-pub(super) enum Target {
+pub enum Target {
     /// The path and content of a file.
     File(String, Stored),
     /// The path of a folder that has files.
     Folder(String),
+}
+
+impl Stored {
+    /// Returns a number that is different for each content of a spool.
+    pub fn id(&self) -> u64 {
+        self.offset
+    }
 }
 
 impl Spool {
@@ -83,6 +91,33 @@ impl Spool {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.file.read_exact_at(buffer, stored.offset + at)
+    }
+
+    /// Overwrites bytes of a content, each slice at its position in the content, and returns what is
+    /// then known about it. Every other copy of `stored` is invalid afterwards. Fails if a slice
+    /// reaches beyond the content.
+    pub fn overwrite(&mut self, stored: Stored, edits: &[(u64, Vec<u8>)]) -> io::Result<Stored> {
+        for (at, bytes) in edits {
+            if at.saturating_add(bytes.len() as u64) > stored.size {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.file.write_all_at(bytes, stored.offset + at)?;
+        }
+        let (sha256, _) = Sha256::of_reader(self.reader(stored, 0))?;
+        Ok(Stored { sha256, ..stored })
+    }
+
+    /// Appends another copy of a content.
+    pub fn duplicate(&mut self, stored: Stored) -> io::Result<Stored> {
+        let (mut at, mut buffer) = (0, vec![0; 1 << 20]);
+        while at < stored.size {
+            let length = self.read_at(&stored, at, &mut buffer)?;
+            self.file.write_all(&buffer[..length])?;
+            at += length as u64;
+        }
+        let copy = Stored { offset: self.end, ..stored };
+        self.end += stored.size;
+        Ok(copy)
     }
 
     /// Returns the linkage of an ELF file, and whether the whole file was readable.
@@ -135,7 +170,8 @@ impl Read for Reading<'_> {
 }
 
 /// The files and links of one or more RPMs, by absolute path.
-pub(super) struct Payload {
+pub struct Payload {
+    /// The RPMs.
     pub rpms: Vec<PathBuf>,
     /// Their files and links, without folders.
     pub nodes: BTreeMap<String, Node>,
@@ -144,8 +180,13 @@ pub(super) struct Payload {
 }
 
 impl Payload {
-    /// Reads an RPM; returns `None` for a source or debugging package.
-    pub fn read(rpm: &Path, spool: &mut Spool) -> Result<Option<Self>, WheelError> {
+    /// Reads those files of an RPM whose path is `wanted`; returns `None` for a source or debugging
+    /// package.
+    pub fn read(
+        rpm: &Path,
+        spool: &mut Spool,
+        wanted: impl Fn(&str) -> bool,
+    ) -> Result<Option<Self>, WheelError> {
         let skipped = |header: &Header| header.arch == "src" || header.is_debug();
         if skipped(&rpms::header(rpm)?) {
             return Ok(None);
@@ -156,6 +197,9 @@ impl Payload {
             process::check_stop()?;
             let refuse = |reason: &str| WheelError::file(rpm, &entry.path, reason);
             check_path(&entry.path).map_err(&refuse)?;
+            if !wanted(&entry.path) {
+                return Ok(());
+            }
             let node = match &entry.kind {
                 EntryKind::Directory | EntryKind::Ghost => return Ok(()),
                 EntryKind::Special => {
@@ -221,7 +265,7 @@ impl Payload {
     }
 
     /// Returns the place of the file with this absolute path.
-    pub fn place<'a>(&self, path: &'a str) -> WheelDestination<'a> {
+    pub(super) fn place<'a>(&self, path: &'a str) -> WheelDestination<'a> {
         match self.left_out.iter().any(|pattern| covers(pattern, path)) {
             true => WheelDestination::Dropped,
             false => layout::place(path),
@@ -229,7 +273,7 @@ impl Payload {
     }
 
     /// Returns the RPM to name in errors about the whole payload.
-    pub fn rpm(&self) -> &Path {
+    pub(super) fn rpm(&self) -> &Path {
         self.rpms.first().map_or(Path::new(""), PathBuf::as_path)
     }
 
@@ -295,7 +339,7 @@ fn check_content(entry: &PayloadEntry, stored: &Stored) -> Result<(), String> {
 
 /// Resolves a link's target, including `.` and `..`. Returns `None` if the target is the root or
 /// above it.
-fn join(link: &str, target: &str) -> Option<String> {
+pub fn join(link: &str, target: &str) -> Option<String> {
     let folder = link.rsplit_once('/').map_or("", |(folder, _)| folder);
     let whole =
         if target.starts_with('/') { target.to_owned() } else { format!("{folder}/{target}") };

@@ -24,7 +24,7 @@ fn payload_of(
     let rpm = dir.join("demo-1.0-1.noarch.rpm");
     builder.build().unwrap().write_file(&rpm).unwrap();
     let mut spool = Spool::new(dir).unwrap();
-    let payload = Payload::read(&rpm, &mut spool).unwrap().unwrap();
+    let payload = Payload::read(&rpm, &mut spool, |_| true).unwrap().unwrap();
     (spool, payload)
 }
 

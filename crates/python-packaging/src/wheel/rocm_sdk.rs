@@ -67,6 +67,22 @@ fn lib() -> String {
     "lib".to_owned()
 }
 
+/// Where AMD's wheels have a library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SdkLibrary {
+    /// Whether it is in `rocm-sdk-core`; `rocm-sdk-libraries` otherwise.
+    pub core: bool,
+    /// The name by which `rocm_sdk` loads it in the newest version, if it has one.
+    pub name: Option<&'static str>,
+}
+
+/// Returns where AMD's wheels have the library with this name before `.so`; `None` if they do not
+/// have it.
+pub fn sdk_library(stem: &str) -> Option<SdkLibrary> {
+    let library = table().library.iter().find(|library| library.stem == stem)?;
+    Some(SdkLibrary { core: library.wheel == Part::Core, name: library.name.as_deref() })
+}
+
 fn table() -> &'static Table {
     static TABLE: LazyLock<Table> = LazyLock::new(|| {
         // The table is built in, and a test parses it.

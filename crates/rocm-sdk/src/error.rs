@@ -1,0 +1,185 @@
+//! Why packages of ROCm could not be made.
+
+use std::path::PathBuf;
+
+use python_packaging::wheel::WheelError;
+use rocmrpm_base::error::{Diagnose, Diagnosis, IoError, Kind};
+use rocmrpm_base::process::ProcessError;
+use rocmrpm_rpms::RpmError;
+
+/// Why packages of ROCm could not be made. Nothing was written.
+#[derive(Debug, thiserror::Error)]
+pub enum SdkError {
+    /// An RPM is unreadable, or contradicts another.
+    #[error(transparent)]
+    Wheel(#[from] WheelError),
+    /// The header of an RPM is unreadable.
+    #[error(transparent)]
+    Rpm(#[from] RpmError),
+    /// An I/O operation failed.
+    #[error(transparent)]
+    Io(IoError),
+    /// The user interrupted rocmrpm.
+    #[error(transparent)]
+    Stopped(#[from] ProcessError),
+    /// A package is for another machine, or a source package.
+    #[error("{}: a package for {arch}; ROCm's Python packages are for x86_64", rpm.display())]
+    Architecture {
+        /// The RPM.
+        rpm: PathBuf,
+        /// Its architecture.
+        arch: String,
+    },
+    /// The RPMs are of two releases of ROCm.
+    #[error(
+        "{} is of ROCm {version}, but {} is of ROCm {other_version}",
+        rpm.display(),
+        other.display()
+    )]
+    Releases {
+        /// One RPM.
+        rpm: PathBuf,
+        /// Its release of ROCm.
+        version: String,
+        /// Another RPM.
+        other: PathBuf,
+        /// Its release of ROCm.
+        other_version: String,
+    },
+    /// No RPM has the version of ROCm.
+    #[error("the version of ROCm is unknown: none of the RPMs is named like a part of ROCm")]
+    NoRelease,
+    /// The version has none of TheRock's forms.
+    #[error("`{version}` is not a version of ROCm's Python packages")]
+    Version {
+        /// The version.
+        version: String,
+    },
+    /// The version is that of another release.
+    #[error("version {version} is not one of ROCm {release}, which the RPMs contain")]
+    OtherVersion {
+        /// The version.
+        version: String,
+        /// The first two numbers of the version of the RPMs.
+        release: String,
+    },
+    /// Several targets, but the GPU code is inside the libraries.
+    #[error(
+        "the libraries of these RPMs contain GPU code, so packages can be for one target or family, not for \
+         {count}"
+    )]
+    SeveralFamilies {
+        /// How many were given.
+        count: usize,
+    },
+    /// There are no files for a target.
+    #[error("no RPM has GPU code for {target}; found: {found}")]
+    MissingDevice {
+        /// The target.
+        target: String,
+        /// The targets for which there are files.
+        found: String,
+    },
+    /// Two files have the same path in the packages.
+    #[error("`{one}` and `{other}` differ, and both are `{path}` in ROCm's folder")]
+    TwoFiles {
+        /// One file of an RPM.
+        one: String,
+        /// Another one.
+        other: String,
+        /// The path that both have.
+        path: String,
+    },
+    /// A link leads out of ROCm's folders.
+    #[error("`{link}` links to `{target}`, which is outside of ROCm's folders")]
+    LinkOutside {
+        /// The link.
+        link: String,
+        /// Its target, verbatim.
+        target: String,
+    },
+    /// A pattern of files to leave out matches none.
+    #[error("no RPM has a file that `{pattern}` matches")]
+    LeavesNothingOut {
+        /// The pattern.
+        pattern: String,
+    },
+    /// Files need libraries that no package has.
+    #[error("no RPM has these libraries, which files of the packages need: {}", libraries(missing))]
+    MissingLibraries {
+        /// The SONAMEs with a file that needs each.
+        missing: Vec<(String, String)>,
+    },
+    /// The search path of a program cannot be set.
+    #[error(
+        "{path}: its search path has no room for `{text}`, without which it does not find its libraries"
+    )]
+    SearchPath {
+        /// The program.
+        path: String,
+        /// The search path.
+        text: String,
+    },
+    /// The search path was set, but the inspection sees another change too.
+    #[error("{path}: setting its search path would damage it")]
+    Damaged {
+        /// The file.
+        path: String,
+    },
+}
+
+impl From<std::io::Error> for SdkError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Io(IoError::doing("make packages of ROCm")(error))
+    }
+}
+
+fn libraries(missing: &[(String, String)]) -> String {
+    let one = |(library, by): &(String, String)| format!("{library} (for {by})");
+    missing.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+impl Diagnose for SdkError {
+    fn diagnosis(&self) -> Diagnosis {
+        match self {
+            Self::Wheel(error) => error.diagnosis(),
+            Self::Rpm(error) => error.diagnosis(),
+            Self::Io(error) => error.diagnosis(),
+            Self::Stopped(error) => error.diagnosis(),
+            Self::Architecture { .. } => Kind::Usage.with_help("omit it"),
+            Self::Releases { .. } => Kind::Usage.with_help("use the RPMs of one release"),
+            Self::NoRelease => Kind::Usage.with_help("add the RPM of rocm-core or amdrocm-base"),
+            Self::Version { .. } => Kind::Usage
+                .with_help("use a form such as 7.14.0, 7.14.0rc1, 7.14.0a20260101, or 7.14.0.dev0"),
+            Self::OtherVersion { release, .. } => {
+                Kind::Usage.with_help(format!("use a version such as `--version {release}.0`"))
+            }
+            Self::SeveralFamilies { .. } => Kind::Usage.with_help(
+                "run the command once per target, each with a folder of its own for `--out`",
+            ),
+            Self::MissingDevice { target, .. } => Kind::Usage.with_help(format!(
+                "add the RPM with its GPU code, or omit `--gpu-target {target}`"
+            )),
+            Self::TwoFiles { .. } => Kind::Usage.with_help("omit the RPM with one of them"),
+            Self::LinkOutside { .. } => Kind::Usage
+                .with_help("fix the package: a link must lead to a file that ROCm's RPMs have"),
+            Self::LeavesNothingOut { .. } => {
+                Kind::Usage.with_help("correct it, or omit `--leave-out`")
+            }
+            Self::MissingLibraries { missing } => {
+                let names: Vec<String> = missing
+                    .iter()
+                    .map(|(library, _)| format!("--system-library {library}"))
+                    .collect();
+                Kind::Usage.with_help(format!(
+                    "add the RPMs that have them; if every machine has them, add `{}`",
+                    names.join(" ")
+                ))
+            }
+            Self::SearchPath { path, .. } => Kind::Build.with_help(format!(
+                "link it with a longer RUNPATH, or omit it with `--leave-out '*/{path}'`"
+            )),
+            Self::Damaged { .. } => Kind::Internal.into(),
+        }
+    }
+}

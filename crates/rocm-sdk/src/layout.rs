@@ -1,0 +1,208 @@
+//! Decides which package a file of ROCm belongs to. The decisions are data in `layout.toml`.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use python_packaging::wheel::sdk_library;
+use rocmrpm_base::gpu::GpuTarget;
+use rocmrpm_base::names::Soname;
+use rocmrpm_base::text::covers;
+use serde::Deserialize;
+
+/// A package of ROCm for Python that has files of ROCm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Part {
+    Core,
+    Libraries,
+    Device,
+    Profiler,
+    Devel,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Layout {
+    release: Vec<String>,
+    ignored: Vec<String>,
+    libraries: Vec<String>,
+    pub optional: Vec<String>,
+    pub programs: Programs,
+    pub links: BTreeMap<String, String>,
+    folders: BTreeMap<Part, Vec<String>>,
+    prefix: Vec<Prefix>,
+    rule: Vec<Rule>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Programs {
+    pub devel: Vec<String>,
+    pub core: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Prefix {
+    from: String,
+    to: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    package: Part,
+    paths: Vec<String>,
+}
+
+/// The place of an installed file in the folder of ROCm.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Home {
+    /// Its path in that folder.
+    Tree(String),
+    /// No package has it.
+    Ignored,
+    /// The layout does not know its folder.
+    Unknown,
+}
+
+pub(super) fn layout() -> &'static Layout {
+    static LAYOUT: LazyLock<Layout> = LazyLock::new(|| {
+        // The table is built in, and a test parses it.
+        toml::from_str(include_str!("layout.toml")).expect("the built-in layout is valid")
+    });
+    &LAYOUT
+}
+
+impl Layout {
+    /// Returns whether the version of the package with this name is ROCm's.
+    pub fn has_release(&self, package: &str) -> bool {
+        self.release.iter().any(|pattern| covers(pattern, package))
+    }
+
+    /// Returns the place of an absolute path.
+    pub fn home(&self, path: &str) -> Home {
+        if self.ignored.iter().any(|pattern| covers(pattern, path)) {
+            return Home::Ignored;
+        }
+        let parts: Vec<&str> = path.split('/').collect();
+        for Prefix { from, to } in &self.prefix {
+            let from: Vec<&str> = from.split('/').collect();
+            let matches = from.iter().zip(&parts).all(|(pattern, part)| covers(pattern, part));
+            if matches && parts.len() > from.len() {
+                let rest = parts[from.len()..].join("/");
+                return Home::Tree(if to.is_empty() { rest } else { format!("{to}/{rest}") });
+            }
+        }
+        Home::Unknown
+    }
+
+    /// Returns the package of a file in the folder of ROCm, and the GPU target of a file for one.
+    pub fn part(&self, path: &str) -> (Part, Option<&'static str>) {
+        if let Some(part) = self.library(path) {
+            return (part, None);
+        }
+        for rule in &self.rule {
+            if !rule.paths.iter().any(|pattern| covers(pattern, path)) {
+                continue;
+            }
+            match rule.package {
+                Part::Device => match processor(path) {
+                    Some(target) => return (Part::Device, Some(target)),
+                    None => continue,
+                },
+                part => return (part, None),
+            }
+        }
+        (Part::Devel, None)
+    }
+
+    /// Returns the package of a library in `lib` by its name.
+    fn library(&self, path: &str) -> Option<Part> {
+        let name = path.strip_prefix("lib/").filter(|name| !name.contains('/'))?;
+        let soname = Soname::new(name);
+        if !name.contains(".so") || processor(name).is_some() {
+            return None;
+        }
+        if self.libraries.iter().any(|pattern| covers(pattern, soname.stem())) {
+            return Some(Part::Libraries);
+        }
+        let known = sdk_library(soname.stem())?;
+        Some(if known.core { Part::Core } else { Part::Libraries })
+    }
+
+    /// Returns the folders of libraries that the files of a package search, as package and folder.
+    pub fn folders(&self, part: Part) -> impl Iterator<Item = (Part, &str)> {
+        self.folders.get(&part).into_iter().flatten().filter_map(|folder| {
+            let (part, folder) = folder.split_once(':')?;
+            let part = match part {
+                "core" => Part::Core,
+                "libraries" => Part::Libraries,
+                "profiler" => Part::Profiler,
+                _ => return None,
+            };
+            Some((part, folder))
+        })
+    }
+}
+
+/// Returns the processor that the last part of a path with one names, such as that of
+/// `TensileLibrary_gfx1151.dat`, `library/gfx90a/x.dat` or `gfx942130.db.txt`, in which the number of
+/// compute units follows.
+pub(super) fn processor(path: &str) -> Option<&'static str> {
+    path.rmatch_indices("gfx").find_map(|(at, _)| {
+        let names = GpuTarget::known().filter(|name| path[at..].starts_with(name));
+        names.max_by_key(|name| name.len())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_place_of_installed_files() {
+        let home = |path| match layout().home(path) {
+            Home::Tree(path) => path,
+            Home::Ignored => "ignored".into(),
+            Home::Unknown => "unknown".into(),
+        };
+        for (path, expected) in [
+            ("/opt/rocm/core-7.14/lib/libamdhip64.so.7", "lib/libamdhip64.so.7"),
+            ("/opt/rocm-6.4.0/bin/hipcc", "bin/hipcc"),
+            ("/usr/lib64/rocm/llvm/bin/clang", "lib/llvm/bin/clang"),
+            ("/usr/lib/llvm-22/bin/clang", "lib/llvm/bin/clang"),
+            ("/usr/lib64/libhsa-runtime64.so.1", "lib/libhsa-runtime64.so.1"),
+            ("/usr/lib/.build-id/ab/cd", "ignored"),
+            ("/usr/bin", "unknown"),
+            ("/srv/x", "unknown"),
+        ] {
+            assert_eq!(home(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn assigns_files_to_packages() {
+        for (path, part, target) in [
+            ("lib/libamdhip64.so.7", Part::Core, None),
+            ("lib/libz3.so.4", Part::Core, None),
+            ("lib/librocblas.so.5", Part::Libraries, None),
+            ("lib/libhipfftw.so.0", Part::Libraries, None),
+            ("lib/rocblas/library/TensileManifest.txt", Part::Libraries, None),
+            ("lib/rocblas/library/TensileLibrary_gfx1151.dat", Part::Device, Some("gfx1151")),
+            ("share/miopen/db/gfx90878.HIP.fdb.txt", Part::Device, Some("gfx908")),
+            ("lib/hipblaslt/library/gfx90a/x.dat", Part::Device, Some("gfx90a")),
+            (".kpack/blas_lib_gfx1151.kpack", Part::Device, Some("gfx1151")),
+            ("lib/libMIOpenCKGroupedConv_gfx1201.so", Part::Device, Some("gfx1201")),
+            ("lib/librocblas.a", Part::Devel, None),
+            ("include/hip/hip_runtime.h", Part::Core, None),
+            ("include/rocblas/rocblas.h", Part::Devel, None),
+            ("lib/cmake/hip/hip-config.cmake", Part::Devel, None),
+            ("bin/rocprof-sys-run", Part::Profiler, None),
+            ("bin/rocprofv3", Part::Core, None),
+            ("share/modulefiles/x", Part::Devel, None),
+        ] {
+            assert_eq!(layout().part(path), (part, target), "{path}");
+        }
+    }
+}

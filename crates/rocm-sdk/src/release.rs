@@ -1,0 +1,155 @@
+//! Determines which release of ROCm the RPMs are of, from their headers, and what they promise.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use pep440_rs::{Prerelease, PrereleaseKind, Version};
+use rocmrpm_base::digest::Sha256;
+use rocmrpm_rpms::{self as rpms, EntryKind, Header};
+
+use super::layout::{Home, Part, layout};
+use super::{Family, Request, SdkError};
+
+/// A release of ROCm, as its RPMs have it.
+pub(super) struct Release {
+    /// The version of the packages.
+    pub version: String,
+    /// Whether the GPU code is in packages of its own.
+    pub split: bool,
+    /// The targets or families with packages of their own.
+    pub families: Vec<Family>,
+    /// The packages that the files come from.
+    pub rpms: Vec<(PathBuf, Header, Sha256)>,
+}
+
+impl Release {
+    /// Returns whether files for this processor belong to the packages.
+    pub fn wants(&self, processor: &str) -> bool {
+        let mut targets = self.families.iter().flat_map(|family| &family.targets);
+        targets.any(|target| target.processor() == processor)
+    }
+}
+
+/// Reads the headers of all RPMs and checks that they are of one release.
+pub(super) fn check(request: Request<'_>) -> Result<Release, SdkError> {
+    let mut found: Option<(PathBuf, String)> = None;
+    let (mut processors, mut split) = (BTreeSet::new(), false);
+    let mut all = Vec::new();
+    for rpm in request.rpms {
+        let (header, files) = rpms::files(rpm)?;
+        if header.is_debug() {
+            continue;
+        }
+        if !["x86_64", "noarch"].contains(&header.arch.as_str()) {
+            return Err(SdkError::Architecture { rpm: rpm.clone(), arch: header.arch });
+        }
+        if layout().has_release(&header.name) {
+            match &found {
+                Some((other, version)) if first_two(version) != first_two(&header.version) => {
+                    return Err(SdkError::Releases {
+                        rpm: rpm.clone(),
+                        version: header.version,
+                        other: other.clone(),
+                        other_version: version.clone(),
+                    });
+                }
+                Some((_, version)) if *version >= header.version => {}
+                _ => found = Some((rpm.clone(), header.version.clone())),
+            }
+        }
+        for file in files.iter().filter(|file| file.kind == EntryKind::Regular) {
+            let Home::Tree(path) = layout().home(&file.path) else { continue };
+            split |= path.ends_with(".kpack");
+            if let (Part::Device, Some(processor)) = layout().part(&path) {
+                processors.insert(processor);
+            }
+        }
+        let (sha256, _) = Sha256::of_file(rpm)?;
+        all.push((rpm.clone(), header, sha256));
+    }
+    let (_, release) = found.ok_or(SdkError::NoRelease)?;
+    let version = version(request.version.unwrap_or(&release), &release)?;
+    let families = families(request.targets, split)?;
+    // Libraries without any file for a target may still contain GPU code.
+    if split || !processors.is_empty() {
+        for target in families.iter().flat_map(|family| &family.targets) {
+            if !processors.contains(target.processor()) {
+                let found: Vec<&str> = processors.iter().copied().collect();
+                let found = if found.is_empty() { "none".into() } else { found.join(", ") };
+                return Err(SdkError::MissingDevice { target: target.to_string(), found });
+            }
+        }
+    }
+    Ok(Release { version, split, families, rpms: all })
+}
+
+/// Returns the families of the packages: single targets if the GPU code is in packages of its own.
+fn families(given: &[Family], split: bool) -> Result<Vec<Family>, SdkError> {
+    if !split {
+        return match given {
+            [family] => Ok(vec![family.clone()]),
+            _ => Err(SdkError::SeveralFamilies { count: given.len() }),
+        };
+    }
+    let mut targets: Vec<_> = given.iter().flat_map(|family| &family.targets).collect();
+    targets.sort();
+    targets.dedup_by_key(|target| target.processor());
+    let family = |target: &rocmrpm_base::gpu::GpuTarget| Family {
+        name: target.processor().to_owned(),
+        targets: vec![target.clone()],
+    };
+    Ok(targets.into_iter().map(family).collect())
+}
+
+fn first_two(version: &str) -> Vec<&str> {
+    version.split('.').take(2).collect()
+}
+
+/// Checks a version: three numbers, then nothing, `rcN`, `aDATE` or `.dev0`, each optionally with a
+/// post-release and a label. Source: ROCm/TheRock, build_tools/compute_rocm_package_version.py.
+fn version(text: &str, release: &str) -> Result<String, SdkError> {
+    let wrong = || SdkError::Version { version: text.to_owned() };
+    let version: Version = text.parse().map_err(|_| wrong())?;
+    let form = match (version.pre(), version.dev()) {
+        (None, _) => true,
+        (Some(Prerelease { kind: PrereleaseKind::Rc, .. }), None) => true,
+        (Some(Prerelease { kind: PrereleaseKind::Alpha, number }), None) => {
+            (20_000_101..=99_991_231).contains(&number)
+        }
+        _ => false,
+    };
+    if version.epoch() != 0 || version.release().len() != 3 || !form {
+        return Err(wrong());
+    }
+    let numbers: Vec<String> = version.release().iter().take(2).map(u64::to_string).collect();
+    if numbers != first_two(release) {
+        let release = first_two(release).join(".");
+        return Err(SdkError::OtherVersion { version: text.to_owned(), release });
+    }
+    Ok(version.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepts_the_forms_of_versions() {
+        for good in [
+            "7.10.0",
+            "7.10.0rc2",
+            "7.10.0a20251021",
+            "7.10.0.dev0",
+            "7.10.0.dev0+f689a8ea40232f3f6be1ec958354b108349023ff",
+            "7.10.0a20260811+bkc.20260814",
+            "7.10.1.post1",
+        ] {
+            assert_eq!(version(good, "7.10.0").unwrap(), good);
+        }
+        for bad in ["7.10", "7.10.0b1", "7.10.0a1", "1!7.10.0", "7.10.0.1", "x", "7.10.0rc1.dev0"] {
+            assert!(matches!(version(bad, "7.10.0"), Err(SdkError::Version { .. })), "{bad}");
+        }
+        let other = version("7.11.0", "7.10.2").unwrap_err().to_string();
+        assert_eq!(other, "version 7.11.0 is not one of ROCm 7.10, which the RPMs contain");
+    }
+}

@@ -1,0 +1,123 @@
+//! Families of GPU targets, as TheRock names them, and the GPUs of this machine. What a target is,
+//! is in `gpu`.
+
+use std::path::Path;
+
+use crate::gpu::GpuTarget;
+
+/// The folder in which the amdgpu driver lists CPUs and GPUs.
+pub const TOPOLOGY: &str = "/sys/class/kfd/kfd/topology/nodes";
+
+/// The name on command lines for the GPUs of this machine.
+pub const NATIVE: &str = "native";
+
+/// Every family with its targets. Source: ROCm/TheRock at 89553ce37 (2026-08-22),
+/// cmake/therock_amdgpu_targets.cmake.
+#[rustfmt::skip]
+const FAMILIES: &[(&str, &[&str])] = &[
+    ("gfx900-dgpu", &["gfx900"]),
+    ("gfx906-dgpu", &["gfx906"]),
+    ("gfx908-dcgpu", &["gfx908"]),
+    ("gfx90a-dcgpu", &["gfx90a"]),
+    ("gfx90c-igpu", &["gfx90c"]),
+    ("gfx94X-all", &["gfx942"]),
+    ("gfx94X-dcgpu", &["gfx942"]),
+    ("gfx950-all", &["gfx950"]),
+    ("gfx950-dcgpu", &["gfx950"]),
+    ("gfx101X-all", &["gfx1010", "gfx1011", "gfx1012"]),
+    ("gfx101X-dgpu", &["gfx1010", "gfx1011", "gfx1012"]),
+    ("gfx103X-all", &["gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"]),
+    ("gfx103X-dgpu", &["gfx1030", "gfx1031", "gfx1032", "gfx1034"]),
+    ("gfx103X-igpu", &["gfx1033", "gfx1035", "gfx1036"]),
+    ("gfx110X-all", &["gfx1100", "gfx1101", "gfx1102", "gfx1103"]),
+    ("gfx110X-dgpu", &["gfx1100", "gfx1101", "gfx1102"]),
+    ("gfx110X-igpu", &["gfx1103"]),
+    ("gfx115X-all", &["gfx1150", "gfx1151", "gfx1152", "gfx1153"]),
+    ("gfx115X-igpu", &["gfx1150", "gfx1151", "gfx1152", "gfx1153"]),
+    ("gfx120X-all", &["gfx1200", "gfx1201"]),
+    ("gfx125X-all", &["gfx1250"]),
+    ("gfx125X-dcgpu", &["gfx1250"]),
+    ("dcgpu-all", &["gfx908", "gfx90a", "gfx942", "gfx950", "gfx1250"]),
+    ("dgpu-all", &[
+        "gfx900", "gfx906", "gfx1010", "gfx1011", "gfx1012", "gfx1030", "gfx1031", "gfx1032",
+        "gfx1034", "gfx1100", "gfx1101", "gfx1102", "gfx1200", "gfx1201",
+    ]),
+    ("igpu-all", &[
+        "gfx90c", "gfx1033", "gfx1035", "gfx1036", "gfx1103", "gfx1150", "gfx1151", "gfx1152",
+        "gfx1153",
+    ]),
+];
+
+/// Returns the names of all families.
+pub fn families() -> impl Iterator<Item = &'static str> {
+    FAMILIES.iter().map(|(name, _)| *name)
+}
+
+/// Returns the targets of a family, or the target of this name. `None` if there is neither.
+pub fn targets_of(name: &str) -> Option<Vec<GpuTarget>> {
+    match FAMILIES.iter().find(|(family, _)| *family == name) {
+        Some((_, targets)) => Some(targets.iter().filter_map(|t| GpuTarget::parse(t)).collect()),
+        None => GpuTarget::parse(name).map(|target| vec![target]),
+    }
+}
+
+/// Returns the targets of all GPUs that the driver lists in `topology`, sorted. Empty without a
+/// driver or a GPU.
+///
+/// Source: Linux, drivers/gpu/drm/amd/amdkfd/kfd_topology.c, `node_show`; kfd_device.c writes
+/// `gfx_target_version` as major * 10000 + minor * 100 + stepping. CPUs have 0.
+pub fn of_machine(topology: &Path) -> Vec<GpuTarget> {
+    let Ok(nodes) = fs_err::read_dir(topology) else { return Vec::new() };
+    let mut found: Vec<GpuTarget> = nodes
+        .filter_map(|node| fs_err::read_to_string(node.ok()?.path().join("properties")).ok())
+        .filter_map(|text| {
+            let value = text.lines().find_map(|line| line.strip_prefix("gfx_target_version "))?;
+            let number: u32 = value.trim().parse().ok()?;
+            let (major, minor, stepping) = (number / 10_000, number / 100 % 100, number % 100);
+            GpuTarget::parse(&format!("gfx{major}{minor:x}{stepping:x}"))
+        })
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_family_has_known_targets() {
+        for (family, targets) in FAMILIES {
+            let expanded = targets_of(family).unwrap();
+            assert_eq!(expanded.len(), targets.len(), "{family}");
+            assert!(GpuTarget::parse(family).is_none(), "{family} is also a target");
+        }
+    }
+
+    #[test]
+    fn expands_families_and_targets() {
+        let names = |name| {
+            let targets = targets_of(name)?;
+            Some(targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(names("gfx110X-dgpu").as_deref(), Some("gfx1100 gfx1101 gfx1102"));
+        assert_eq!(names("gfx94X-dcgpu").as_deref(), Some("gfx942"));
+        assert_eq!(names("gfx90a:xnack+").as_deref(), Some("gfx90a:xnack+"));
+        assert_eq!(names("gfx110x-all"), None);
+    }
+
+    #[test]
+    fn finds_all_gpus_of_a_machine() {
+        let dir = tempfile::tempdir().unwrap();
+        for (node, version) in [("0", 0), ("1", 110_501), ("2", 90_010), ("3", 110_501)] {
+            let node = dir.path().join(node);
+            fs_err::create_dir(&node).unwrap();
+            let text = format!("cpu_cores_count 0\ngfx_target_version {version}\nvendor_id 4098\n");
+            fs_err::write(node.join("properties"), text).unwrap();
+        }
+        let found: Vec<String> = of_machine(dir.path()).iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["gfx1151", "gfx90a"]);
+        assert!(of_machine(&dir.path().join("none")).is_empty());
+    }
+}

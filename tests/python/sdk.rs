@@ -1,0 +1,184 @@
+//! Tests ROCm's Python packages with pip and uv: what they install, run and uninstall. The RPMs
+//! contain small libraries and programs.
+
+use std::path::{Path, PathBuf};
+
+use rocmrpm::process::Command;
+
+use crate::support::{Workspace, ran};
+use crate::tools::{alone, new_environment, tool};
+
+/// A folder with RPMs of a small ROCm.
+struct Sdk(Workspace);
+
+impl Sdk {
+    fn new() -> Self {
+        let sdk = Self(Workspace::empty());
+        let hsa = sdk.library("libhsa-runtime64.so.1", &[]);
+        let hip = sdk.library("libamdhip64.so.7", &["libhsa-runtime64.so.1"]);
+        let blas = sdk.library("libhipblas.so.3", &["libamdhip64.so.7"]);
+        let main = "#include <stdio.h>\nint f(void);\n\
+            int main(int n, char **a) { printf(\"%s %d\\n\", a[n - 1], f()); return 0; }\n";
+        let tool = sdk.link("rocminfo", main, &["-l:libamdhip64.so.7", "-Wl,-rpath-link,."]);
+        let data: &[(&str, &Path)] = &[
+            ("/usr/lib64/libhsa-runtime64.so.1", &hsa),
+            ("/usr/lib64/libamdhip64.so.7", &hip),
+            ("/usr/bin/rocminfo", &tool),
+        ];
+        sdk.rpm("rocm-hip", data, &[("/usr/bin/rocm_agent_enumerator", "rocminfo")]);
+        let header = sdk.0.holder().join("hip_runtime.h");
+        std::fs::write(&header, "#pragma once\n").unwrap();
+        let config = "/usr/lib64/cmake/hip/hip-config.cmake";
+        let links = [("/usr/lib64/libamdhip64.so", "libamdhip64.so.7")];
+        sdk.rpm("rocm-hip-devel", &[(config, &header)], &links);
+        let kernels = "/usr/lib64/rocblas/library/TensileLibrary_gfx";
+        let kpack = "/usr/lib64/.kpack/blas_lib_gfx";
+        for target in ["1151", "90a"] {
+            let name = format!("hipblas-gfx{target}");
+            let data: &[(&str, &Path)] = &[
+                (&format!("{kernels}{target}.dat"), &header),
+                (&format!("{kpack}{target}.kpack"), &header),
+            ];
+            sdk.rpm(&name, data, &[]);
+        }
+        sdk.rpm("hipblas", &[("/usr/lib64/libhipblas.so.3", &blas)], &[]);
+        sdk
+    }
+
+    fn link(&self, name: &str, source: &str, options: &[&str]) -> PathBuf {
+        let file = self.0.holder().join(name);
+        std::fs::write(file.with_extension("c"), source).unwrap();
+        let mut gcc = std::process::Command::new("gcc");
+        gcc.current_dir(self.0.holder()).args(["-L.", "-Wl,--no-as-needed", "-o"]);
+        ran(gcc.arg(&file).arg(file.with_extension("c")).args(options)).exits(0);
+        file
+    }
+
+    fn library(&self, soname: &str, needs: &[&str]) -> PathBuf {
+        let mut options =
+            vec!["-shared".to_owned(), "-fPIC".into(), format!("-Wl,-soname,{soname}")];
+        options.extend(needs.iter().map(|name| format!("-l:{name}")));
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        self.link(soname, "int f(void) { return 7; }\n", &options)
+    }
+
+    fn rpm(&self, name: &str, files: &[(&str, &Path)], links: &[(&str, &str)]) {
+        let mut builder = rpm::PackageBuilder::new(name, "7.2.4", "MIT", "x86_64", "a test");
+        for (path, file) in files {
+            let mode = if path.contains("/bin/") { 0o755 } else { 0o644 };
+            let options = rpm::FileOptions::new(*path).permissions(mode);
+            builder.with_file_contents(std::fs::read(file).unwrap(), options).unwrap();
+        }
+        for (path, to) in links {
+            builder.with_symlink(rpm::FileOptions::symlink(*path, *to)).unwrap();
+        }
+        let path = self.0.path(&format!("{name}-7.2.4-1.x86_64.rpm"));
+        builder.build().unwrap().write_file(path).unwrap();
+    }
+
+    /// Makes the packages and installs some into a new environment.
+    fn installed(&self, rpms: &[&str], targets: &[&str], wanted: &str) -> PathBuf {
+        let rpms: Vec<String> =
+            rpms.iter().map(|name| format!("{name}-7.2.4-1.x86_64.rpm")).collect();
+        let mut arguments = vec!["sdk", "--out", "dist"];
+        arguments.extend(targets.iter().flat_map(|target| ["--gpu-target", *target]));
+        arguments.extend(rpms.iter().map(String::as_str));
+        arguments.push("--json");
+        let made = self.0.run(&arguments).document("rocmrpm/sdk/1");
+        assert_eq!(made["packages"][0]["name"], "rocm");
+        let venv = self.0.holder().join("venv");
+        new_environment(&venv);
+        let dist = self.0.path("dist");
+        let install =
+            ["install", "--quiet", "--no-index", "--find-links", dist.to_str().unwrap(), wanted];
+        self.in_venv("pip", &install);
+        venv
+    }
+
+    fn in_venv(&self, program: &str, arguments: &[&str]) -> String {
+        let program = self.0.holder().join("venv/bin").join(program);
+        let command = alone(Command::new(program.to_str().unwrap()));
+        let command = command.args(arguments).cwd(self.0.holder());
+        let command = command.env("ROCM_SDK_TARGET_FAMILY", "gfx1151");
+        let line = command.line();
+        command.text().unwrap_or_else(|error| panic!("{line}: {error}"))
+    }
+}
+
+/// Returns the paths below site-packages with `rocm` in the name.
+fn left_over(venv: &Path) -> Vec<String> {
+    let all = walkdir::WalkDir::new(venv).into_iter().map(|entry| entry.unwrap().into_path());
+    let named =
+        all.filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().contains("rocm")));
+    named.map(|path| path.display().to_string()).collect()
+}
+
+#[test]
+fn pip_installs_runs_and_uninstalls_rocm() {
+    let sdk = Sdk::new();
+    let rpms = ["rocm-hip", "rocm-hip-devel", "hipblas"];
+    let venv = sdk.installed(&rpms, &["gfx110X-all"], "rocm[libraries,devel]");
+    assert_eq!(sdk.in_venv("rocm-sdk", &["version"]).trim(), "7.2.4");
+    assert_eq!(sdk.in_venv("rocm-sdk", &["targets"]).trim(), "gfx1100;gfx1101;gfx1102;gfx1103");
+    assert_eq!(sdk.in_venv("rocminfo", &["x"]).trim(), "x 7");
+    // No library of ROCm is on this machine's search path.
+    let script = "import rocm_sdk; rocm_sdk.initialize_process(preload_shortnames=['hipblas']); \
+        import ctypes; print(ctypes.CDLL(str(rocm_sdk.find_libraries('hipblas')[0])).f())";
+    assert_eq!(sdk.in_venv("python", &["-c", script]).trim(), "7");
+    let root = PathBuf::from(sdk.in_venv("rocm-sdk", &["path", "--root"]).trim());
+    assert!(root.join("lib64/cmake/hip/hip-config.cmake").is_file());
+    let library = root.join("lib/libamdhip64.so");
+    assert!(!library.is_symlink() && library.is_file());
+    let stub = root.join("bin/rocm_agent_enumerator");
+    ran(std::process::Command::new(&stub).arg("y")).exits(0).prints(["y 7"]);
+    let tested = sdk.in_venv("rocm-sdk", &["test"]);
+    assert!(tested.ends_with("OK\n"), "{tested}");
+    let names = ["rocm", "rocm-sdk-core", "rocm-sdk-devel", "rocm-sdk-libraries-gfx110X-all"];
+    sdk.in_venv("pip", &[&["uninstall", "--quiet", "--yes"][..], &names].concat());
+    assert_eq!(left_over(&venv), [""; 0]);
+}
+
+#[test]
+fn device_packages_come_and_go() {
+    let sdk = Sdk::new();
+    let rpms = ["rocm-hip", "rocm-hip-devel", "hipblas", "hipblas-gfx1151", "hipblas-gfx90a"];
+    let venv = sdk.installed(&rpms, &["gfx1151", "gfx90a"], "rocm[libraries,devel,device]");
+    let kernels = |target: &str| {
+        let root = PathBuf::from(sdk.in_venv("rocm-sdk", &["path", "--root"]).trim());
+        root.join(format!("lib/.kpack/blas_lib_gfx{target}.kpack")).is_file()
+    };
+    // The variable names the target on any machine.
+    assert!(kernels("1151") && !kernels("90a"));
+    let dist = sdk.0.path("dist");
+    let find = ["--no-index", "--find-links", dist.to_str().unwrap()];
+    let all = [&["install", "--quiet"][..], &find, &["rocm[device-gfx90a]"]].concat();
+    sdk.in_venv("pip", &all);
+    assert!(kernels("1151") && kernels("90a"));
+    sdk.in_venv("pip", &["uninstall", "--quiet", "--yes", "rocm-sdk-device-gfx90a"]);
+    assert!(kernels("1151") && !kernels("90a"));
+    assert!(!left_over(&venv).is_empty());
+    // uv resolves the sdist to the same packages.
+    let python = venv.join("bin/python");
+    let base = ["--no-config", "pip", "install", "--quiet", "--offline", "--reinstall", "--python"];
+    let uv = alone(tool("uv")).args(base).arg(&python).args(find).arg("rocm[libraries,device-all]");
+    uv.text().unwrap();
+    let listed = sdk.in_venv("pip", &["list"]);
+    for name in ["rocm-sdk-device-gfx1151", "rocm-sdk-device-gfx90a", "rocm-sdk-libraries"] {
+        assert!(listed.contains(name), "{listed}");
+    }
+}
+
+#[test]
+fn mistakes_are_errors_before_anything_is_written() {
+    let sdk = Sdk::new();
+    let rpm = "rocm-hip-7.2.4-1.x86_64.rpm";
+    let run = |more: &[&str]| sdk.0.run(&[&["sdk", rpm, "--out", "dist"], more].concat());
+    run(&["--gpu-target", "gfx1511"]).exits(2).reports(["did you mean `gfx1151`?"]);
+    run(&["--gpu-target", "gfx1151", "--version", "7.3.0"])
+        .exits(2)
+        .reports(["version 7.3.0 is not one of ROCm 7.2"]);
+    run(&["--gpu-target", "gfx1151", "hipblas-gfx90a-7.2.4-1.x86_64.rpm"])
+        .exits(2)
+        .reports(["no RPM has GPU code for gfx1151; found: gfx90a"]);
+    assert!(!sdk.0.path("dist").exists());
+}
