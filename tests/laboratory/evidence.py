@@ -1,12 +1,13 @@
 """Writes records of the laboratory's runs, and the page that shows them.
 
-usage: evidence.py record WORKSPACE CHROOT COMPONENT COMMAND STAGE SECONDS [INPUT=FILE]...
+usage: evidence.py record WORKSPACE CHROOT COMPONENT COMMAND STAGE STATUS SECONDS [INPUT=FILE]...
        evidence.py table [--check]
 
 `record` writes docs/stack/evidence/COMPONENT.PINS.CHROOT.toml after a build in WORKSPACE: what was
 built from which inputs, where, when, how long it took, and the last stage that it reached. STAGE
-is that stage, or `failed` to derive it from the build's log. The time is wall time: that in the
-build's times.json, or SECONDS if the build failed. `table` writes docs/stack/evidence.md from all
+is that stage, or `failed` to derive it from the build's log. STATUS is the exit status of the run.
+Sources, packages, and times are those in the build's build.json and times.json; the time is wall
+time. If the build failed, it is SECONDS. `table` writes docs/stack/evidence.md from all
 records; `table --check` compares. Run it in the repository's root.
 
 Other scripts describe their run with `described` and pass the record to `write`. FIELDS defines
@@ -153,6 +154,8 @@ def check(path, record):
         problem = f"the type of `{wrong[0]}` is wrong"
     elif record["stage"] not in ["", *STAGES, KERNELS] or record["result"] not in RESULTS:
         problem = f"unknown stage `{record['stage']}` or result `{record['result']}`"
+    elif record["result"] == "ok" and not record["outputs"]:
+        problem = "a run that succeeded has outputs"
     else:
         for name, value in {**record["inputs"], **record["outputs"]}.items():
             if not re.fullmatch("sha256:[0-9a-f]{64}|git:[0-9a-f]{40}", value):
@@ -169,7 +172,7 @@ def reached(log):
     return "prepared" if "Executing(%build)" in text else ""
 
 
-def record(workspace, chroot, component, command, stage, seconds, *inputs):
+def record(workspace, chroot, component, command, stage, status, seconds, *inputs):
     """Writes the record of a build."""
     workspace = pathlib.Path(workspace)
     settings = tomllib.loads((workspace / "mock-configs" / f"{chroot}.toml").read_text())
@@ -177,21 +180,22 @@ def record(workspace, chroot, component, command, stage, seconds, *inputs):
     stack = tomllib.loads((workspace / "rocmrpm.toml").read_text())["stack"]
     work = workspace / "build" / chroot / "work" / component
     results = workspace / "build" / chroot / "results" / component
-    # The spec, its patches, and its sources.
-    files = {path.name: path for path in (work / "sources").glob("*") if path.is_file()}
-    files |= dict(entry.split("=", 1) for entry in inputs)
-    failed = stage == "failed"
-    run, times = {"seconds": int(seconds)}, results / "times.json"
-    if not failed and times.exists():
+    files, outputs, run = {}, {}, {"seconds": int(seconds)}
+    if stage == "failed":
+        stage = reached(work / "logs/build.log")
+        files = {path.name: digest(path) for path in (work / "sources").glob("*") if path.is_file()}
+    else:
+        build, times = (json.loads((results / name).read_text()) for name in ("build.json", "times.json"))
         # The build may be of an earlier run.
-        times = json.loads(times.read_text())
         run = {"date": times["finished"][:10], "seconds": int(sum(times["seconds"].values()))}
+        made = {file["file"]: f"sha256:{file['sha256']}" for file in build["outputs"]}
+        outputs = {name: of for name, of in made.items() if name.endswith(".rpm") and not name.endswith(".src.rpm")}
+        files = {file["file"]: f"sha256:{file['sha256']}" for file in build["sources"]}
+        files |= {name: of for name, of in made.items() if name.endswith(".spec")}
+    files |= {name: digest(path) for name, path in (entry.split("=", 1) for entry in inputs)}
     write(described(component, workspace / "pins" / f"{stack['default-pins']}.toml", **{
         "chroot": chroot, "rocm": provider["version"], "gpu-targets": stack["gpu-targets"], "command": command,
-        "stage": reached(work / "logs/build.log") if failed else stage, "result": "failed" if failed else "ok",
-        "inputs": {name: digest(path) for name, path in files.items()},
-        "outputs": {} if failed else {path.name: digest(path) for path in results.glob("*.x86_64.rpm")},
-        **run,
+        "stage": stage, "result": "ok" if status == "0" else "failed", "inputs": files, "outputs": outputs, **run,
     }))
 
 
@@ -258,8 +262,8 @@ def main():
         case ["table", "--check"]:
             if not TABLE.exists() or TABLE.read_text() != table():
                 sys.exit(f"error: {TABLE} is out of date\nhelp: python3 tests/laboratory/evidence.py table")
-        case ["record", workspace, chroot, component, command, stage, seconds, *inputs]:
-            record(workspace, chroot, component, command, stage, seconds, *inputs)
+        case ["record", workspace, chroot, component, command, stage, status, seconds, *inputs]:
+            record(workspace, chroot, component, command, stage, status, seconds, *inputs)
         case _:
             sys.exit(__doc__)
 
