@@ -4,6 +4,7 @@
 
 mod error;
 mod facts;
+mod imports;
 mod linked;
 mod member;
 mod requires;

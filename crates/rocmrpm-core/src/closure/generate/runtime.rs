@@ -7,10 +7,11 @@ use std::collections::BTreeSet;
 use super::facts::{Built, Facts};
 use super::linked::Linked;
 use super::member::{LINKS, quoted_key, source};
-use super::requires::of_all;
+use super::requires::{edges, of_all, place};
 use super::text::{component_header, quoted, spec_header, wrapped};
 use super::{Context, Part};
-use crate::closure::{Member, license, version};
+use crate::closure::{Closure, Member, license, version};
+use crate::workspace::MemberPlace;
 
 /// Returns the component of the private members, of which there must be at least one.
 pub(super) fn part(context: &Context<'_>, members: &[(&Member, Facts)]) -> Part {
@@ -28,7 +29,7 @@ pub(super) fn part(context: &Context<'_>, members: &[(&Member, Facts)]) -> Part 
         "{}\ngenerated = {}\n{}\n[inspect]\ndevice-code = false\n{waiver}",
         component_header(component),
         quoted(component),
-        linked.required_components(&names(members))
+        linked.required_components(&names(members), &BTreeSet::new())
     );
     let mut pin = String::new();
     for (at, (member, facts)) in members.iter().enumerate() {
@@ -100,6 +101,12 @@ fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> Stri
     for required in build_requires(members) {
         out += &tag("BuildRequires", &required);
     }
+    let importable = importable(context.closure, &names);
+    let for_imports = of_all(context.closure, &importable);
+    if !for_imports.is_empty() {
+        out += "# For the imports in %%check.\n";
+        for_imports.iter().for_each(|required| out += &tag("BuildRequires", required));
+    }
     out += "\n# Their requirements on the system.\n";
     out += &tag("Requires", "python(abi) = %{python3_version}");
     for required in of_all(context.closure, &names) {
@@ -151,10 +158,10 @@ fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> Stri
     out += BYTECODE;
     out += "\n%check\n\
             %{buildroot}%{prefix}/bin/python3 -c 'import sys; assert \"%{buildroot}%{site}\" in sys.path'\n";
-    let modules = importable(context, members);
+    let imported = members.iter().filter(|(member, _)| importable.contains(member.name.as_str()));
+    let modules: BTreeSet<&String> = imported.flat_map(|(_, facts)| modules(facts)).collect();
     if !modules.is_empty() {
-        out +=
-            "# Those that need nothing else; the build root does not have what the others need.\n";
+        out += "# Not those that need a component of the stack, or a member with an RPM.\n";
         for module in modules {
             out += &format!("%{{buildroot}}%{{prefix}}/bin/python3 -B -c 'import {module}'\n");
         }
@@ -164,28 +171,31 @@ fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> Stri
     out
 }
 
-/// Returns the modules of the members that need no distribution outside of the prefix.
-fn importable<'m>(context: &Context<'_>, members: &'m [(&Member, Facts)]) -> BTreeSet<&'m str> {
-    let names = names(members);
-    let edges = || context.closure.graph.edges.iter().filter(|edge| !edge.extra);
-    // Those that need another distribution, directly or not.
-    let mut open: BTreeSet<&str> = BTreeSet::new();
+/// Returns those of the private members that need only each other and packages of the release, so
+/// that the build root can have what their imports need.
+fn importable<'m>(closure: &Closure, names: &BTreeSet<&'m str>) -> BTreeSet<&'m str> {
+    let mut all = names.clone();
     loop {
-        let next = edges().find(|edge| {
-            let to = edge.to.as_str();
-            !open.contains(edge.from.as_str()) && (!names.contains(to) || open.contains(to))
-        });
-        match next {
-            Some(edge) => drop(open.insert(&edge.from)),
-            None => break,
+        let available = |to: &str| match place(closure, to) {
+            Some(MemberPlace::System) => true,
+            _ => all.contains(to),
+        };
+        let needs_others =
+            |name: &&str| edges(closure, name).any(|edge| !edge.extra && !available(&edge.to));
+        match all.iter().copied().find(needs_others) {
+            Some(name) => drop(all.remove(name)),
+            None => return all,
         }
     }
-    let closed = members.iter().filter(|(member, _)| !open.contains(member.name.as_str()));
-    let wheels = closed.filter_map(|(_, facts)| match &facts.built_from {
+}
+
+/// Returns the modules of a member's wheel.
+fn modules(facts: &Facts) -> impl Iterator<Item = &String> {
+    let wheel = match &facts.built_from {
         Built::Wheel(wheel) => Some(&wheel.contents.modules),
         Built::Sdist(_) => None,
-    });
-    wheels.flatten().map(String::as_str).collect()
+    };
+    wheel.into_iter().flatten()
 }
 
 fn has_copies(facts: &Facts) -> bool {
@@ -289,6 +299,23 @@ mod tests {
     use super::super::facts::SdistFacts;
     use super::*;
     use crate::closure::testing::sample;
+
+    #[test]
+    fn imports_members_that_need_only_each_other_and_the_release() {
+        let (mut closure, ..) = sample();
+        let names = ["fastapi", "pydantic", "xgrammar"];
+        for name in names {
+            closure.members.get_mut(name).unwrap().place = MemberPlace::Private;
+        }
+        // fastapi requires starlette, which has an RPM; xgrammar requires hub, which has one, too.
+        assert_eq!(importable(&closure, &names.into()), ["pydantic"].into());
+        closure.members.get_mut("starlette").unwrap().place = MemberPlace::System;
+        assert_eq!(importable(&closure, &names.into()), ["fastapi", "pydantic"].into());
+        assert_eq!(
+            of_all(&closure, &["pydantic"].into()),
+            ["python3dist(typing-extensions) >= 4.15"]
+        );
+    }
 
     #[test]
     fn members_without_a_wheel_need_what_builds_them() {
