@@ -181,6 +181,8 @@ def record(workspace, chroot, component, command, stage, status, seconds, *input
     work = workspace / "build" / chroot / "work" / component
     results = workspace / "build" / chroot / "results" / component
     files, outputs, run = {}, {}, {"seconds": int(seconds)}
+    # A script that is stopped by a signal may have the status of the command before.
+    ok = status == "0" and stage != "failed"
     if stage == "failed":
         stage = reached(work / "logs/build.log")
         files = {path.name: digest(path) for path in (work / "sources").glob("*") if path.is_file()}
@@ -195,7 +197,7 @@ def record(workspace, chroot, component, command, stage, status, seconds, *input
     files |= {name: digest(path) for name, path in (entry.split("=", 1) for entry in inputs)}
     write(described(component, workspace / "pins" / f"{stack['default-pins']}.toml", **{
         "chroot": chroot, "rocm": provider["version"], "gpu-targets": stack["gpu-targets"], "command": command,
-        "stage": stage, "result": "ok" if status == "0" else "failed", "inputs": files, "outputs": outputs, **run,
+        "stage": stage, "result": "ok" if ok else "failed", "inputs": files, "outputs": outputs, **run,
     }))
 
 
