@@ -21,7 +21,7 @@ endif
 # Tests that build packages or whole stacks.
 SLOW = $(foreach tests,real_ quickstart:: guides:: container:: waivers:: newcomers,--skip $(tests))
 
-.PHONY: help quickstart check test compiled lab lab-test copr-test lab-kernels lab-llama lab-package lab-torch lab-vllm lab-vllm-kernels bench survey lint-survey fuzz book build static dist install install-pages clean
+.PHONY: help quickstart check test compiled lab lab-test copr-test lab-kernels lab-llama lab-package lab-torch lab-vllm lab-vllm-kernels bench survey add-survey lint-survey fuzz book build static dist install install-pages clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -115,6 +115,11 @@ survey: ## inspect published wheels with GPU code, and write crates/rocm-inspect
 	cargo build --release --locked -p rocm-inspect
 	$(PYTHON) -B crates/rocm-inspect/survey/survey.py --program target/release/rocm-inspect \
 	    --reports target/survey
+
+add-survey: ## add and lint the projects of tools/add-survey.toml [or NAMES="ujson lz4"], and print a table
+	cargo build --locked --bin rocmrpm
+	rm -rf target/add-survey
+	$(PYTHON) -B tools/add_survey.py target/debug/rocmrpm target/add-survey $(NAMES)
 
 # The specs are a checkout of yours; rpm runs the code in their %(...), so it must be trusted.
 lint-survey: ## lint every spec of SPECS=FOLDER [for CHROOT, every EVERYth], and count findings by rule

@@ -13,6 +13,7 @@ mod container;
 mod copr;
 mod index;
 mod pins;
+mod state;
 mod upstream;
 mod verify;
 
@@ -26,6 +27,9 @@ pub use index::{
 };
 pub use pins::{
     Pins, PinsCheck, PinsDerive, PinsExport, PinsFormat, PinsImport, PinsOutdated, PinsUpdate,
+};
+pub use state::{
+    Cache, CacheCommand, CachePrune, Check, Clean, Graph, GraphFormat, Log, Remove, Status,
 };
 pub use upstream::{Audit, Lint, Patch, PatchCompare, PatchStatus, Prep};
 pub use verify::Verify;
@@ -89,8 +93,10 @@ impl ColorChoice {
 pub enum Command {
     /// Create a workspace
     Init(Init),
-    /// Add a component: its folder and its pin
+    /// Add components: their folders and their pins
     Add(Add),
+    /// Remove components: their folders, and their pins in all pin sets
+    Remove(Remove),
     /// Lock the sources of a pin set: digests, sizes, commits, trees, submodules, crates
     Lock(Lock),
     /// Derive pins from upstream files; check, update, export, and import them
@@ -108,10 +114,22 @@ pub enum Command {
     Lint(Lint),
     /// Render the specs and the container file
     Render(Render),
+    /// Run every check that needs no build: render, lock, pins, lint, closure
+    Check(Check),
+    /// Show what each component requires
+    Graph(Graph),
     /// Show what would be built, and why
     Plan(Plan),
     /// Build what is stale: RPMs, repository, wheels, index, and container file
     Build(Build),
+    /// Show the last build of each component: when, how long, and why it failed
+    Status(Status),
+    /// Print the log of a build
+    Log(Log),
+    /// Remove what failed and stopped builds left
+    Clean(Clean),
+    /// Show the size of the cache; remove what is unused
+    Cache(Cache),
     /// Rebuild a component with the same build root packages, and compare the results file by file
     Reproduce(Reproduce),
     /// Enter the build root of a failed build
@@ -196,21 +214,31 @@ pub struct Init {
     /// GPU target to build for (can be repeated)
     #[arg(long = "gpu-target", value_name = "TARGET", default_value = "gfx1151")]
     pub gpu_targets: Vec<String>,
+
+    /// Default chroot: `fedora-43`, or `host` for this machine [default: `fedora-43` if mock is
+    /// installed, else `host`]
+    #[arg(long, value_name = "NAME")]
+    pub chroot: Option<String>,
 }
 
 /// `rocmrpm add`.
 #[derive(Debug, Args)]
 pub struct Add {
-    /// Name of the component
-    pub name: String,
+    /// Project on the pip index, such as `ujson` or `ujson==5.10.0`, or name of the component
+    #[arg(value_name = "NAME", required = true)]
+    pub names: Vec<String>,
 
-    /// Version to package [default: the newest on the index]
+    /// Version to package [default: the newest on the index; with --path, that in pyproject.toml]
     #[arg(long)]
     pub version: Option<String>,
 
     /// Use the source distribution of this project on the pip index [default: the component's name]
     #[arg(long, value_name = "PROJECT", group = "origin")]
     pub sdist: Option<String>,
+
+    /// Package the wheel that upstream published, for projects without a source distribution
+    #[arg(long, group = "origin")]
+    pub wheel: bool,
 
     /// Download the source from this URL; `{version}` stands for the version
     #[arg(long, value_name = "URL", group = "origin", requires = "version")]
@@ -221,10 +249,10 @@ pub struct Add {
     pub git: Option<String>,
 
     /// Use this folder of the workspace
-    #[arg(long, value_name = "DIR", group = "origin", requires = "version")]
+    #[arg(long, value_name = "DIR", group = "origin")]
     pub path: Option<String>,
 
-    /// Add the pin to this pin set
+    /// Add the pins to this pin set
     #[arg(long, value_name = "NAME")]
     pub pins: Option<String>,
 }
@@ -282,6 +310,22 @@ pub struct Render {
     /// Print JSON
     #[arg(long, conflicts_with = "diff")]
     pub json: bool,
+}
+
+impl Render {
+    /// Returns the arguments of `rocmrpm render --check`.
+    pub fn check(choice: Choice) -> Self {
+        Self {
+            components: Vec::new(),
+            form: None,
+            offline: false,
+            choice,
+            pin: PinArgs { overrides: Vec::new() },
+            check: true,
+            diff: false,
+            json: false,
+        }
+    }
 }
 
 /// The forms of packages that no build uses.

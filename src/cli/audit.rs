@@ -9,7 +9,6 @@ use crate::audit::Audit;
 use crate::document::Document;
 use crate::report::{Progress, Shell, offline_text};
 use crate::sources::{Cache, Fetcher};
-use crate::stack::Stack;
 use crate::{audit, prep};
 
 /// What `rocmrpm audit offline --json` prints: what the build of a component would download.
@@ -36,8 +35,8 @@ pub(super) fn run(args: &args::Audit, dir: &Path, shell: &Shell) -> Done {
     let root = workspace.root.clone();
     let fetcher = Fetcher::new(Cache::from_env()?, &root, &progress).offline(args.offline);
     context::resolve_overrides(&mut workspace, &fetcher)?;
-    let stack = Stack::new(&workspace)?;
     let component = workspace.component(&args.component)?;
+    let stack = context::stack_to_examine(&workspace, component, shell)?;
     let prepared = prep::prepared(&stack, component, &fetcher, &progress)?;
     let audit = audit::offline(component, workspace.pin(component), &prepared)?;
     if args.json {

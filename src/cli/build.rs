@@ -169,10 +169,16 @@ fn summary(
         .filter(|(_, o)| matches!(o, Outcome::Built(_)))
         .map(|(name, _)| name)
         .collect();
-    let fresh = done.outcomes.len() - built.len();
+    let fresh = done.outcomes.iter().filter(|(_, o)| matches!(o, Outcome::Fresh)).count();
     let here = std::env::current_dir().unwrap_or_default();
     let shown = |path: &Path| path.strip_prefix(&here).unwrap_or(path).display().to_string();
-    shell.status(Style::Good, "Finished", format!("{} built, {fresh} fresh", built.len()));
+    let counts = format!("{} built, {fresh} fresh", built.len());
+    match done.complete() {
+        true => shell.status(Style::Good, "Finished", counts),
+        false => {
+            shell.status(Style::Warning, "Finished", format!("{counts}, without what failed"));
+        }
+    }
     // SRPMs are the requested output, so their folders are always listed.
     let all = || done.outcomes.iter().map(|(name, _)| name).collect();
     let listed = if built.is_empty() && until <= Stage::Srpm { all() } else { built };
@@ -189,7 +195,15 @@ fn summary(
         if !record.unchecked_build_requires.is_empty() {
             let list = record.unchecked_build_requires.join(", ");
             let text = format!("unchecked BuildRequires of {name}: {list}");
-            shell.talk(format!("  {}", Style::Dim.paint(text)));
+            // Those that are installed in an unknown version have a comparison.
+            let versions_only = record
+                .unchecked_build_requires
+                .iter()
+                .all(|name| name.contains(char::is_whitespace));
+            match versions_only {
+                true => shell.talk(format!("  {}", Style::Dim.paint(text))),
+                false => shell.warning(format!("{text}; install them, or build with mock")),
+            }
         }
     }
     if until >= Stage::Rpm {
@@ -223,7 +237,16 @@ fn what_next(
 ) -> Vec<(&'static str, String)> {
     let workspace = prepared.stack.workspace;
     let mut next = Vec::new();
-    let Some((component, _)) = done.outcomes.last().filter(|_| until >= Stage::Rpm) else {
+    // What was just built, or else anything that can be inspected.
+    let succeeded = |built: bool| {
+        done.outcomes.iter().rev().find(|(_, outcome)| match outcome {
+            Outcome::Built(_) => built,
+            Outcome::Fresh => !built,
+            Outcome::Failed(_) | Outcome::Skipped(_) => false,
+        })
+    };
+    let component = succeeded(true).or_else(|| succeeded(false));
+    let Some((component, _)) = component.filter(|_| until >= Stage::Rpm) else {
         return next;
     };
     let results = Results::of(&workspace.build_dir(), until, component);

@@ -7,7 +7,7 @@ mod upgrade;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::{Done, args, install, trust};
+use super::{Done, args, install, trust, user};
 use crate::closure::diff::{Places, diff};
 use crate::closure::lock::Lock;
 use crate::closure::offers::Offers;
@@ -39,12 +39,7 @@ pub(super) fn run(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
 /// Reads the workspace without generated files, so that the output of an earlier run, which may be
 /// incomplete, has no influence.
 fn workspace(dir: &Path, choice: &args::Choice) -> Result<Workspace, Error> {
-    let selection = Selection {
-        chroot: choice.chroot.clone(),
-        pins: choice.pins.clone(),
-        without_generated: true,
-        ..Selection::default()
-    };
+    let selection = Selection { without_generated: true, ..user::selection(choice)? };
     Ok(Workspace::load(dir, &selection)?)
 }
 
@@ -100,17 +95,25 @@ fn compute(
     Ok(Computed { closure, lock, fresh, offers, rules })
 }
 
+/// Refuses a component without a closure of its own.
+fn must_have_table(component: &Component) -> Result<(), Error> {
+    if component.closure.is_some() {
+        return Ok(());
+    }
+    let message = format!(
+        "`{}` has no `[closure]` table, so there is no closure to write or check",
+        component.name
+    );
+    let help = format!("add `[closure]` to {}", component.file.name);
+    Err(Error::new(Kind::Usage, message).with_help(help))
+}
+
 fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
     let workspace = workspace(dir, &args.choice)?;
     let stack = Stack::new(&workspace)?;
     let component = component(&stack, args.component.as_deref())?;
-    if (args.write || args.check) && component.closure.is_none() {
-        let message = format!(
-            "`{}` has no `[closure]` table, so there is no closure to write or check",
-            component.name
-        );
-        let help = format!("add `[closure]` to {}", component.file.name);
-        return Err(Error::new(Kind::Usage, message).with_help(help));
+    if args.write || args.check {
+        must_have_table(component)?;
     }
     trust::ask_to_resolve(&workspace, component, &args.how, shell)?;
     let progress = Progress::new(shell);
@@ -181,16 +184,19 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
     }
     let differs = differences.is_none_or(|differences| !differences.is_empty());
     if computed.fresh && component.closure.is_some() && differs {
-        let names =
-            args.how.upgrade.iter().flatten().fold(String::new(), |list, name| list + " " + name);
-        let upgrade =
-            args.how.upgrade.as_ref().map(|_| format!(" --upgrade{names}")).unwrap_or_default();
-        shell.talk(format!(
-            "\n{} run `rocmrpm closure --write{upgrade}` to lock this result and package its members",
-            Style::Note.paint("help:")
-        ));
+        suggest_writing(args.how.upgrade.as_deref(), shell);
     }
     Ok(0)
+}
+
+fn suggest_writing(upgrade: Option<&[String]>, shell: &Shell) {
+    let names =
+        upgrade.unwrap_or_default().iter().fold(String::new(), |list, name| list + " " + name);
+    let upgrade = upgrade.map(|_| format!(" --upgrade{names}")).unwrap_or_default();
+    shell.talk(format!(
+        "\n{} run `rocmrpm closure --write{upgrade}` to lock this result and package its members",
+        Style::Note.paint("help:")
+    ));
 }
 
 /// The changes that `--write` makes below the root of the workspace.

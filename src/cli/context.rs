@@ -4,13 +4,17 @@
 use std::path::Path;
 
 use super::args::Choice;
+use super::user;
 use crate::closure::earlier;
 use crate::error::{Error, IoError, Problems};
+use crate::files::names_in;
+use crate::gpu::GpuTarget;
 use crate::index::publish::Destination;
 use crate::index::seen::Seen;
+use crate::report::{Shell, Style};
 use crate::sources::{Cache, Fetcher};
 use crate::stack::Stack;
-use crate::workspace::{Selection, Workspace, closure_not_written};
+use crate::workspace::{Component, Selection, Workspace, closure_not_written};
 
 /// Loads the workspace with the chosen chroot, pin set and overrides.
 pub fn workspace(
@@ -18,13 +22,34 @@ pub fn workspace(
     choice: &Choice,
     overrides: &[(String, String)],
 ) -> Result<Workspace, Error> {
-    let selection = Selection {
-        chroot: choice.chroot.clone(),
-        pins: choice.pins.clone(),
-        overrides: overrides.iter().cloned().collect(),
-        ..Selection::default()
-    };
+    let overrides = overrides.iter().cloned().collect();
+    let selection = Selection { overrides, ..user::selection(choice)? };
     Ok(Workspace::load(dir, &selection)?)
+}
+
+/// Returns the help for a command that finds nothing in the workspace's chroot although other
+/// chroots have this file or folder in their build folders.
+pub fn elsewhere(workspace: &Workspace, what: &str) -> Option<String> {
+    let own = workspace.build_dir();
+    let all = names_in(own.parent()?).ok()?;
+    let chroots: Vec<String> = all
+        .into_iter()
+        .filter(|name| {
+            *name != workspace.chroot.name && own.with_file_name(name).join(what).exists()
+        })
+        .collect();
+    let options = chroots.iter().map(|name| format!("`--chroot {name}`"));
+    let options = options.collect::<Vec<_>>().join(" or ");
+    (!chroots.is_empty()).then(|| format!("for another chroot there is one: pass {options}"))
+}
+
+/// Adds what [`elsewhere`] returns to an error.
+pub fn or_elsewhere(error: impl Into<Error>, workspace: &Workspace, what: &str) -> Error {
+    let error = error.into();
+    match elsewhere(workspace, what) {
+        Some(help) => error.with_help(help),
+        None => error,
+    }
 }
 
 /// Resolves digests and commits for versions from the command line, because those in the pin set
@@ -34,6 +59,27 @@ pub fn resolve_overrides(workspace: &mut Workspace, fetcher: &Fetcher<'_>) -> Re
         fetcher.resolve(&at.value)?.settle(&mut at.value);
     }
     Ok(())
+}
+
+/// Returns a stack to examine a component's sources, and notes if builds leave it out because of its
+/// GPU targets.
+pub fn stack_to_examine<'w>(
+    workspace: &'w Workspace,
+    component: &Component,
+    shell: &Shell,
+) -> Result<Stack<'w>, Error> {
+    let (stack, left_out) = Stack::to_examine(workspace, component)?;
+    if let Some(reason) = left_out {
+        let targets: Vec<&str> =
+            stack.gpu_targets(component).iter().map(GpuTarget::as_str).collect();
+        shell.talk(format!(
+            "{} builds leave `{}` out: {reason}; its spec here is for {}",
+            Style::Dim.paint("note:"),
+            component.name,
+            targets.join(", ")
+        ));
+    }
+    Ok(stack)
 }
 
 /// Refuses stacks that users could not install or upgrade: a component without a written Python

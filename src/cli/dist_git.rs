@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args, context};
+use super::{Done, args, context, user};
 use crate::dist_git::{self, DistGitPackage};
 use crate::document::Document;
 use crate::report::{Progress, Shell, Style};
@@ -33,11 +33,9 @@ impl Document for DistGitReport<'_> {
 
 pub(super) fn run(args: &args::Render, dir: &Path, shell: &Shell) -> Done {
     let selection = Selection {
-        chroot: args.choice.chroot.clone(),
-        pins: args.choice.pins.clone(),
         overrides: args.pin.overrides.iter().cloned().collect(),
         own_rocm: true,
-        ..Selection::default()
+        ..user::selection(&args.choice)?
     };
     let mut workspace = Workspace::load(dir, &selection)?;
     dist_git::check_chroot(&workspace)?;

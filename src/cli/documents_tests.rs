@@ -10,11 +10,12 @@ use super::build::documents::{RunDocument, SourcesReport, SpecsReport};
 use super::copr::{push::PushReport, status::StatusReport, sync::SyncReport};
 use super::pins::{check::CheckReport, derive::DeriveReport, outdated::OutdatedReport};
 use super::{
-    audit::OfflineAudit, container::ImageCheck, dist_git::DistGitReport, doctor::Checkup,
-    explain::Rules, index::IndexReport, lint::LintReport, lock::LockReport, patch::PatchRefresh,
-    patch::PatchStatus, patch_compare::PatchComparison, plan::PlanReport, publish::PublishReport,
-    publish_repository::RepositoryReport, render::RenderReport, requirements::RequirementsReport,
-    verify::VerifyReport, wheel::WheelReport, wheel::WheelVerification,
+    audit::OfflineAudit, cache::CacheReport, container::ImageCheck, dist_git::DistGitReport,
+    doctor::Checkup, explain::Rules, index::IndexReport, lint::LintReport, lock::LockReport,
+    patch::PatchRefresh, patch::PatchStatus, patch_compare::PatchComparison, plan::PlanReport,
+    publish::PublishReport, publish_repository::RepositoryReport, render::RenderReport,
+    requirements::RequirementsReport, status::LastBuilds, verify::VerifyReport, wheel::WheelReport,
+    wheel::WheelVerification,
 };
 use crate::document::{file_name, schema_of};
 use crate::report::{AuditReport, ClosureReport, DiffReport, WhyReport};
@@ -25,6 +26,7 @@ pub(super) fn documents() -> BTreeMap<String, Value> {
     let mut all = rocmrpm_core::documents();
     all.extend([
         schema_of::<AuditReport<'_>>(),
+        schema_of::<CacheReport>(),
         schema_of::<CheckReport<'_>>(),
         schema_of::<Checkup>(),
         schema_of::<ClosureReport<'_>>(),
@@ -33,6 +35,7 @@ pub(super) fn documents() -> BTreeMap<String, Value> {
         schema_of::<DistGitReport<'_>>(),
         schema_of::<ImageCheck<'_>>(),
         schema_of::<IndexReport<'_>>(),
+        schema_of::<LastBuilds<'_>>(),
         schema_of::<LintReport<'_>>(),
         schema_of::<LockReport<'_>>(),
         schema_of::<OfflineAudit<'_>>(),

@@ -22,10 +22,13 @@ pub(super) fn run(args: &args::EnterShell, dir: &Path, shell: &Shell) -> Done {
     }
     let none = Error::new(Kind::Usage, format!("`{}` has no build root to enter", component.name))
         .with_help(format!(
-            "only a failed build leaves one: {} build {}",
+            "only a failed build leaves one: {} build {} --chroot {}",
             own_program(),
-            component.name
+            component.name,
+            workspace.chroot.name
         ));
+    let left = format!("work/{}/build", component.name);
+    let none = context::or_elsewhere(none, &workspace, &left);
     if workspace.chroot.is_host() {
         return Err(none);
     }

@@ -33,7 +33,12 @@ pub(super) fn run(args: &args::IndexCheck, dir: &Path, shell: &Shell) -> Done {
         None => {
             let root = args.index.as_ref().map(PathBuf::from);
             let root = root.unwrap_or_else(|| workspace.build_dir().join("index"));
-            let view = Listing::read(&root, args.channel.as_deref())?;
+            let view = Listing::read(&root, args.channel.as_deref()).map_err(|error| match args
+                .index
+            {
+                Some(_) => error.into(),
+                None => context::or_elsewhere(error, &workspace, "index"),
+            })?;
             let outside = outside::declared(&workspace.manifest.outside)?;
             let held = lock::held(&workspace)?;
             let options = Options {

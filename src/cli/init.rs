@@ -6,6 +6,7 @@ use super::{Done, args, inspect, schemas};
 use crate::error::{Error, IoError, Kind};
 use crate::files;
 use crate::names::is_plain;
+use crate::process::find_program;
 use crate::report::{Shell, Style};
 use crate::text::visible;
 use crate::trust::TrustList;
@@ -83,10 +84,11 @@ pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
         return Err(error
             .with_help("choose a name of letters, digits, and `-`: `rocmrpm init --name NAME`"));
     }
+    let (chroot, reason) = default_chroot(args)?;
     let targets: Vec<String> = targets.iter().map(|target| format!("\"{target}\"")).collect();
     let manifest = format!(
         "[stack]\nname = {}\n# Every component is built for these; `gfx1151` is Strix Halo.\n\
-         gpu-targets = [{}]\ndefault-chroot = \"fedora-43\"\ndefault-pins = \"stable\"\n\n\
+         gpu-targets = [{}]\ndefault-chroot = \"{chroot}\"\ndefault-pins = \"stable\"\n\n\
          [wheels]\n# Where installed wheels find ROCm: \"system\" is the distribution's RPMs,\n\
          # \"rocm-sdk\" AMD's rocm-sdk wheels.\nrocm = \"system\"\n\n\
          [index]\n# Where requirements come from that the stack does not provide;\n\
@@ -109,12 +111,30 @@ pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
         shell.warning(format!("{error}; commands will ask before running the workspace's code"));
     }
     shell.status(Style::Good, "Created", format!("the workspace `{name}` in {}", root.display()));
+    shell.status(Style::Good, "Default", format!("chroot `{chroot}`{reason}"));
     let next = Style::Note.paint("next:");
-    shell.talk(format!(
-        "\n{next} add a component: `rocmrpm add NAME`, then build it on this machine with"
-    ));
-    shell.talk(
-        "      `rocmrpm build --chroot host`, or with mock in the default chroot: `rocmrpm build`",
-    );
+    shell.talk(format!("\n{next} add a component: `rocmrpm add NAME`, then `rocmrpm build`"));
     Ok(0)
+}
+
+/// Returns the default chroot of a new workspace, and why it is chosen.
+fn default_chroot(args: &args::Init) -> Result<(&str, &'static str), Error> {
+    let known = || FILES.iter().filter_map(|(path, _)| chroot_of(path));
+    match args.chroot.as_deref() {
+        Some(name) if known().any(|known| known == name) => Ok((name, "")),
+        Some(name) => {
+            let message = format!("a new workspace has no chroot `{}`", visible(name));
+            let known: Vec<&str> = known().collect();
+            Err(Error::new(Kind::Usage, message)
+                .with_help(format!("choose {}", known.join(" or "))))
+        }
+        None if find_program("mock").is_some() => Ok(("fedora-43", ": mock is installed")),
+        None => Ok(("host", ": this machine, because mock is not installed")),
+    }
+}
+
+/// Returns the chroot that a file of a workspace defines.
+fn chroot_of(path: &str) -> Option<&str> {
+    let name = path.strip_prefix("mock-configs/")?.strip_suffix(".toml")?;
+    (!name.contains('/')).then_some(name)
 }

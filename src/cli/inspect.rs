@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{Done, args};
+use super::{Done, args, user};
 use crate::build;
 use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
@@ -14,7 +14,7 @@ use crate::inspect::{Depth, Expectations, System, compare, inspect};
 use crate::names::nearest;
 use crate::report::{Shell, comparison_text, uncolored};
 use crate::stack::Stack;
-use crate::workspace::{MANIFEST, Selection, Workspace, find_root};
+use crate::workspace::{MANIFEST, Workspace, find_root};
 use args::ReportFormat;
 
 pub(super) fn run(args: &args::Inspect, dir: &Path, shell: &Shell) -> Done {
@@ -52,9 +52,10 @@ fn expectations(args: &args::Inspect, dir: &Path) -> Result<Expectations, Error>
     let own = built.is_some();
     let wanted = args.chroot.is_some() || args.component.is_some();
     let mut expectations = match built {
-        Some((root, chroot)) => {
+        Some((root, chroot, component)) => {
             let chroot = args.chroot.clone().unwrap_or(chroot);
-            of_workspace(&root, Some(chroot), args.component.as_deref())?
+            let component = args.component.clone().or(component);
+            of_workspace(&root, Some(chroot), component.as_deref())?
         }
         None if wanted || find_root(dir).is_ok() => {
             of_workspace(dir, args.chroot.clone(), args.component.as_deref())?
@@ -71,8 +72,8 @@ fn expectations(args: &args::Inspect, dir: &Path) -> Result<Expectations, Error>
 }
 
 /// Returns the workspace and the chroot that `path` was built in, if it is in the build folder of a
-/// workspace.
-fn built_in(path: &Path) -> Option<(PathBuf, String)> {
+/// workspace, and the component whose result it is.
+fn built_in(path: &Path) -> Option<(PathBuf, String, Option<String>)> {
     let path = std::path::absolute(path).ok()?;
     let mut below: Vec<_> = path.ancestors().collect();
     below.reverse();
@@ -81,7 +82,12 @@ fn built_in(path: &Path) -> Option<(PathBuf, String)> {
         let name = chroot.file_name()?.to_str()?;
         let defined = root.join(MANIFEST).is_file()
             && root.join("mock-configs").join(format!("{name}.toml")).is_file();
-        (defined && build.file_name()? == "build").then(|| (root.to_path_buf(), name.to_owned()))
+        let results = path.strip_prefix(chroot.join("results")).ok();
+        let component = results.and_then(|path| path.iter().next()?.to_str());
+        let template = |name: &&str| root.join("specs-templates").join(name).is_dir();
+        let component = component.filter(template).map(str::to_owned);
+        let found = (root.to_path_buf(), name.to_owned(), component);
+        (defined && build.file_name()? == "build").then_some(found)
     })
 }
 
@@ -90,7 +96,8 @@ fn of_workspace(
     chroot: Option<String>,
     component: Option<&str>,
 ) -> Result<Expectations, Error> {
-    let workspace = &Workspace::load(dir, &Selection { chroot, ..Selection::default() })?;
+    let choice = args::Choice { chroot, pins: None };
+    let workspace = &Workspace::load(dir, &user::selection(&choice)?)?;
     match component {
         Some(name) => build::expectations(&Stack::new(workspace)?, workspace.component(name)?),
         None => Ok(Expectations {

@@ -10,7 +10,7 @@ use crate::error::{IoError, Problems};
 use crate::events::Events;
 use crate::files;
 use crate::report::{Progress, Shell, Style, count};
-use crate::sources::{Cache, Fetcher};
+use crate::sources::{Cache, Fetcher, Locked};
 use crate::workspace::document::File;
 use crate::workspace::pin::LockEntry;
 use crate::workspace::pins::Overrides;
@@ -74,20 +74,7 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
     } else if args.check && differs {
         shell.data(render::colored(&diff))?;
     }
-    if !locked.unseen.is_empty() {
-        shell.warning(format!(
-            "{} not in the cache, recorded only by digest or commit: {}",
-            count(locked.unseen.len(), "source"),
-            locked.unseen.join(", ")
-        ));
-    }
-    let unmoved = locked.lock.unmoved_since(&old_lock);
-    if !unmoved.is_empty() {
-        shell.warning(format!(
-            "the version changed, but the commit or digest did not: {}; check the pins",
-            unmoved.join(", ")
-        ));
-    }
+    warn(&locked, &old_lock, shell);
     let sources = format!("{shown}: {}", count(locked.lock.entries.len(), "source"));
     match (args.check, differs) {
         (true, true) => {
@@ -107,6 +94,24 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
         (false, false) => shell.status(Style::Dim, "Unchanged", sources),
     }
     Ok(0)
+}
+
+/// Warns about sources that were not fetched, and about versions that changed nothing.
+fn warn(locked: &Locked, old_lock: &Lock, shell: &Shell) {
+    if !locked.unseen.is_empty() {
+        shell.warning(format!(
+            "{} not in the cache, recorded only by digest or commit: {}",
+            count(locked.unseen.len(), "source"),
+            locked.unseen.join(", ")
+        ));
+    }
+    let unmoved = locked.lock.unmoved_since(old_lock);
+    if !unmoved.is_empty() {
+        shell.warning(format!(
+            "the version changed, but the commit or digest did not: {}; check the pins",
+            unmoved.join(", ")
+        ));
+    }
 }
 
 /// What `rocmrpm lock --json` prints: the locked sources of a pin set.

@@ -4,6 +4,9 @@ mod add;
 mod args;
 mod audit;
 mod build;
+mod cache;
+mod check;
+mod clean;
 mod closure;
 mod complete;
 mod completions;
@@ -16,6 +19,7 @@ mod doctor;
 mod documents_tests;
 mod enter_shell;
 mod explain;
+mod graph;
 mod index;
 mod index_check;
 mod index_serve;
@@ -24,6 +28,7 @@ mod inspect;
 mod install;
 mod lint;
 mod lock;
+mod log;
 mod man;
 mod patch;
 mod patch_compare;
@@ -35,11 +40,14 @@ mod publish_repository;
 #[cfg(test)]
 #[path = "tests/reference/mod.rs"]
 mod reference;
+mod remove;
 mod render;
 mod reproduce;
 mod requirements;
 mod schemas;
+mod status;
 mod trust;
+mod user;
 mod verify;
 mod wheel;
 
@@ -48,6 +56,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::error::{Error, IoError};
+use crate::machine;
 use crate::process;
 use crate::report::{Shell, show_error};
 use args::{Arguments, Command};
@@ -59,9 +68,15 @@ pub fn main() -> ExitCode {
     }
     install_panic_report();
     let arguments = Arguments::parse();
-    arguments.color.apply();
+    let config = user::UserConfig::read();
+    let color = config.as_ref().map_or(arguments.color, |config| config.color(arguments.color));
+    color.apply();
     let shell = Shell::new(arguments.quiet);
-    match run(&arguments, &shell) {
+    let done = config.and_then(|config| {
+        config.jobs.into_iter().for_each(machine::limit_cores);
+        run(&arguments, &shell)
+    });
+    match done {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             show_error(&shell, &error);
@@ -80,6 +95,7 @@ fn run(arguments: &Arguments, shell: &Shell) -> Done {
     match &arguments.command {
         Command::Init(command) => init::run(command, &dir, shell),
         Command::Add(command) => add::run(command, &dir, shell),
+        Command::Remove(command) => remove::run(command, &dir, shell),
         Command::Lock(command) => lock::run(command, &dir, shell),
         Command::Pins(command) => pins::run(command, &dir, shell),
         Command::Prep(command) => prep::run(command, &dir, shell),
@@ -87,8 +103,14 @@ fn run(arguments: &Arguments, shell: &Shell) -> Done {
         Command::Audit(command) => audit::run(command, &dir, shell),
         Command::Lint(command) => lint::run(command, &dir, shell),
         Command::Render(command) => render::run(command, &dir, shell),
+        Command::Check(command) => check::run(command, &dir, shell),
+        Command::Graph(command) => graph::run(command, &dir, shell),
         Command::Plan(command) => plan::run(command, &dir, shell),
         Command::Build(command) => build::run(command, &dir, shell),
+        Command::Status(command) => status::run(command, &dir, shell),
+        Command::Log(command) => log::run(command, &dir, shell),
+        Command::Clean(command) => clean::run(command, &dir, shell),
+        Command::Cache(command) => cache::run(command, shell),
         Command::Reproduce(command) => reproduce::run(command, &dir, shell),
         Command::Shell(command) => enter_shell::run(command, &dir, shell),
         Command::Inspect(command) => inspect::run(command, &dir, shell),

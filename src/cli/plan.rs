@@ -7,16 +7,16 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{Done, args, context};
-use crate::build::{Estimate, MockOptions, Stage, choose_builder, prepare};
-use crate::closure::version::of_pin;
+use crate::build::{Builder, Estimate, MockOptions, Prepared, Stage, choose_builder, prepare};
 use crate::digest::Sha256;
 use crate::document::Document;
 use crate::duration;
 use crate::names::ComponentName;
 use crate::outputs;
 use crate::report::{Progress, Shell, Style, Table, count};
+use crate::rpm_version::of_pin;
 use crate::sources::{Cache, Fetcher};
-use crate::stack::{Stack, Verdict};
+use crate::stack::{Stack, Step, Verdict};
 
 /// What `rocmrpm plan --json` prints: what a build would do.
 #[derive(Serialize)]
@@ -133,92 +133,121 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
     for warning in &prepared.warnings {
         shell.warning(warning);
     }
-    // Unreadable results have no wheels; the commands that make wheels report the reason.
-    let stale_wheels = outputs::stale_wheels(&stack).unwrap_or_default();
-    let waves = stack.waves(&prepared.selected);
-    let numbered = waves.iter().enumerate();
-    let numbers: BTreeMap<&str, usize> = numbered
-        .flat_map(|(at, wave)| wave.iter().map(move |c| (c.name.as_str(), at + 1)))
-        .collect();
-    let wave = |name: &str| numbers.get(name).copied();
-    let estimate = prepared.estimate(builder.limits());
+    let preview = Preview::new(&prepared, builder.as_ref());
     if args.json {
-        let steps: Vec<_> = prepared
-            .plan
-            .steps
-            .iter()
-            .map(|step| {
-                let name = step.component.as_str();
-                let spec = &prepared.specs[&step.component];
-                let (plan, reasons) = Planned::of(&step.verdict);
-                PlanStep {
-                    component: name,
-                    version: &workspace.pins.pins[&step.component].value.version,
-                    release: &spec.release.release,
-                    dirty: spec.release.dirty,
-                    wave: wave(name),
-                    key: step.key,
-                    stale: plan == Planned::Build,
-                    plan,
-                    reasons,
-                    wheels: stale_wheels
-                        .get(&step.component)
-                        .map(Vec::as_slice)
-                        .unwrap_or_default(),
-                }
-            })
-            .collect();
-        let unknown = estimate.iter().flat_map(|estimate| &estimate.unknown);
+        shell.json(&preview.report())?;
+        return Ok(0);
+    }
+    shell.data(preview.table().text())?;
+    if let Some(time) = preview.time() {
+        shell.talk(format!("\n{}", Style::Dim.paint(time)));
+    }
+    Ok(0)
+}
+
+/// A plan, and what else a preview shows of its components.
+struct Preview<'a> {
+    prepared: &'a Prepared<'a, 'a>,
+    builder: &'a dyn Builder,
+    estimate: Option<Estimate>,
+    /// Why wheels are stale, by component.
+    stale_wheels: BTreeMap<ComponentName, Vec<String>>,
+    /// The numbers of the waves, by component.
+    waves: BTreeMap<&'a str, usize>,
+}
+
+impl<'a> Preview<'a> {
+    fn new(prepared: &'a Prepared<'a, 'a>, builder: &'a dyn Builder) -> Self {
+        let waves = prepared.stack.waves(&prepared.selected).into_iter().zip(1..);
+        Self {
+            prepared,
+            builder,
+            estimate: prepared.estimate(builder.limits()),
+            // Unreadable results have no wheels; the commands that make wheels report the reason.
+            stale_wheels: outputs::stale_wheels(prepared.stack).unwrap_or_default(),
+            waves: waves
+                .flat_map(|(wave, number)| {
+                    wave.into_iter().map(move |component| (component.name.as_str(), number))
+                })
+                .collect(),
+        }
+    }
+
+    fn report(&self) -> PlanReport<'_> {
+        let Prepared { stack, specs, plan, .. } = self.prepared;
+        let step = |step: &'a Step| {
+            let name = step.component.as_str();
+            let release = &specs[&step.component].release;
+            let (plan, reasons) = Planned::of(&step.verdict);
+            let wheels = self.stale_wheels.get(&step.component);
+            PlanStep {
+                component: name,
+                version: &stack.workspace.pins.pins[&step.component].value.version,
+                release: &release.release,
+                dirty: release.dirty,
+                wave: self.waves.get(name).copied(),
+                key: step.key,
+                stale: plan == Planned::Build,
+                plan,
+                reasons,
+                wheels: wheels.map_or(&[], Vec::as_slice),
+            }
+        };
+        let unknown = self.estimate.iter().flat_map(|estimate| &estimate.unknown);
         let left_out = stack.left_out.iter();
-        shell.json(&PlanReport {
+        PlanReport {
             schema: PlanReport::SCHEMA,
-            chroot: &workspace.chroot.name,
-            pins: &workspace.pins.name,
-            builder: builder.name(),
-            stale: prepared.plan.stale(),
-            seconds: estimate.as_ref().map(|estimate| estimate.seconds.round()),
+            chroot: &stack.workspace.chroot.name,
+            pins: &stack.workspace.pins.name,
+            builder: self.builder.name(),
+            stale: plan.stale(),
+            seconds: self.estimate.as_ref().map(|estimate| estimate.seconds.round()),
             seconds_unknown_of: unknown.map(ComponentName::as_str).collect(),
-            steps,
+            steps: plan.steps.iter().map(step).collect(),
             left_out: left_out
                 .map(|(name, reason)| LeftOut { component: name.as_str(), reason })
                 .collect(),
-        })?;
-        return Ok(0);
+        }
     }
-    let mut table = Table::new(&["wave", "component", "version", "plan", "why"]);
-    for step in &prepared.plan.steps {
-        let pin = &workspace.pins.pins[&step.component].value;
-        let release = prepared.specs[&step.component].release.release.replace("%{?dist}", "");
-        let (style, verdict, why) = match &step.verdict {
-            Verdict::Fresh => (
-                Style::Dim,
-                "fresh",
-                match stale_wheels.get(&step.component) {
-                    None => "nothing changed".to_owned(),
-                    Some(reasons) => format!("its wheels are stale: {}", reasons.join(", ")),
-                },
-            ),
-            Verdict::Inspect(reasons) => (Style::Good, "inspect", reasons.join(", ")),
-            Verdict::Stale(reasons) => (Style::Good, "build", reasons.join(", ")),
-        };
-        table.styled_row(vec![
-            (None, wave(step.component.as_str()).map_or_else(String::new, |wave| wave.to_string())),
-            (None, step.component.to_string()),
-            (None, format!("{}-{release}", of_pin(pin))),
-            (Some(style), verdict.to_owned()),
-            (None, why),
-        ]);
+
+    fn table(&self) -> Table {
+        let Prepared { stack, specs, plan, .. } = self.prepared;
+        let mut table = Table::new(&["wave", "component", "version", "plan", "why"]);
+        for step in &plan.steps {
+            let pin = &stack.workspace.pins.pins[&step.component].value;
+            let release = specs[&step.component].release.release.replace("%{?dist}", "");
+            let (planned, reasons) = Planned::of(&step.verdict);
+            let (style, why) = match (planned, self.stale_wheels.get(&step.component)) {
+                (Planned::Fresh, None) => (Style::Dim, "nothing changed".to_owned()),
+                (Planned::Fresh, Some(reasons)) => {
+                    (Style::Dim, format!("its wheels are stale: {}", reasons.join(", ")))
+                }
+                (Planned::Inspect | Planned::Build, _) => (Style::Good, reasons.join(", ")),
+            };
+            let wave = self.waves.get(step.component.as_str());
+            table.styled_row(vec![
+                (None, wave.map_or_else(String::new, ToString::to_string)),
+                (None, step.component.to_string()),
+                (None, format!("{}-{release}", of_pin(pin))),
+                (Some(style), planned.word().to_owned()),
+                (None, why),
+            ]);
+        }
+        table
     }
-    shell.data(table.text())?;
-    if let Some(Estimate { seconds, unknown }) = estimate {
-        let time = duration::shown(Duration::from_secs_f64(seconds.round()));
-        let cores = count(builder.limits().cores, "core");
+
+    /// Returns how long the build would take, as text; `None` if nothing is built.
+    fn time(&self) -> Option<String> {
+        let mut steps = self.prepared.plan.steps.iter();
+        let builds = steps.any(|step| matches!(step.verdict, Verdict::Stale(_)));
+        let Estimate { seconds, unknown } = self.estimate.as_ref().filter(|_| builds)?;
+        let time = duration::shown(Duration::from_secs_f64(seconds.round().max(1.0)));
+        let cores = count(self.builder.limits().cores, "core");
         let mut text = format!("about {time} on {cores}, based on earlier builds");
         if !unknown.is_empty() {
             let names: Vec<&str> = unknown.iter().map(ComponentName::as_str).collect();
             text += &format!("; not counted because never built here: {}", names.join(", "));
         }
-        shell.talk(format!("\n{}", Style::Dim.paint(text)));
+        Some(text)
     }
-    Ok(0)
 }

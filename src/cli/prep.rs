@@ -6,7 +6,6 @@ use super::{Done, args, context};
 use crate::prep;
 use crate::report::{Progress, Shell, Style};
 use crate::sources::{Cache, Fetcher};
-use crate::stack::Stack;
 
 pub(super) fn run(args: &args::Prep, dir: &Path, shell: &Shell) -> Done {
     let mut workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
@@ -14,8 +13,8 @@ pub(super) fn run(args: &args::Prep, dir: &Path, shell: &Shell) -> Done {
     let root = workspace.root.clone();
     let fetcher = Fetcher::new(Cache::from_env()?, &root, &progress).offline(args.offline);
     context::resolve_overrides(&mut workspace, &fetcher)?;
-    let stack = Stack::new(&workspace)?;
     let component = workspace.component(&args.component)?;
+    let stack = context::stack_to_examine(&workspace, component, shell)?;
     let prepared = prep::prepare(&stack, component, &fetcher, &progress)?;
     let record = &prepared.record;
     let (sources, patches) = (record.sources.len(), record.patches.len());

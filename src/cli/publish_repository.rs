@@ -12,9 +12,11 @@ use crate::error::{Error, IoError};
 use crate::files::names_in;
 use crate::index::folder::Folder;
 use crate::index::publish::Destination;
+use crate::lint::unfinished_package;
 use crate::proof::{NotInstallable, closed};
 use crate::publication::{Change, PublicationError, Published, Wanted, plan};
 use crate::report::{Shell, Style, count, human_size};
+use crate::rpms::header;
 use crate::rpms::repository::STAMP;
 use crate::stack::Stack;
 
@@ -35,6 +37,7 @@ pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> 
     let lock = BuildLock::take(&workspace)?;
     let (repository, signer) = refresh_repository(&lock, &stack)?;
     let rpms: Vec<_> = rpms_in(&repository)?;
+    refuse_unfinished(&rpms)?;
     let findings = closed(&workspace, &rpms)?;
     NotInstallable::of(&findings, "the repository", &workspace.chroot.name)?;
     let manifest = &workspace.manifest;
@@ -83,6 +86,18 @@ pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> 
         );
     }
     Ok(0)
+}
+
+/// Rejects packages with placeholders, or with licenses that are not SPDX expressions.
+fn refuse_unfinished(rpms: &[PathBuf]) -> Result<(), Error> {
+    for path in rpms {
+        let header = header(path)?;
+        if let Some(reason) = unfinished_package(&header.license, &header.summary) {
+            let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            return Err(PublicationError::Unfinished { file, reason }.into());
+        }
+    }
+    Ok(())
 }
 
 /// Returns the packages of the published repository.

@@ -46,7 +46,8 @@ impl Document for RequirementsReport<'_> {
 pub(super) fn run(args: &args::Requirements, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let environment = workspace.chroot.environment()?;
-    let view = Listing::read(&workspace.build_dir().join("index"), None)?;
+    let view = Listing::read(&workspace.build_dir().join("index"), None)
+        .map_err(|error| context::or_elsewhere(error, &workspace, "index"))?;
     let index_url = match &args.index_url {
         Some(url) => index_url(url, shell)?,
         None => file_url(&view.simple),

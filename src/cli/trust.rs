@@ -31,7 +31,7 @@ fn code_run_by(command: &Command) -> Option<&'static str> {
             Some("mock runs its config, and a shell starts in a folder that it filled")
         }
         Command::Prep(_) | Command::Audit(_) => Some("rpm runs macros and `%prep` of its specs"),
-        Command::Lint(_) | Command::Patch(Patch::Compare(_)) => {
+        Command::Lint(_) | Command::Check(_) | Command::Patch(Patch::Compare(_)) => {
             Some("rpm runs macros of its specs")
         }
         Command::Requirements(requirements) => requirements.resolve.then_some(UV),
@@ -57,6 +57,12 @@ fn code_run_by(command: &Command) -> Option<&'static str> {
         | Command::Lock(_)
         | Command::Pins(_)
         | Command::Patch(Patch::Status(_) | Patch::Refresh(_)) => None,
+        Command::Remove(_)
+        | Command::Graph(_)
+        | Command::Status(_)
+        | Command::Log(_)
+        | Command::Clean(_)
+        | Command::Cache(_) => None,
         Command::Render(_) | Command::Plan(_) | Command::Inspect(_) | Command::Explain(_) => None,
         Command::Wheel(_) | Command::Index(_) | Command::Container(_) => None,
         Command::Trust(_) | Command::Doctor(_) | Command::Completions(_) | Command::Man(_) => None,

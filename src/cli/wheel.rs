@@ -84,7 +84,14 @@ impl Document for WheelVerification<'_> {
 
 /// Returns the message for a stack without Python distributions.
 pub(super) fn no_wheels(workspace: &Workspace) -> String {
-    format!("no component with a Python distribution has been built for {}", workspace.chroot.name)
+    let none = format!(
+        "no component with a Python distribution has been built for {}",
+        workspace.chroot.name
+    );
+    match context::elsewhere(workspace, "results") {
+        Some(help) => format!("{none}; {help}"),
+        None => none,
+    }
 }
 
 pub(super) fn run(args: &args::Wheel, dir: &Path, shell: &Shell) -> Done {

@@ -4,6 +4,7 @@
 mod closure;
 mod comparison;
 mod errors;
+mod graph;
 mod index_check;
 mod install;
 mod lint;
@@ -27,6 +28,7 @@ pub use comparison::comparison_text;
 #[cfg(any(test, fuzzing))]
 pub(crate) use errors::snippet;
 pub use errors::{show_error, show_problems};
+pub use graph::{GraphNode, graph_dot, graph_svg, graph_text};
 pub use index_check::index_check_text;
 pub use install::{install_json, install_notes, install_summary};
 pub use lint::lint_text;

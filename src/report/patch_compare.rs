@@ -1,4 +1,4 @@
-//! Formats the comparison of two packages' changes of upstream's files, grouped by file.
+//! Formats the comparison of two packages' changes of upstream files, grouped by file.
 
 use super::{Style, count};
 use crate::patches::compare::{Change, Comparison, Pair};

@@ -28,6 +28,7 @@ pub struct Progress<'s> {
 struct ProgressState {
     total: usize,
     done: usize,
+    numbered_at_end: bool,
     running: BTreeMap<ComponentName, Row>,
     total_bar: Option<ProgressBar>,
 }
@@ -53,9 +54,12 @@ impl<'s> Progress<'s> {
         let mut state = lock(&self.state);
         if state.done >= state.total {
             // Phases after the last component are not part of its total.
-            (state.total, state.done) = (0, 0);
+            (state.total, state.done, state.numbered_at_end) = (0, 0, false);
         }
-        let counter = format!("({}/{})", state.done + 1, state.total.max(1));
+        let counter = match state.numbered_at_end {
+            true => String::new(),
+            false => format!("({}/{}) ", state.done + 1, state.total.max(1)),
+        };
         let known = state.running.remove(&component);
         let (since, bar) = match known {
             Some(row) => (row.since, row.bar),
@@ -68,7 +72,7 @@ impl<'s> Progress<'s> {
             }
             None => {
                 let text = format!("{component} {detail}");
-                self.shell.status(Style::Good, phase, format!("{counter} {}", text.trim_end()));
+                self.shell.status(Style::Good, phase, format!("{counter}{}", text.trim_end()));
             }
         }
         state.running.insert(component, Row { phase, since, bar });
@@ -88,10 +92,15 @@ impl<'s> Progress<'s> {
         if let Some(bar) = &state.total_bar {
             bar.set_position(state.done as u64);
         }
+        let counter = match state.numbered_at_end {
+            true => format!("({}/{}) ", state.done, state.total),
+            false => String::new(),
+        };
         drop(state);
         let (style, word) = match outcome {
             Outcome::Built => (Style::Good, "Built"),
             Outcome::Resolved => (Style::Good, "Resolved"),
+            Outcome::Recorded => (Style::Warning, "Recorded"),
             Outcome::Failed => (Style::Bad, "Failed"),
             Outcome::Stopped => (Style::Warning, "Stopped"),
         };
@@ -100,7 +109,7 @@ impl<'s> Progress<'s> {
         self.shell.status(
             style,
             word,
-            format!("{} {how_long} {}", text.trim_end(), human_time(seconds)),
+            format!("{counter}{} {how_long} {}", text.trim_end(), human_time(seconds)),
         );
     }
 }
@@ -108,10 +117,10 @@ impl<'s> Progress<'s> {
 impl Events for Progress<'_> {
     fn event(&self, event: Event) {
         match event {
-            Event::Planned { total } => {
+            Event::Planned { total, numbered_at_end } => {
                 let mut state = lock(&self.state);
                 // The components of another chroot are counted from one again.
-                (state.total, state.done) = (total, 0);
+                (state.total, state.done, state.numbered_at_end) = (total, 0, numbered_at_end);
                 state.total_bar = self.live.as_ref().map(|bars| total_bar(bars, total));
             }
             Event::Phase { component, phase, detail } => self.phase(component, phase, &detail),

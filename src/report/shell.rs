@@ -2,7 +2,7 @@
 //! used if the stream is a terminal that supports them.
 
 use std::fmt::Display;
-use std::io::{IsTerminal, Write};
+use std::io::{IsTerminal, Read, Write};
 use std::sync::Mutex;
 
 use crate::document::Document;
@@ -12,6 +12,8 @@ use crate::style::Style;
 /// The output streams of the process, shared between threads.
 pub struct Shell {
     quiet: bool,
+    /// Whether to write no data.
+    mute: bool,
     /// The progress bars, which are hidden while a line is written.
     bars: Mutex<Option<indicatif::MultiProgress>>,
 }
@@ -19,7 +21,12 @@ pub struct Shell {
 impl Shell {
     /// Returns the streams; `quiet` suppresses everything except warnings and errors.
     pub fn new(quiet: bool) -> Self {
-        Self { quiet, bars: Mutex::new(None) }
+        Self { quiet, mute: false, bars: Mutex::new(None) }
+    }
+
+    /// Returns the streams for a command whose data is not wanted.
+    pub fn without_data(&self) -> Self {
+        Self { mute: true, ..Self::new(self.quiet) }
     }
 
     /// Returns whether to print only warnings and errors.
@@ -36,6 +43,9 @@ impl Shell {
     /// Writes data to stdout unchanged, with a line feed at its end. It is not an error if the
     /// reader has closed the pipe.
     pub fn data(&self, text: impl Display) -> Result<(), Error> {
+        if self.mute {
+            return Ok(());
+        }
         let mut out = anstream::stdout().lock();
         let text = text.to_string();
         let done = out.write_all(text.as_bytes()).and_then(|()| {
@@ -50,6 +60,27 @@ impl Shell {
                 Err(IoError::doing("write to stdout")(error).into())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Copies text to stdout; returns whether there is still a reader. Removes control characters if
+    /// stdout is a terminal, because the text is untrusted.
+    pub fn copy(&self, from: &mut impl Read) -> std::io::Result<bool> {
+        let mut out = std::io::stdout().lock();
+        let terminal = out.is_terminal();
+        let mut buffer = vec![0; 64 << 10];
+        loop {
+            let length = from.read(&mut buffer)?;
+            let done = match (length, terminal) {
+                (0, _) => out.flush(),
+                (_, false) => out.write_all(&buffer[..length]),
+                (_, true) => out.write_all(without_controls(&buffer[..length]).as_bytes()),
+            };
+            match done {
+                Ok(()) if length > 0 => {}
+                Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(false),
+                done => return done.map(|()| true),
+            }
         }
     }
 
@@ -94,5 +125,20 @@ impl Shell {
     /// Registers the progress bars, or removes them.
     pub(super) fn set_bars(&self, bars: Option<indicatif::MultiProgress>) {
         *self.bars.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = bars;
+    }
+}
+
+fn without_controls(bytes: &[u8]) -> String {
+    let keep = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
+    String::from_utf8_lossy(bytes).chars().filter(keep).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removes_control_characters() {
+        assert_eq!(without_controls(b"a\x1b[2Jb\r\n\tc\xff"), "a[2Jb\n\tc\u{fffd}");
     }
 }

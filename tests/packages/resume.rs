@@ -2,7 +2,7 @@
 //! run resumes. Offline; needs rpmbuild and createrepo_c.
 
 use crate::support;
-use crate::support::{Parts, Running, Workspace, processes_with, template, wait_until};
+use crate::support::{Parts, Running, Workspace, processes_with, template, text_of, wait_until};
 
 /// Returns a sleep duration that no other process on this machine uses as an argument.
 fn unique_seconds(workspace: &Workspace) -> String {
@@ -225,8 +225,58 @@ fn skips_dependents_of_a_failure_with_the_reason() {
         .reports(["`bad` failed in %build", "Skipped above: requires `bad`, which was not built"]);
     workspace.assert_nothing_of("bad");
     workspace.assert_nothing_of("above");
+    let status = workspace.run(&["status", "--json"]);
+    let status = status.exits(0).document("rocmrpm/status/1");
+    let states: Vec<_> = status["components"].as_array().unwrap().iter().collect();
+    assert_eq!(
+        (text_of(&states[2]["component"]), text_of(&states[2]["state"])),
+        ("bad".into(), "failed".into())
+    );
+    assert!(text_of(&states[2]["error"]).contains("%build"), "{status}");
+    assert_eq!(text_of(&states[0]["state"]), "not-built");
     workspace.replace(&template("bad"), "exit 7", "true");
     workspace.run(&["build", "above"]).exits(0).reports(["2 built, 0 fresh"]);
+    let status = workspace.run(&["status"]);
+    status
+        .exits(0)
+        .prints(["above      passed", "bad        passed"])
+        .reports(["1 component never"]);
+}
+
+#[test]
+fn follows_the_log_of_a_running_build_and_cleans_what_it_leaves() {
+    let workspace = Workspace::new();
+    workspace.run(&["log"]).exits(2).reports(["nothing was built for `host`"]);
+    let root = workspace.root();
+    let wait = format!("echo begins; until [ -e {}/go ]; do sleep 0.1; done", root.display());
+    workspace.component("first", &Parts { build: &wait, ..Parts::default() });
+    let running = workspace.start(&["build"]);
+    let log = workspace.built("work/first/logs/build.log");
+    wait_until("the build waits", || {
+        fs_err::read_to_string(&log).is_ok_and(|log| log.contains("begins"))
+    });
+    workspace.run(&["status"]).exits(0).prints(["first      running"]);
+    workspace.run(&["clean"]).exits(20).reports(["another rocmrpm process is using"]);
+    let follower = workspace.start(&["log", "--follow", "first"]);
+    workspace.write("go", "");
+    running.finish().exits(0);
+    let log = follower.finish();
+    assert!(log.exits(0).stdout.contains("Executing(%install)"), "{log}");
+    assert_eq!(workspace.run(&["log"]).exits(0).stdout, log.stdout);
+    workspace.run(&["log", "--list"]).exits(0).prints(["build.log", "srpm.log"]);
+    workspace.run(&["log", "first", "buil.log"]).exits(2).reports(["did you mean `build.log`?"]);
+
+    workspace.replace(&template("first"), "%build", "%build\nexit 7");
+    workspace.build().exits(10);
+    let listed = workspace.run(&["clean", "--dry-run"]).exits(0).stdout.clone();
+    assert_eq!(listed, format!("{}\n", workspace.built("work").display()));
+    assert!(workspace.built("work/first").exists());
+    workspace.run(&["clean", "first"]).exits(0).reports(["Freed"]);
+    assert!(!workspace.built("work/first").exists());
+    workspace.assert_whole("first");
+    workspace.run(&["status", "first"]).exits(0).prints(["first      passed"]);
+    workspace.run(&["clean", "--all"]).exits(0);
+    assert_eq!(support::names_in(&workspace.built("")), [".lock"]);
 }
 
 #[test]

@@ -20,10 +20,14 @@ impl Index {
 
     /// Adds a project with one sdist and its digest on the page.
     pub fn add(&self, project: &str, version: &str, bytes: &[u8]) {
+        self.add_file(project, &format!("{project}-{version}.tar.gz"), bytes);
+    }
+
+    /// Adds a file to a project, with its digest on the page.
+    pub fn add_file(&self, project: &str, file: &str, bytes: &[u8]) {
         let dir = self.0.path().join("simple").join(project);
         std::fs::create_dir_all(&dir).unwrap();
-        let file = format!("{project}-{version}.tar.gz");
-        std::fs::write(dir.join(&file), bytes).unwrap();
+        std::fs::write(dir.join(file), bytes).unwrap();
         let digest = rocmrpm::digest::Sha256::of_bytes(bytes);
         let page = dir.join("index.html");
         let old = std::fs::read_to_string(&page).unwrap_or_else(|_| "<!DOCTYPE html>\n".into());

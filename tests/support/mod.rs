@@ -107,7 +107,8 @@ impl Workspace {
     /// Creates a workspace with `rocmrpm init`, isolated.
     pub fn init() -> Self {
         let workspace = Self::isolated();
-        workspace.run(&["init", "--name", "test"]).exits(0);
+        // The same on machines with mock and without.
+        workspace.run(&["init", "--name", "test", "--chroot", "fedora-43"]).exits(0);
         workspace
     }
 

@@ -126,7 +126,16 @@ fn records_every_kind_of_source() {
         ),
     );
     let ran = workspace.run_with_index(&index, &["lock", "--json"]);
-    ran.exits(0);
+    ran.exits(0).reports([
+        "Resolved (1/4) ",
+        "Resolved (2/4) ",
+        "Resolved (3/4) ",
+        "Resolved (4/4) ",
+    ]);
+    for source in ["hello 1.0", "file 1.0", "file-folder 2.0", "tree 3"] {
+        let shown = ran.stderr.lines().filter(|line| line.contains(&format!(") {source} in ")));
+        assert_eq!(shown.count(), 1, "{source}\n{}", ran.stderr);
+    }
     let expected = format!(
         "# Written by `rocmrpm lock`. Review its changes; do not edit it.\n\n\
          [file]\nversion = \"1.0\"\norigin = \"file://{dir}/file-1.0.tar.gz\"\nsha256 = \"{}\"\nsize = {}\n\n\
@@ -166,7 +175,7 @@ fn records_every_kind_of_source() {
     workspace
         .run(&["lock", "--offline"])
         .exits(0)
-        .reports(["Unchanged pins/stable.lock: 4 sources"]);
+        .reports(["Recorded (4/4) ", "Unchanged pins/stable.lock: 4 sources"]);
     assert_eq!(lock_text(&workspace), expected);
     workspace.run_with_index(&index, &["build", "--until", "sources"]).exits(0);
 }

@@ -349,7 +349,7 @@ fn names_unreachable_sources_and_writes_nothing() {
     fs_err::remove_dir_all(stand.repository("aotriton")).unwrap();
     let derive = ["pins", "derive", "--from", "vllm=0.20.2", "--output", "new"];
     stand.run(&derive).exits(30).reports([
-        "the source of torch 2.11.0",
+        "the sources of torch 2.11.0, aotriton 0.11.2b,",
         "the digest of torch 2.11.0, or the commit of its tag",
         "aotriton, from cmake/External/aotriton.cmake",
         "triton, from .ci/docker/triton_version.txt",
@@ -357,6 +357,28 @@ fn names_unreachable_sources_and_writes_nothing() {
         "the digest of aotriton 0.11.2b, or the commit of its tag",
     ]);
     assert_eq!(stand.sets(), ["stable.toml"]);
+    // One run names what the servers do not have, as well.
+    stand.workspace.git_in(&stand.repository("vision"), &["tag", "--delete", "v0.26.0"]);
+    fs_err::remove_dir_all(stand.repository("audio")).unwrap();
+    let choose = ["--choose", "torch=2.14.0", "--choose", "torchvision=0.27.0"];
+    stand.run(&[&derive[..], &choose].concat()).exits(30).reports([
+        "torchvision 0.27.0: the git repository",
+        "has no tag for version 3.8.0",
+        "the digest of torchvision 0.27.0, or the commit of its tag",
+        "help: torchvision 0.27.0: the nearest are v0.28.0, v0.29.0",
+        "the digest of torchaudio 2.11.0, or the commit of its tag",
+        "the sources of torch 2.14.0, triton 3.8.0,",
+    ]);
+    let absent = Stand::new();
+    agreeing(&absent);
+    for (repository, tag) in [("vision", "v0.26.0"), ("audio", "v2.11.0")] {
+        absent.workspace.git_in(&absent.repository(repository), &["tag", "--delete", tag]);
+    }
+    absent.run(&derive).exits(3).reports([
+        "torchvision 0.26.0: the git repository",
+        "torchaudio 2.11.0: the git repository",
+        "help: torchvision 0.26.0: the nearest are v0.28.0, v0.29.0",
+    ]);
     let offline = Stand::new();
     agreeing(&offline);
     offline.run(&["pins", "derive", "--from", "vllm=0.20.2", "--offline"]).exits(30).reports([
@@ -478,6 +500,36 @@ fn explains_conflicting_pins_with_both_locations() {
         "--offline",
         "works with torch ==2.11.0, but the set has 2.10.0",
     ]);
+}
+
+#[test]
+fn derives_the_repository_of_an_unchanged_commit() {
+    let stand = Stand::new();
+    agreeing(&stand);
+    let derive = ["pins", "derive", "--from", "vllm=0.20.2", "--output", "stable"];
+    stand.run(&derive).exits(0);
+    // Triton 3.6 takes LLVM from the repository `right`, others from `other`. The set has the latter.
+    let (right, other) = (stand.repository("llvm"), stand.repository("other-llvm"));
+    stand.workspace.git_in(
+        &stand.workspace.root(),
+        &["clone", "--quiet", &right.display().to_string(), &other.display().to_string()],
+    );
+    let url = |owner: &str| format!("\"https://github.com/{owner}/llvm-project\"");
+    stand.workspace.replace("upstreams.toml", &url("llvm"), &format!("\"{}\"", right.display()));
+    stand.workspace.replace(
+        "upstreams.toml",
+        &url("triton-lang"),
+        &format!("\"{}\"", other.display()),
+    );
+    let good = stand.workspace.read("pins/stable.toml");
+    let wrong =
+        good.replace(&format!("\"{}\"", right.display()), &format!("\"{}\"", other.display()));
+    assert_ne!(good, wrong);
+    stand.workspace.write("pins/stable.toml", wrong);
+    stand.run(&derive).exits(0);
+    let text = stand.workspace.read("pins/stable.toml");
+    assert!(text.contains(&format!("\ngit = \"{}\"\n", right.display())), "{text}");
+    assert!(!text.contains(&other.display().to_string()), "{text}");
 }
 
 #[test]

@@ -402,8 +402,6 @@ fn inside(usables: &Usables<'_>, demand: &Demand<'_>, report: &mut Report) {
     let there = usables.wheels.get(need.name()).map_or(&[][..], Vec::as_slice);
     let taken: Vec<_> =
         there.iter().filter(|usable| need.takes(&usable.wheel.name.version)).collect();
-    let requirement = Some(need.text.as_str());
-    let wheels = &demand.wheels[..];
     if taken.is_empty() {
         let versions: Vec<String> =
             there.iter().map(|u| u.wheel.name.version.to_string()).collect();
@@ -418,18 +416,13 @@ fn inside(usables: &Usables<'_>, demand: &Demand<'_>, report: &mut Report) {
              `rocmrpm build`",
             need.name()
         );
-        let found = Found { wheels, requirement, found: with_extra(found, demand), help };
-        return report.add(severity(demand), id(demand), found);
+        return unsatisfied(demand, found, help, report);
     }
     for extra in &need.parsed.extras {
         if !taken.iter().any(|usable| usable.needs.extras.contains(extra)) {
             let found = format!("`{}` has no extra `{extra}`; installers ignore it", need.name());
-            let help = "patch the component to drop the extra from the requirement".into();
-            report.add(
-                Severity::Warning,
-                "unknown-extra",
-                Found { wheels, requirement, found, help },
-            );
+            let help = "patch the component to drop the extra from the requirement";
+            report.add(Severity::Warning, "unknown-extra", of(demand, found, help.into()));
         }
     }
 }
@@ -441,20 +434,16 @@ fn from_outside(
     report: &mut Report,
 ) {
     let need = demand.need;
-    let wheels = &demand.wheels[..];
-    let requirement = Some(need.text.as_str());
+    const ADD: &str =
+        "build it as a component, or add an index that has it to `[index] outside` in rocmrpm.toml";
     if options.outside.is_empty() {
         let found = format!("the index has no `{}`, and no outside index is declared", need.name());
-        let help = "build it as a component, or add an index that has it to `[index] outside` in \
-                      rocmrpm.toml"
-            .into();
-        let found = Found { wheels, requirement, found: with_extra(found, demand), help };
-        return report.add(severity(demand), id(demand), found);
+        return unsatisfied(demand, found, ADD.into(), report);
     }
     let mut unchecked = |reason: String, unreachable: bool| {
         report.unchecked.push(Unchecked {
             requirement: need.text.clone(),
-            wheels: wheels.iter().map(|wheel| (*wheel).to_owned()).collect(),
+            wheels: demand.wheels.iter().map(|wheel| (*wheel).to_owned()).collect(),
             reason,
             unreachable,
         });
@@ -466,14 +455,8 @@ fn from_outside(
             "the closure's lock file pins {} {version}, which does not satisfy it",
             need.name()
         );
-        let help =
-            "run `rocmrpm closure --write --upgrade` to resolve the closure with the current requirements"
-                .into();
-        return report.add(
-            Severity::Error,
-            "closure-differs",
-            Found { wheels, requirement, found, help },
-        );
+        let help = "run `rocmrpm closure --write --upgrade` to resolve the closure with the current requirements";
+        return report.add(Severity::Error, "closure-differs", of(demand, found, help.into()));
     }
     let Some(answers) = answers else {
         return unchecked("no outside index was queried (`--offline`)".into(), false);
@@ -491,12 +474,8 @@ fn from_outside(
             "{index} has only an sdist of {} {version} for this Python; an installer would build it",
             need.name()
         );
-        let help = "build it as a component to add a wheel to the index".into();
-        return report.add(
-            Severity::Warning,
-            "sources-only",
-            Found { wheels, requirement, found, help },
-        );
+        let help = "build it as a component to add a wheel to the index";
+        return report.add(Severity::Warning, "sources-only", of(demand, found, help.into()));
     }
     if !answers.failures.is_empty() {
         return unchecked(answers.failures.join("; "), true);
@@ -506,32 +485,25 @@ fn from_outside(
             "add an index that has it to `[index] outside` in rocmrpm.toml, or choose another version with \
              `rocmrpm closure --write --upgrade`"
         }
-        None => {
-            "build it as a component, or add an index that has it to `[index] outside` in rocmrpm.toml"
-        }
+        None => ADD,
     };
-    let found = with_extra(nothing.join("; "), demand);
-    report.add(
-        severity(demand),
-        id(demand),
-        Found { wheels, requirement, found, help: help.into() },
-    );
+    unsatisfied(demand, nothing.join("; "), help.into(), report);
 }
 
-/// A requirement that only a user's extra activates is a warning, because the index does not
-/// promise to satisfy it.
-fn severity(demand: &Demand<'_>) -> Severity {
-    if demand.optional.is_some() { Severity::Warning } else { Severity::Error }
+/// Returns what was found about a demand.
+fn of<'d>(demand: &'d Demand<'_>, found: String, help: String) -> Found<'d> {
+    Found { wheels: &demand.wheels, requirement: Some(&demand.need.text), found, help }
 }
 
-fn id(demand: &Demand<'_>) -> &'static str {
-    if demand.optional.is_some() { "unsatisfied-extra" } else { "unsatisfied" }
-}
-
-fn with_extra(found: String, demand: &Demand<'_>) -> String {
+/// Reports an unsatisfied demand. One that only a user's extra activates is a warning, because the
+/// index does not promise to satisfy it.
+fn unsatisfied(demand: &Demand<'_>, found: String, help: String, report: &mut Report) {
     match demand.optional {
-        Some(extra) => format!("with the extra `{extra}`: {found}"),
-        None => found,
+        Some(extra) => {
+            let found = format!("with the extra `{extra}`: {found}");
+            report.add(Severity::Warning, "unsatisfied-extra", of(demand, found, help));
+        }
+        None => report.add(Severity::Error, "unsatisfied", of(demand, found, help)),
     }
 }
 

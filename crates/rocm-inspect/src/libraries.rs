@@ -6,8 +6,6 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use rocmrpm_base::names::Soname;
-
 /// The content of `libraries.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,6 +20,8 @@ pub(super) struct Tables {
     /// Libraries in the wheel of each distribution, which that distribution's extension modules
     /// need.
     hosts: BTreeMap<String, Vec<String>>,
+    /// Modules of each distribution with libraries that other wheels find by search paths.
+    modules: BTreeMap<String, Vec<String>>,
 }
 
 /// A ROCm library.
@@ -111,21 +111,24 @@ pub(super) fn without_digest(stem: &str) -> Option<&str> {
 
 /// Returns the vendor of this library if it belongs to another vendor's GPU stack.
 pub(super) fn vendor(soname: &str) -> Option<&'static str> {
-    owner(&tables().vendors, soname)
+    owner(&tables().vendors, stem(soname))
 }
 
 /// Returns the distribution whose wheel contains this library.
 pub(super) fn host(soname: &str) -> Option<&'static str> {
-    owner(&tables().hosts, soname)
+    owner(&tables().hosts, stem(soname))
 }
 
-/// Returns the key under which a table lists a library.
-fn owner(table: &'static BTreeMap<String, Vec<String>>, soname: &str) -> Option<&'static str> {
-    let soname = Soname::new(file_name(soname));
-    let stem = soname.stem();
+/// Returns the distribution whose wheel has this module with libraries.
+pub(super) fn module_owner(module: &str) -> Option<&'static str> {
+    owner(&tables().modules, module)
+}
+
+/// Returns the key under which a table lists a name.
+fn owner(table: &'static BTreeMap<String, Vec<String>>, name: &str) -> Option<&'static str> {
     let fits = |pattern: &String| match pattern.strip_suffix('*') {
-        Some(beginning) => stem.starts_with(beginning),
-        None => stem == pattern,
+        Some(beginning) => name.starts_with(beginning),
+        None => name == pattern,
     };
     table.iter().find(|(_, names)| names.iter().any(fits)).map(|(owner, _)| owner.as_str())
 }
@@ -154,12 +157,20 @@ pub(super) fn rocm_owner(symbol: &str) -> Option<&'static str> {
     PREFIXES.iter().find(|(prefix, _)| fits(prefix)).map(|(_, stem)| *stem)
 }
 
+/// Returns the name of a library before `.so`.
+fn stem(soname: &str) -> &str {
+    let name = file_name(soname);
+    name.split_once(".so").map_or(name, |(stem, _)| stem)
+}
+
 fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
 #[cfg(test)]
 mod tests {
+    use rocmrpm_base::names::Soname;
+
     use super::*;
 
     #[test]
@@ -213,6 +224,9 @@ mod tests {
         assert_eq!(vendor("libcuda.so.1"), Some("CUDA (NVIDIA)"));
         assert_eq!(vendor("libmkl_core.so.2"), Some("oneAPI (Intel)"));
         assert_eq!(vendor("libcudagrind.so"), None);
+        assert_eq!(module_owner("_rocm_sdk_core"), Some("rocm-sdk-core"));
+        assert_eq!(module_owner("_rocm_sdk_libraries_gfx1151"), Some("rocm-sdk-libraries"));
+        assert_eq!(module_owner("_rocm_sdk_core2"), None);
     }
 
     #[test]

@@ -105,7 +105,7 @@ def page(reports):
     lines += rules(with_code)
     if without:
         lines += ["", "## Wheels without GPU code", ""]
-        lines += ["`rocm-inspect` finds no GPU code with a known target in these wheels:", ""]
+        lines += ["`rocm-inspect` finds no GPU code that a runtime loads by itself in these wheels:", ""]
         lines += [f"- {release(report)}{embedded(report)}" for report in without]
     return "\n".join(lines) + "\n"
 
@@ -137,10 +137,11 @@ def code(report):
 
 
 def embedded(report):
-    """Returns the number of code objects in host files that no runtime finds by itself."""
-    device = report["subjects"][0]["device"]
-    number = sum(each["count"] for each in device if each["storage"] == "embedded")
-    return f": {plural(number, 'embedded code object')} without a target" if number else ""
+    """Returns the number and targets of code objects in host files that no runtime finds by itself."""
+    device = [each for each in report["subjects"][0]["device"] if each["storage"] == "embedded"]
+    number = sum(each["count"] for each in device)
+    targets = ", ".join(sorted({each["target"] for each in device}))
+    return f": {plural(number, 'embedded code object')} for {targets}" if number else ""
 
 
 def targets(report):

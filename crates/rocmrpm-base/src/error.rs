@@ -306,6 +306,11 @@ impl Error {
         &self.diagnosis.problems
     }
 
+    /// Returns the error of a module that this was converted from, if it has this type.
+    pub fn downcast_ref<E: std::error::Error + 'static>(&self) -> Option<&E> {
+        self.source.downcast_ref()
+    }
+
     /// Returns the messages of the underlying causes, outermost first, without those that the
     /// previous message already contains.
     pub fn causes(&self) -> Vec<String> {

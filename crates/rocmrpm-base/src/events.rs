@@ -11,6 +11,9 @@ pub enum Event {
     Planned {
         /// The number of components.
         total: usize,
+        /// Whether components are numbered when they end, because several are always in progress.
+        /// Otherwise each phase shows the number of components that ended before, plus one.
+        numbered_at_end: bool,
     },
     /// A component entered a phase, such as `fetch` or `build`.
     Phase {
@@ -61,6 +64,8 @@ pub enum Outcome {
     Built,
     /// Resolved its source for the lock file.
     Resolved,
+    /// Recorded its source for the lock file from the pin and the old lock file, offline.
+    Recorded,
     /// Failed.
     Failed,
     /// Stopped before it was finished.

@@ -2,6 +2,7 @@
 //! `python3 --version` once, so queries are cheap.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -53,9 +54,18 @@ pub fn python_version() -> Result<String, ProcessError> {
     Ok(VERSION.get_or_init(|| version).clone())
 }
 
+/// The limit that the user has set.
+static CORES: OnceLock<NonZeroUsize> = OnceLock::new();
+
+/// Limits what [`cores`] returns. Only the first call has an effect.
+pub fn limit_cores(limit: NonZeroUsize) {
+    CORES.get_or_init(|| limit);
+}
+
 /// Returns how many cores this process may use.
 pub fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    let own = std::thread::available_parallelism().map_or(1, usize::from);
+    CORES.get().map_or(own, |limit| own.min(limit.get()))
 }
 
 /// Returns the memory available for new work, in bytes: `MemAvailable` of `/proc/meminfo` (man 5

@@ -2,21 +2,27 @@
 //! [`environment`] decides which environment variables a child inherits.
 
 mod environment;
+mod error;
+mod leftovers;
+mod output;
 mod packages;
+mod programs;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::duration;
-use crate::error::{Diagnose, Diagnosis, Kind};
 use crate::stop;
-use crate::trust::{self, TrustError};
+use crate::trust;
 use environment::Environment;
 
 pub use crate::stop::{catch_signals, stop_requested};
 pub use crate::text::quote;
+pub use error::ProcessError;
+pub use leftovers::{BUILD_MARK, end_leftovers};
+pub use output::{Finished, is_full_disk, last_lines};
 pub use packages::install_help;
+pub use programs::{find_program, find_program_in, own_program};
 
 /// Programs that always run code from their input: specs have scripts and macros, mock configs are
 /// Python, and source distributions have build scripts.
@@ -28,94 +34,6 @@ const GRACE: Duration = Duration::from_secs(15);
 /// Returns an error after a request to stop.
 pub fn check_stop() -> Result<(), ProcessError> {
     if stop_requested() { Err(ProcessError::Stopped) } else { Ok(()) }
-}
-
-/// Why a child process failed.
-#[derive(Debug, thiserror::Error)]
-pub enum ProcessError {
-    /// The program is not installed.
-    #[error("the program `{program}` is not installed")]
-    Missing {
-        /// The name searched for on `PATH`.
-        program: String,
-    },
-    /// The program could not be started or waited for.
-    #[error("cannot run `{program}`")]
-    Start {
-        /// The program.
-        program: String,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// The program did not succeed.
-    #[error("`{program}` {how}{}", if tail.is_empty() { String::new() } else { format!(": {tail}") })]
-    Failed {
-        /// The program.
-        program: String,
-        /// How it ended, such as `exited with 22`.
-        how: String,
-        /// Its exit code, unless a signal ended it.
-        code: Option<i32>,
-        /// The last lines of its stderr or its log.
-        tail: String,
-    },
-    /// The program exceeded its time limit and was killed.
-    #[error("`{program}` exceeded its time limit of {}", duration::shown(*allowed))]
-    TimedOut {
-        /// The program.
-        program: String,
-        /// The time limit.
-        allowed: Duration,
-    },
-    /// The program would run code that the user has not trusted.
-    #[error(transparent)]
-    Trust(TrustError),
-    /// A request to stop ended it.
-    #[error("{}", stop::Stopped)]
-    Stopped,
-}
-
-impl Diagnose for ProcessError {
-    fn diagnosis(&self) -> Diagnosis {
-        match self {
-            Self::Missing { program } => Kind::MissingTool.with_help(install_help(program)),
-            Self::Start { .. } | Self::Failed { .. } => Kind::Environment.into(),
-            Self::TimedOut { .. } => Kind::Timeout.into(),
-            Self::Trust(error) => error.diagnosis(),
-            Self::Stopped => Kind::Interrupted.with_help(stop::HELP),
-        }
-    }
-}
-
-/// How a program ended, and its output.
-#[derive(Debug)]
-pub struct Finished {
-    /// The exit code, unless a signal ended it.
-    pub code: Option<i32>,
-    /// The signal that ended it, if any.
-    pub signal: Option<i32>,
-    /// Its stdout, unless that went to a log.
-    pub stdout: Vec<u8>,
-    /// Its stderr, unless that went to a log.
-    pub stderr: Vec<u8>,
-    /// How long it ran.
-    pub elapsed: Duration,
-}
-
-impl Finished {
-    /// Returns whether the exit code is 0.
-    pub fn success(&self) -> bool {
-        self.code == Some(0)
-    }
-
-    /// Describes how it ended: `exited with 1`, `was ended by signal 9`.
-    pub fn how(&self) -> String {
-        match (self.code, self.signal) {
-            (Some(code), _) => format!("exited with {code}"),
-            (None, Some(signal)) => format!("was ended by signal {signal}"),
-            (None, None) => "ended".into(),
-        }
-    }
 }
 
 /// A program to run, with its arguments, folder and environment. It never runs through a shell.
@@ -242,6 +160,13 @@ impl Command {
         }
     }
 
+    fn must_be_installed(&self) -> Result<(), ProcessError> {
+        if !self.program.contains('/') && find_program(&self.program).is_none() {
+            return Err(ProcessError::Missing { program: self.program.clone() });
+        }
+        Ok(())
+    }
+
     /// Restricts the environment for code that a workspace, a package or a root provides: only
     /// `PATH` is inherited, and the home folder is `home`, which only the user may write.
     #[must_use]
@@ -303,10 +228,8 @@ impl Command {
     pub fn run(self) -> Result<Finished, ProcessError> {
         check_stop()?;
         self.check_trust()?;
+        self.must_be_installed()?;
         let start_error = |source| ProcessError::Start { program: self.program.clone(), source };
-        if !self.program.contains('/') && find_program(&self.program).is_none() {
-            return Err(ProcessError::Missing { program: self.program });
-        }
         let mut expression = self.expression();
         if !self.our_group {
             expression = expression.before_spawn(|command| {
@@ -394,10 +317,8 @@ impl Command {
     /// it, as a shell does.
     pub fn interactive(self) -> Result<u8, ProcessError> {
         self.check_trust()?;
+        self.must_be_installed()?;
         let start_error = |source| ProcessError::Start { program: self.program.clone(), source };
-        if !self.program.contains('/') && find_program(&self.program).is_none() {
-            return Err(ProcessError::Missing { program: self.program });
-        }
         let expression = self.surroundings(self.expression());
         let status = expression.run().map_err(start_error)?.status;
         let signal = std::os::unix::process::ExitStatusExt::signal(&status);
@@ -439,37 +360,6 @@ impl Command {
     }
 }
 
-/// The environment variable that holds a build's folder. It identifies the processes of a build
-/// whose rocmrpm was killed.
-pub const BUILD_MARK: &str = "ROCMRPM_BUILD_FOLDER";
-
-/// Ends the processes that an earlier, killed rocmrpm left running in this build folder, and
-/// returns when they have exited.
-pub fn end_leftovers(build: &Path) -> std::io::Result<()> {
-    let mark = [BUILD_MARK.as_bytes(), b"=", build.as_os_str().as_encoded_bytes()].concat();
-    let deadline = Instant::now() + GRACE;
-    loop {
-        let mut found = false;
-        for entry in fs_err::read_dir("/proc")?.flatten() {
-            let id = entry.file_name().to_str().and_then(|name| name.parse().ok());
-            let Some(id) = id.and_then(rustix::process::Pid::from_raw) else { continue };
-            // Other users' processes are unreadable, and that of an exited process is empty.
-            let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-            if environment.split(|byte| *byte == 0).any(|variable| variable == mark) {
-                found = true;
-                let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
-            }
-        }
-        if !found {
-            return Ok(());
-        }
-        if Instant::now() > deadline {
-            return Err(std::io::Error::other("they do not exit"));
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 /// The signal that ends a child that exceeds [`Command::max_file`]: SIGXFSZ.
 pub const TOO_LARGE: i32 = rustix::process::Signal::XFSZ.as_raw();
 
@@ -499,57 +389,10 @@ fn signal_child(handle: &duct::Handle, signal: rustix::process::Signal, group: b
     allowed
 }
 
-/// Returns whether the output of a program that ran under `LC_ALL=C` reports a full disk, in the
-/// system's wording (strerror(3)).
-pub fn is_full_disk(output: &str) -> bool {
-    ["No space left on device", "Disk quota exceeded"].iter().any(|full| output.contains(full))
-}
-
-/// Returns the last non-empty lines of a program's output, oldest first.
-pub fn last_lines(bytes: &[u8], count: usize) -> Vec<String> {
-    let text = String::from_utf8_lossy(bytes);
-    let mut lines: Vec<String> = text
-        .lines()
-        .rev()
-        .map(str::trim_end)
-        .filter(|l| !l.is_empty())
-        .take(count)
-        .map(str::to_owned)
-        .collect();
-    lines.reverse();
-    lines
-}
-
-/// Returns the path of a program on `PATH`, if found.
-pub fn find_program(program: &str) -> Option<PathBuf> {
-    find_program_in(&std::env::var_os("PATH").unwrap_or_default(), program)
-}
-
-/// Returns the path of a program in a list of folders in the format of `PATH`, if found.
-pub fn find_program_in(path: &OsStr, program: &str) -> Option<PathBuf> {
-    let runs = |path: &Path| {
-        let mode = std::fs::metadata(path)
-            .map(|m| std::os::unix::fs::PermissionsExt::mode(&m.permissions()));
-        path.is_file() && mode.is_ok_and(|mode| mode & 0o111 != 0)
-    };
-    std::env::split_paths(path).map(|dir| dir.join(program)).find(|candidate| runs(candidate))
-}
-
-/// Returns how the user can run this program again: by name if it is on `PATH`, otherwise by its
-/// path, relative if it is below the current folder.
-pub fn own_program() -> String {
-    let Ok(own) = std::env::current_exe() else { return "rocmrpm".to_owned() };
-    let name = own.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if find_program(&name).and_then(|found| found.canonicalize().ok()) == own.canonicalize().ok() {
-        return name;
-    }
-    let here = std::env::current_dir().unwrap_or_default();
-    quote(&own.strip_prefix(&here).unwrap_or(&own).to_string_lossy())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::{Diagnose, Kind};
 
     #[test]
     fn does_not_run_code_of_an_untrusted_folder() {

@@ -4,6 +4,9 @@
 
 use crate::inspect::{Rule, RuleId, Severity};
 
+/// What a template has in the place of a value that its source does not state.
+pub(crate) const PLACEHOLDER: &str = "TODO";
+
 /// All rules for specs.
 pub const RULES: &[Rule] = &[
     MISSING,
@@ -20,6 +23,8 @@ pub const RULES: &[Rule] = &[
     SED,
     PATCH,
     EDIT,
+    LEFT,
+    LICENSE,
     WAIVER_UNUSED,
 ];
 
@@ -172,6 +177,28 @@ pub(crate) const EDIT: Rule = Rule {
     why: "to update the pin, you need to know whether the edit is still needed",
     incident: "",
     help: "add `reason` and `drop-when` to the `[[edit]]`",
+};
+
+pub(crate) const LEFT: Rule = Rule {
+    id: RuleId::new("placeholder-left"),
+    severity: Severity::Error,
+    what: "a License, Summary or URL still has the word TODO",
+    why: "`rocmrpm add` writes it where the source does not state a value. Users would see it in \
+          the package; builds and publications reject it",
+    incident: "",
+    help: "write the value in the template; `rocmrpm add` explains in a comment what the source \
+           states",
+};
+
+pub(crate) const LICENSE: Rule = Rule {
+    id: RuleId::new("license-not-spdx"),
+    severity: Severity::Error,
+    what: "a License is not an SPDX expression with identifiers of the SPDX License List",
+    why: "tools that check licenses cannot read it, and Fedora rejects it; builds and publications \
+          reject it, too",
+    incident: "",
+    help: "write identifiers from https://spdx.org/licenses/ with AND, OR and WITH; for others, \
+           use `LicenseRef-NAME`",
 };
 
 pub(crate) const WAIVER_UNUSED: Rule = Rule {

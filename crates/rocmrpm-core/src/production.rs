@@ -51,11 +51,12 @@ pub struct Production<'s, 'w> {
     pub prepared: Prepared<'s, 'w>,
     /// The outcome of each component.
     pub run: Run,
-    /// The outputs made from the packages; `None` if a component is missing.
+    /// The outputs made from the packages, of which those of failed components are missing; `None`
+    /// if the run stopped before everything was tried.
     pub outputs: Option<Outputs>,
 }
 
-/// The outputs of a complete run besides packages.
+/// The outputs of a run besides packages.
 #[derive(Debug, Default)]
 pub struct Outputs {
     /// The number of wheels.
@@ -170,7 +171,7 @@ pub fn produce<'s, 'w>(
         installable: proof::provided,
     };
     let run = run(&lock, &prepared, chosen.builder.as_ref(), fetcher, options, events)?;
-    let outputs = match run.complete() {
+    let outputs = match run.usable(order.keep_going) {
         true => Some(make_outputs(&lock, stack, order.until, events)?),
         false => None,
     };

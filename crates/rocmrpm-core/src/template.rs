@@ -127,6 +127,41 @@ fn shown(name: &str) -> String {
     }
 }
 
+/// The names of tags. Source: tera's documentation, "Manual".
+const TAGS: &[&str] = &[
+    "block",
+    "break",
+    "continue",
+    "elif",
+    "else",
+    "endblock",
+    "endfilter",
+    "endfor",
+    "endif",
+    "endset",
+    "extends",
+    "filter",
+    "for",
+    "if",
+    "include",
+    "set",
+    "set_global",
+];
+
+/// Returns the place where a template includes the template that a message says is unknown. tera
+/// does not report it.
+fn including<'t>(
+    message: &str,
+    texts: &'t BTreeMap<String, String>,
+) -> Option<(&'t str, std::ops::Range<usize>)> {
+    let name = message.to_lowercase().contains("template").then(|| message.split('`').nth(1))??;
+    let quoted = format!("\"{name}\"");
+    texts.iter().find_map(|(file, text)| {
+        let start = text.find(&quoted)?;
+        Some((file.as_str(), start..start + quoted.len()))
+    })
+}
+
 fn to_error(
     error: &tera::Error,
     texts: &BTreeMap<String, String>,
@@ -140,7 +175,11 @@ fn to_error(
         _ => {
             let text = error.to_string();
             let line = text.lines().next().unwrap_or_default();
-            (template, None, line.trim_start_matches("error: ").to_owned())
+            let message = line.trim_start_matches("error: ").to_owned();
+            match including(&message, texts) {
+                Some((file, span)) => (file, Some(span), message),
+                None => (template, None, message),
+            }
         }
     };
     // tera's messages mention its default delimiters, regardless of settings.
@@ -161,7 +200,13 @@ fn to_error(
                 }),
             )
         }
-        None => (message, String::new()),
+        None => {
+            let word = span.clone().and_then(|span| texts.get(file)?.get(span));
+            let word = word.filter(|_| message.eq_ignore_ascii_case("unknown tag"));
+            let near = word.and_then(|word| crate::names::nearest(word, TAGS.iter().copied()));
+            let help = near.map(|near| format!("did you mean `{near}`?"));
+            (message, help.unwrap_or_default())
+        }
     };
     let mut letters = message.trim_end_matches('.').chars();
     let message =
@@ -232,6 +277,27 @@ mod tests {
     fn reports_the_place_of_a_syntax_error() {
         let error = render("<@ if x @>\n").unwrap_err();
         assert!(error.problems()[0].span.is_some(), "{error:?}");
+    }
+
+    #[test]
+    fn reports_the_template_that_includes_an_unknown_one() {
+        let texts = [
+            (
+                "a/a.spec.tera".to_owned(),
+                "Name: a\n<@ include \"_shared/heder.tera\" @>\n".to_owned(),
+            ),
+            ("_shared/build-env.tera".to_owned(), String::new()),
+        ];
+        let Err(error) = Templates::parse(texts) else { panic!("it is accepted") };
+        let problem = &error.problems()[0];
+        assert_eq!(problem.file, "specs-templates/a/a.spec.tera");
+        assert_eq!(&problem.text[problem.span.clone().unwrap()], "\"_shared/heder.tera\"");
+    }
+
+    #[test]
+    fn suggests_the_nearest_tag() {
+        let error = render("<@ for x in [1] @>\n<@ endfr @>\n").unwrap_err();
+        assert_eq!(error.problems()[0].help.as_deref(), Some("did you mean `endfor`?"));
     }
 
     #[test]

@@ -309,6 +309,8 @@ pub enum SourceError {
         version: String,
         /// Another file of that version.
         other: Option<String>,
+        /// Whether the index has wheels of that version; without a version, of any version.
+        wheels: bool,
         /// The nearest versions with an sdist, newest first.
         near: Vec<String>,
     },
@@ -408,8 +410,15 @@ impl Diagnose for SourceError {
             Self::NoTag { near, .. } => Diagnosis::from(Kind::Config)
                 .with_help_lines(nearest(near))
                 .with_help("add the commit to the pin"),
-            Self::NoSdist { near, other, .. } => {
+            Self::NoSdist { near, other, wheels: false, .. } => {
                 let instead = other.as_ref().map(|_| "pin the source by URL or git commit instead");
+                Diagnosis::from(Kind::Config).with_help_lines(nearest(near)).with_help_lines(instead)
+            }
+            Self::NoSdist { near, project, .. } => {
+                let instead = Some(format!(
+                    "package the wheel with `rocmrpm add {project} --wheel`, or pin the source by URL or \
+                     git commit"
+                ));
                 Diagnosis::from(Kind::Config).with_help_lines(nearest(near)).with_help_lines(instead)
             }
             Self::NoWheel { .. } => Kind::Config.with_help(
@@ -471,6 +480,7 @@ impl Diagnose for SourceError {
                     Kind::Config => {
                         Some("pin another version or commit, or report the lock file to upstream")
                     }
+                    Kind::MissingTool => Some("run `rustup default stable`"),
                     _ => None,
                 };
                 Diagnosis::from(*kind).with_help_lines(help).with_details(reported)
@@ -479,6 +489,20 @@ impl Diagnose for SourceError {
             Self::Process(error) => error.diagnosis(),
             Self::Io(error) => error.diagnosis(),
         }
+    }
+}
+
+impl SourceError {
+    /// Returns whether the server answered, but does not have the source.
+    pub fn is_absent(&self) -> bool {
+        matches!(
+            self,
+            Self::NoTag { .. }
+                | Self::NoCommit { .. }
+                | Self::NoProject { .. }
+                | Self::NoSdist { .. }
+                | Self::NoWheel { .. }
+        )
     }
 }
 

@@ -255,7 +255,13 @@ pub fn pick(
         Some(Ok(wanted)) => offered.others.get(wanted).cloned(),
         _ => None,
     };
+    let is_wheel = |file: &String| file.ends_with(".whl");
+    let wheels = match &wanted {
+        Some(_) => other.as_ref().is_some_and(is_wheel),
+        None => by_version.is_empty() && offered.others.values().any(is_wheel),
+    };
     Err(SourceError::NoSdist {
+        wheels,
         index: url::shown(index),
         project: normalized(project),
         version: version.map_or_else(|| "in a final version".to_owned(), str::to_owned),

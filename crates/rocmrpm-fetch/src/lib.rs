@@ -6,6 +6,7 @@
 
 pub mod archive;
 pub mod cache;
+mod cache_usage;
 pub mod curl;
 pub mod download;
 mod error;
@@ -17,6 +18,7 @@ pub mod simple;
 pub mod url;
 
 pub use cache::Cache;
+pub use cache_usage::CacheEntry;
 pub use curl::{curl, download_plain};
 pub use error::{NETWORK_HELP, SourceError};
 pub use index::{ProjectFile, Sdist, version_of_sdist};

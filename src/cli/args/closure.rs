@@ -43,6 +43,22 @@ pub struct Closure {
     pub html: bool,
 }
 
+impl Closure {
+    /// Returns the arguments of `rocmrpm closure --check`.
+    pub fn check(choice: Choice, offline: bool) -> Self {
+        Self {
+            command: None,
+            component: None,
+            choice,
+            how: ClosureHow { live: false, offline, upgrade: None },
+            write: false,
+            check: true,
+            json: false,
+            html: false,
+        }
+    }
+}
+
 /// How a closure is computed.
 #[derive(Debug, Clone, Args)]
 pub struct ClosureHow {

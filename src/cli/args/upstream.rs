@@ -36,7 +36,7 @@ pub enum Patch {
     Status(PatchStatus),
     /// Refresh patches that apply with an offset or after a merge
     Refresh(PatchStatus),
-    /// Compare a component's changes of upstream's files with those of another package
+    /// Compare a component's changes of upstream files with those of another package
     Compare(PatchCompare),
 }
 
@@ -144,4 +144,11 @@ pub struct Lint {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+impl Lint {
+    /// Returns the arguments of `rocmrpm lint` for all components.
+    pub fn all(choice: Choice) -> Self {
+        Self { components: Vec::new(), choice, spec: None, source: None, live: false, json: false }
+    }
 }

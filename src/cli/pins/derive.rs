@@ -11,7 +11,7 @@ use crate::document::Document;
 use crate::error::{Error, Kind};
 use crate::names::is_plain;
 use crate::pins::derive::{
-    Contradiction, Decision, DeriveError, Followed, Outcome, Request, derive,
+    Contradiction, Decision, DeriveError, Followed, Outcome, Request, Unreachable, derive,
 };
 use crate::pins::upstream::Oddity;
 use crate::pins::write_set;
@@ -64,6 +64,8 @@ enum Derived<'a> {
     Contradictions {
         /// Components for which upstream files state different versions.
         contradictions: Vec<Contradiction>,
+        /// Sources that could not be fetched.
+        unreachable: Vec<Unreachable>,
     },
 }
 
@@ -107,14 +109,14 @@ pub(super) fn run(args: &args::PinsDerive, dir: &Path, shell: &Shell) -> Done {
     let base = workspace.pins.name.as_str();
     let derived = match derived? {
         Outcome::Set(derived) => derived,
-        Outcome::Contradictions(list) if args.json => {
-            let result = Derived::Contradictions { contradictions: list };
+        Outcome::Contradictions { list, unreachable } if args.json => {
+            let result = Derived::Contradictions { contradictions: list, unreachable };
             shell.json(&DeriveReport { schema: DeriveReport::SCHEMA, from, base, result })?;
             return Ok(Kind::Findings.exit_code());
         }
-        Outcome::Contradictions(list) => {
+        Outcome::Contradictions { list, unreachable } => {
             let from = format!("{}={}", args.from.0, args.from.1);
-            return Err(DeriveError::Contradictions { from, list }.into());
+            return Err(DeriveError::Contradictions { from, list, unreachable }.into());
         }
     };
     for oddity in &derived.oddities {

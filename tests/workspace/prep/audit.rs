@@ -26,6 +26,12 @@ fn unsatisfied_download_shows_location_and_help() {
         .document("rocmrpm/audit-offline/2");
     assert_eq!(json["points"][0]["line"], 2);
     assert!(json["points"][0]["satisfied"].is_null());
+    // Builds leave out a component for other GPUs, but its sources can be examined.
+    workspace.write(TOML, "gpu-targets = [\"gfx942\"]\noptional = true\n");
+    let note = "note: builds leave `demo` out: upstream supports none of the workspace's GPU targets \
+                (gfx1151); its spec here is for gfx942";
+    workspace.run(&["audit", "offline", "demo"]).exits(1).reports([note]);
+    workspace.run(&["prep", "demo"]).exits(0).reports([note, "Prepared demo 1.0"]);
 }
 
 #[test]

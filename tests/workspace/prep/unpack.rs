@@ -123,7 +123,7 @@ fn rejects_concurrent_runs() {
 #[test]
 fn new_component_supports_patches_edits_and_further_sources() {
     for (name, build_file, spec) in [
-        ("lib", "CMakeLists.txt", "lib-rocm.spec.tera"),
+        ("lib", "CMakeLists.txt", "lib.spec.tera"),
         ("mod", "pyproject.toml", "python-mod.spec.tera"),
     ] {
         let workspace = Workspace::init();

@@ -35,6 +35,13 @@ pub(super) struct Member {
     pub executable: bool,
 }
 
+impl Member {
+    /// Returns a generated text file.
+    pub fn text(text: String) -> Self {
+        Self { content: Content::Text(text.into_bytes()), executable: false }
+    }
+}
+
 /// Writes the members and a RECORD that lists them, compressing on `threads` threads. Members below
 /// `dist_info` come last.
 pub(super) fn write(

@@ -83,7 +83,7 @@ pub(crate) fn wheel_file(pure: bool, tags: &BTreeSet<String>) -> String {
 }
 
 /// Returns the names of the commands that installers generate from entry_points.txt.
-pub(crate) fn commands(text: &str) -> BTreeSet<String> {
+pub fn commands(text: &str) -> BTreeSet<String> {
     let mut commands = BTreeSet::new();
     let mut inside = false;
     for line in text.lines().map(str::trim) {

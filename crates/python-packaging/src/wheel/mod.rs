@@ -37,6 +37,7 @@ pub use contents::{Contents, contents};
 pub use distributions::{distributions, metadata_of};
 pub use header::fields as header_fields;
 pub use label::{LocalLabel, public_and_label};
+pub use metadata::commands;
 pub use name::{FileName, normalized, wheel_project};
 pub use peek::{member_names, metadata_in, name_and_version};
 #[cfg(feature = "schema")]

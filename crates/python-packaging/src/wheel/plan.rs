@@ -6,11 +6,11 @@ use std::io;
 
 use super::archive::{Content, Member, python_shebang};
 use super::layout::WheelDestination;
-use super::linkage::{self, Elf};
+use super::linkage::{self, Elf, Load};
 use super::metadata::{self, Metadata};
 use super::payload::{Node, Payload, Spool, Stored, Target};
 use super::requirements::{self, Rewritten};
-use super::rocm_sdk::{self, Linking, Refusal};
+use super::rocm_sdk::{self, Linking, Outcome, Refusal};
 use super::tags::Evidence;
 use super::{Request, WheelError, provenance, sbom};
 use rocmrpm_base::events::Event;
@@ -136,88 +136,42 @@ impl Plan {
             check_stop: process::check_stop,
         };
         gathering.run()?;
-        let Gathering { mut members, origins, elfs, evidence, .. } = gathering;
-
-        let loads = linkage::follow(&elfs);
-        let linking = Linking {
-            members: &members,
-            elfs: &elfs,
-            loads: loads.as_deref(),
-            metadata: &changed,
-            targets: request.origin.map_or(&[], |origin| &origin.gpu_targets),
-            text: &|name| small(&members, name, spool),
-        };
-        let linked = linking.resolve(request.rocm).map_err(|refusal| match refusal {
-            Refusal::File(member, reason, help) => {
-                let path = origins.get(&member).map_or(member.as_str(), String::as_str);
-                WheelError::file(payload.rpm(), path, &reason).with_help(help)
-            }
-            Refusal::Version(version) => WheelError::RocmVersion(version),
-            Refusal::Io(error) => error.into(),
-        })?;
-        let policy = linkage::policy(&elfs, loads.as_deref());
-        // Packages are built for the architecture of the build machine.
-        let environment =
-            request.python.and_then(|python| requirements::markers(python, std::env::consts::ARCH));
+        let loads = linkage::follow(&gathering.elfs);
+        let linked = gathering.link(loads.as_deref(), &changed, &request)?;
+        let policy = linkage::policy(&gathering.elfs, loads.as_deref());
         let extra = linked.requirement.as_slice();
-        let Rewritten { text: changed, unmet } =
-            requirements::rewrite(&changed, request.pins, extra, environment.as_ref())
-                .map_err(wrong)?;
-        for (wanted, version) in unmet {
-            let wanted = visible(&wanted);
-            let text = format!(
-                "{stem}: upstream requires `{wanted}`, but the stack has {version}, which rocmrpm pins"
-            );
-            request.events.event(Event::Warning(text));
-        }
-        let mut replaced = BTreeMap::new();
-        for (name, text) in linked.generated {
-            replaced.extend(small(&members, &name, spool)?.map(|old| (name.clone(), old)));
-            members.insert(
-                name,
-                Member { content: Content::Text(text.into_bytes()), executable: false },
-            );
-        }
+        let changed = rewrite(&changed, extra, &request, &stem).map_err(wrong)?;
 
         let backend = text("WHEEL")?.map(|(_, text)| text);
         let stated = backend.as_deref().map(metadata::wheel_tags).unwrap_or_default();
-        let tags = evidence
+        let tags = gathering
+            .evidence
             .tags(&stated, policy)
             .map_err(|reason| WheelError::package(payload.rpm(), reason).with_help(FOREIGN))?;
+        let mut members = gathering.members;
+        let mut replaced = BTreeMap::new();
+        for (name, text) in linked.generated {
+            replaced.extend(small(&members, &name, spool)?.map(|old| (name.clone(), old)));
+            members.insert(name, Member::text(text));
+        }
         let dist_info = format!("{stem}.dist-info");
         let wheel = metadata::wheel_file(tags.pure(), &tags.expanded());
         for (name, text, old) in
-            [("METADATA", &changed, Some(original)), ("WHEEL", &wheel, backend)]
+            [("METADATA", changed.clone(), Some(original)), ("WHEEL", wheel, backend)]
         {
             let name = format!("{dist_info}/{name}");
-            let content = Content::Text(text.clone().into_bytes());
             replaced.extend(old.map(|old| (name.clone(), old)));
-            members.insert(name, Member { content, executable: false });
+            members.insert(name, Member::text(text));
         }
-        if let Some(origin) = request.origin {
-            let rpms = provenance::rpms(payload)?;
-            let made = [
-                (sbom::NAME, sbom::text(&new, &changed, &rpms, origin, request.source_date_epoch)),
-                (provenance::NAME, provenance::text(&rpms, origin)?),
-            ];
-            for (name, text) in made {
-                let member =
-                    Member { content: Content::Text(text.into_bytes()), executable: false };
-                if members.insert(format!("{dist_info}/{name}"), member).is_some() {
-                    let reason = format!("its dist-info already has {name}, which rocmrpm writes");
-                    return Err(WheelError::package(payload.rpm(), reason));
-                }
+        for (name, text) in origin_files(payload, &new, &changed, &request)? {
+            if members.insert(format!("{dist_info}/{name}"), Member::text(text)).is_some() {
+                let reason = format!("its dist-info already has {name}, which rocmrpm writes");
+                return Err(WheelError::package(payload.rpm(), reason));
             }
-        }
-        let mut preloads = BTreeSet::new();
-        for name in members.keys().filter(|name| rocm_sdk::is_init(name)) {
-            preloads.extend(
-                small(&members, name, spool)?.iter().flat_map(|text| rocm_sdk::listed(text)),
-            );
         }
         Ok(Self {
             replaced,
-            preloads,
+            preloads: preloads(&members, spool)?,
             rpms: payload.rpms.iter().map(|rpm| provenance::file_name(rpm)).collect(),
             file_name: format!("{stem}-{}.whl", tags.compressed()),
             dist_info,
@@ -229,6 +183,51 @@ impl Plan {
             metadata: changed,
         })
     }
+}
+
+/// Pins the requirements in METADATA and adds `extra` to them. Warns about those of upstream that
+/// the stack does not meet.
+fn rewrite(
+    metadata: &str,
+    extra: &[String],
+    request: &Request<'_>,
+    stem: &str,
+) -> Result<String, String> {
+    // Packages are built for the architecture of the build machine.
+    let environment =
+        request.python.and_then(|python| requirements::markers(python, std::env::consts::ARCH));
+    let Rewritten { text, unmet } =
+        requirements::rewrite(metadata, request.pins, extra, environment.as_ref())?;
+    for (wanted, version) in unmet {
+        let wanted = visible(&wanted);
+        request.events.event(Event::Warning(format!(
+            "{stem}: upstream requires `{wanted}`, but the stack has {version}, which rocmrpm pins"
+        )));
+    }
+    Ok(text)
+}
+
+/// Returns the SBOM and the provenance by file name; nothing if the origin is not known.
+fn origin_files(
+    payload: &Payload,
+    metadata: &Metadata,
+    text: &str,
+    request: &Request<'_>,
+) -> Result<Vec<(&'static str, String)>, WheelError> {
+    let Some(origin) = request.origin else { return Ok(Vec::new()) };
+    let rpms = provenance::rpms(payload)?;
+    let sbom = sbom::text(metadata, text, &rpms, origin, request.source_date_epoch);
+    Ok(vec![(sbom::NAME, sbom), (provenance::NAME, provenance::text(&rpms, origin)?)])
+}
+
+/// Returns the libraries of AMD's wheels that the packages of a wheel load.
+fn preloads(members: &BTreeMap<String, Member>, spool: &Spool) -> io::Result<BTreeSet<String>> {
+    let mut preloads = BTreeSet::new();
+    for name in members.keys().filter(|name| rocm_sdk::is_init(name)) {
+        preloads
+            .extend(small(members, name, spool)?.iter().flat_map(|text| rocm_sdk::listed(text)));
+    }
+    Ok(preloads)
 }
 
 /// Reads a text file below site-packages and returns it with its path in the payload.
@@ -317,6 +316,31 @@ impl Gathering<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Checks that the files find ROCm's libraries, and returns what else the wheel needs for it.
+    fn link(
+        &self,
+        loads: Option<&[Load]>,
+        metadata: &str,
+        request: &Request<'_>,
+    ) -> Result<Outcome, WheelError> {
+        let linking = Linking {
+            members: &self.members,
+            elfs: &self.elfs,
+            loads,
+            metadata,
+            targets: request.origin.map_or(&[], |origin| &origin.gpu_targets),
+            text: &|name| small(&self.members, name, self.spool),
+        };
+        linking.resolve(request.rocm).map_err(|refusal| match refusal {
+            Refusal::File(member, reason, help) => {
+                let path = self.origins.get(&member).unwrap_or(&member);
+                self.refuse(path, &reason).with_help(help)
+            }
+            Refusal::Version(version) => WheelError::RocmVersion(version),
+            Refusal::Io(error) => error.into(),
+        })
     }
 
     /// Refuses a file for another Python than the chroot's.

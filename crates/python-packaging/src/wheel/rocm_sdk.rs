@@ -192,6 +192,20 @@ impl From<io::Error> for Refusal {
     }
 }
 
+/// What the files of a package need of AMD's wheels.
+#[derive(Default)]
+struct Needs<'a> {
+    /// The short names to load first, each with one library that it loads and the file that needs
+    /// it.
+    wanted: BTreeMap<&'static str, (Soname, &'a Outside)>,
+    /// The short names of the libraries that the files open themselves.
+    opened: BTreeSet<&'static str>,
+}
+
+fn refuse(soname: &Soname, outside: &Outside, reason: &str, help: &'static str) -> Refusal {
+    Refusal::File(outside.file.clone(), format!("needs {soname}: {reason}"), help)
+}
+
 impl<M> Linking<'_, M> {
     /// Checks that the files can find ROCm's libraries, and determines what else that needs.
     pub fn resolve(&self, rocm: &Rocm) -> Result<Outcome, Refusal> {
@@ -269,24 +283,54 @@ impl<M> Linking<'_, M> {
         rocm: Version,
         preloaded: &BTreeMap<String, BTreeSet<String>>,
     ) -> Result<Outcome, Refusal> {
+        let (needs, any) = self.needs(rocm)?;
+        let required = required(self.metadata);
+        let loaded: BTreeSet<&str> = preloaded
+            .iter()
+            .filter(|(name, _)| required.contains(*name))
+            .flat_map(|(_, names)| names.iter().map(String::as_str))
+            .collect();
+        let mut outcome = Outcome::default();
+        for (owner, Needs { wanted, opened }) in needs {
+            let start = format!("{owner}/__init__.py");
+            let package = self.members.contains_key(&start);
+            if wanted.is_empty() {
+                continue;
+            }
+            if package && (self.text)(&start)?.is_some_and(|text| imports_init(&text)) {
+                let text = init(wanted.into_keys().chain(opened).collect(), rocm);
+                outcome.generated.insert(format!("{owner}/{INIT}"), text);
+                continue;
+            }
+            if let Some((short, (soname, outside))) =
+                wanted.iter().find(|(name, _)| !loaded.contains(*name))
+            {
+                let why = match package {
+                    true => format!("{start} does not import _rocm_init"),
+                    false => "the file is not in a package with an __init__.py".to_owned(),
+                };
+                let reason = format!(
+                    "nothing loads it (`{short}`) from AMD's rocm-sdk wheels: {why}, no RUNPATH leads there, and no distribution that it requires loads it"
+                );
+                return Err(refuse(soname, outside, &reason, LOAD));
+            }
+        }
+        outcome.requirement = any.then(|| self.requirement(rocm));
+        Ok(outcome)
+    }
+
+    /// Returns what each package, or file outside of packages, needs of AMD's wheels, and whether
+    /// any file needs one of their libraries.
+    fn needs(&self, rocm: Version) -> Result<(BTreeMap<&str, Needs<'_>>, bool), Refusal> {
         let Some(loads) = self.loads else {
             let file = self.elfs.keys().next().cloned().unwrap_or_default();
-            return Err(Refusal::File(
-                file,
-                "its libraries have too many dependencies on each other to follow".into(),
-                RELINK,
-            ));
-        };
-        let refuse = |soname: &Soname, outside: &Outside, reason: &str, help| {
-            Refusal::File(outside.file.clone(), format!("needs {soname}: {reason}"), help)
+            let reason = "its libraries have too many dependencies on each other to follow";
+            return Err(Refusal::File(file, reason.into(), RELINK));
         };
         let mut any = false;
-        // By package, or by file for a file outside of packages: the short names to load first,
-        // each with one library that it loads and the file that needs it.
-        let mut wanted: BTreeMap<&str, BTreeMap<&str, (Soname, &Outside)>> = BTreeMap::new();
-        let mut opened: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        let mut all: BTreeMap<&str, Needs<'_>> = BTreeMap::new();
         for load in loads {
-            let owner = self.package(&load.root).unwrap_or(&load.root);
+            let needs = all.entry(self.package(&load.root).unwrap_or(&load.root)).or_default();
             for (soname, outside) in &load.outside {
                 let soname = Soname::new(soname);
                 if !is_rocm(&soname) {
@@ -302,49 +346,12 @@ impl<M> Linking<'_, M> {
                     let reason = "rocm_sdk does not load that library by name, and its RUNPATH does not find it";
                     return Err(refuse(&soname, outside, reason, RELINK));
                 };
-                wanted.entry(owner).or_default().entry(short).or_insert((soname, outside));
+                needs.wanted.entry(short).or_insert((soname, outside));
             }
-            for soname in load.opens.keys().map(Soname::new) {
-                opened
-                    .entry(owner)
-                    .or_default()
-                    .extend(find(&soname, rocm).ok().and_then(|l| l.short_name(rocm)));
-            }
+            let opened = load.opens.keys().filter_map(|name| find(&Soname::new(name), rocm).ok());
+            needs.opened.extend(opened.filter_map(|library| library.short_name(rocm)));
         }
-        let required = required(self.metadata);
-        let loaded: BTreeSet<&str> = preloaded
-            .iter()
-            .filter(|(name, _)| required.contains(*name))
-            .flat_map(|(_, names)| names.iter().map(String::as_str))
-            .collect();
-        let mut outcome = Outcome::default();
-        for (owner, names) in wanted {
-            let package = self.members.contains_key(&format!("{owner}/__init__.py"));
-            if package
-                && (self.text)(&format!("{owner}/__init__.py"))?
-                    .is_some_and(|text| imports_init(&text))
-            {
-                let opened = opened.remove(owner).unwrap_or_default();
-                let text = init(names.into_keys().chain(opened).collect(), rocm);
-                outcome.generated.insert(format!("{owner}/{INIT}"), text);
-                continue;
-            }
-            if let Some((short, (soname, outside))) =
-                names.iter().find(|(name, _)| !loaded.contains(*name))
-            {
-                let reason = match package {
-                    true => format!(
-                        "nothing loads it (`{short}`) from AMD's rocm-sdk wheels: {owner}/__init__.py does not import _rocm_init, no RUNPATH leads there, and no distribution that it requires loads it"
-                    ),
-                    false => format!(
-                        "nothing loads it (`{short}`) from AMD's rocm-sdk wheels: the file is not in a package with an __init__.py, no RUNPATH leads there, and no distribution that it requires loads it"
-                    ),
-                };
-                return Err(refuse(soname, outside, &reason, LOAD));
-            }
-        }
-        outcome.requirement = any.then(|| self.requirement(rocm));
-        Ok(outcome)
+        Ok((all, any))
     }
 
     /// Returns the top-level package of a member.

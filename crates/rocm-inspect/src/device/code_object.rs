@@ -5,7 +5,7 @@ use goblin::elf::header::{EI_ABIVERSION, EI_CLASS, EI_DATA, ELFCLASS64, ELFDATA2
 
 use super::elf_headers::{number, segments};
 use super::entry_id::known_target;
-use super::metadata;
+use super::{metadata, version2};
 use crate::facts::KernelCode;
 use crate::finding::Depth;
 use rocmrpm_base::gpu::GpuTarget;
@@ -23,8 +23,7 @@ const ELFOSABI_AMDGPU_HSA: u8 = 64;
 pub(crate) enum Object {
     /// An AMDGPU ELF file.
     Amdgpu {
-        /// The target in its flags; `None` if it is not in the table or if the code object's
-        /// version does not state one.
+        /// The target in its flags, or in a note of version 2; `None` if it is not in the table.
         target: Option<GpuTarget>,
         /// `EF_AMDGPU_MACH`; `None` for code object version 2, which does not have it.
         mach: Option<u8>,
@@ -65,7 +64,10 @@ impl Kernels {
 /// Identifies the code of `size` bytes that starts with `bytes`, and, in a deep inspection, its
 /// kernels.
 pub(crate) fn examine(bytes: &[u8], size: u64, depth: Depth) -> Result<(Object, Kernels), String> {
-    let object = identify(&bytes[..bytes.len().min(HEAD)], size)?;
+    let mut object = identify(&bytes[..bytes.len().min(HEAD)], size)?;
+    if let Object::Amdgpu { target: target @ None, version: Some(2), .. } = &mut object {
+        *target = version2::target(bytes, size);
+    }
     let mut kernels = Kernels::default();
     if depth == Depth::Deep && matches!(object, Object::Amdgpu { .. }) {
         kernels.count = metadata::kernels(bytes, size);

@@ -15,6 +15,7 @@ mod harvest;
 mod metadata;
 pub(super) mod offload_binary;
 mod search;
+mod version2;
 
 use std::ops::Range;
 

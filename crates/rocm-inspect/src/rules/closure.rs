@@ -50,12 +50,13 @@ pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Fi
     let system = &expectations.system;
     let closure = Closure::new(subjects, system);
     let alternatives = Alternatives::of(&closure);
-    let mut findings = origins::check(&closure, &alternatives, system);
+    let mut findings = origins::check(&closure, &alternatives, expectations);
     findings.extend(mixed(&closure, &alternatives));
     findings.extend(twice(&closure));
     findings.extend(bundled(&closure, system));
     findings.extend(symbols::check(&closure, system));
     findings.extend(search_paths::unresolved(&closure, expectations));
+    findings.extend(search_paths::other_wheels(&closure));
     findings
 }
 

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use super::{Rule, RuleId, Severity};
 use crate::closure::tree::{Elf, Root, WHEELS};
 use crate::closure::{Closure, Link};
+use crate::expectations::Expectations;
 use crate::finding::{Finding, Origin};
 use crate::libraries::{rocm_stem, without_digest};
 use crate::system::System;
@@ -43,7 +44,7 @@ pub(super) const UNKNOWN: Rule = Rule {
           and fails when it is loaded",
     incident: "",
     help: "check with `dnf repoquery --whatprovides 'NAME()(64bit)'` whether the target system has the library, \
-           and add it to `[libraries]` in the chroot's file in mock-configs; `--chroot host` checks this machine instead",
+           and add it to `[libraries]` in the chroot's file in mock-configs",
 };
 
 pub(super) const OTHER_WHEEL: Rule = Rule {
@@ -71,15 +72,16 @@ pub(super) const MAX_FOR_FILE: usize = 20;
 pub(super) fn check(
     closure: &Closure<'_>,
     alternatives: &Alternatives,
-    system: &System,
+    expectations: &Expectations,
 ) -> Vec<Finding> {
+    let system = &expectations.system;
     // On an unknown system, no library is missing.
     if !system.is_known() {
         return Vec::new();
     }
     let sonames: BTreeSet<(Root, &str)> =
         closure.tree.elfs.iter().map(|elf| (elf.root, elf.soname())).collect();
-    let mut findings = Vec::new();
+    let mut groups = Groups::new(expectations);
     // For each family of alternatives, the files and the vendors whose libraries they need.
     let mut optional: BTreeMap<usize, BTreeMap<&str, BTreeSet<usize>>> = BTreeMap::new();
     // For each distribution, the libraries of its wheel and the files that need them.
@@ -113,15 +115,17 @@ pub(super) fn check(
             }
         }
         let own = |library: &str| sonames.contains(&(elf.root, library));
-        findings.extend(absent(elf, &missing, own, system));
+        for (rule, what, reason) in absent(elf, &missing, own, system) {
+            groups.add(rule, elf, what, reason, &[]);
+        }
         for (whose, libraries) in foreign {
-            let found = format!("NEEDED {} of {whose}", quoted(&libraries));
-            let finding = FOREIGN.finding(found, format!("libraries of {}", system.name));
-            findings.push(finding.at(elf.subject, elf.file));
+            groups.add(&FOREIGN, elf, String::new(), whose, &libraries);
         }
     }
+    let mut findings = groups.findings(system);
+    let first = |files: &BTreeSet<usize>| Some(&closure.tree.elfs[*files.first()?]);
     for (host, (libraries, files)) in hosts {
-        let Some(first) = files.first().map(|index| &closure.tree.elfs[*index]) else { continue };
+        let Some(first) = first(&files) else { continue };
         let libraries: Vec<&str> = libraries.into_iter().collect();
         let more =
             if files.len() > 1 { format!(" in {} files", files.len()) } else { String::new() };
@@ -131,57 +135,126 @@ pub(super) fn check(
     }
     for (family, by) in optional {
         let files: BTreeSet<usize> = by.values().flatten().copied().collect();
-        let Some(first) = files.first().map(|index| &closure.tree.elfs[*index]) else { continue };
-        let mut counts: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
-        for (whose, files) in &by {
-            // The table states what the system has instead.
-            let short = whose.split(';').next().unwrap_or_default();
-            counts.entry(short).or_default().extend(files);
-        }
-        let whose: Vec<String> =
-            counts.iter().map(|(whose, files)| format!("{} {whose}", files.len())).collect();
-        let (stem, all) = &alternatives.families[family];
-        let found = format!(
-            "{} of {all} files `{stem}_*` need foreign libraries: {}",
-            files.len(),
-            whose.join(", ")
-        );
-        findings.push(
-            ALTERNATIVE
-                .finding(found, "an alternative for this system")
-                .at(first.subject, first.file),
-        );
+        let Some(first) = first(&files) else { continue };
+        let found = needs_of_family(&alternatives.families[family], files.len(), &by);
+        let finding = ALTERNATIVE.finding(found, "an alternative for this system");
+        findings.push(finding.at(first.subject, first.file));
     }
     findings
 }
 
-/// Returns findings for libraries of unknown origin: the first ones individually, the rest by
-/// rule.
+/// Describes how many alternatives of a family need foreign libraries, and the files by vendor.
+fn needs_of_family(
+    (stem, all): &(String, usize),
+    files: usize,
+    by: &BTreeMap<&str, BTreeSet<usize>>,
+) -> String {
+    let mut counts: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
+    for (whose, files) in by {
+        // The table states what the system has instead.
+        let short = whose.split(';').next().unwrap_or_default();
+        counts.entry(short).or_default().extend(files);
+    }
+    let whose: Vec<String> =
+        counts.iter().map(|(whose, files)| format!("{} {whose}", files.len())).collect();
+    format!("{files} of {all} files `{stem}_*` need foreign libraries: {}", whose.join(", "))
+}
+
+/// Findings that are the same for several files of a subject.
+struct Groups<'c> {
+    expectations: &'c Expectations,
+    /// In the order in which they were found.
+    groups: Vec<Group<'c>>,
+    places: HashMap<GroupKey<'c>, usize>,
+}
+
+/// The rule, the subject, the libraries, the reason, and the file if findings of each file count.
+type GroupKey<'c> = (RuleId, &'c str, String, &'c str, Option<&'c str>);
+
+struct Group<'c> {
+    rule: &'static Rule,
+    first: &'c Elf<'c>,
+    files: usize,
+    what: String,
+    reason: &'c str,
+    libraries: BTreeSet<&'c str>,
+}
+
+impl<'c> Groups<'c> {
+    fn new(expectations: &'c Expectations) -> Self {
+        Self { expectations, groups: Vec::new(), places: HashMap::new() }
+    }
+
+    /// Adds what a rule found in a file: what it needs, or the libraries of one origin, and why that
+    /// is wrong.
+    fn add(
+        &mut self,
+        rule: &'static Rule,
+        elf: &'c Elf<'c>,
+        what: String,
+        reason: &'c str,
+        libraries: &[&'c str],
+    ) {
+        // A waiver may accept the finding for some of the files.
+        let waived = self.expectations.waivers.iter().any(|w| w.rule == rule.id.as_str());
+        let file = waived.then_some(elf.file.path.as_str());
+        let key = (rule.id, elf.subject.path.as_str(), what.clone(), reason, file);
+        let next = self.groups.len();
+        let at = *self.places.entry(key).or_insert(next);
+        if at == next {
+            let libraries = BTreeSet::new();
+            self.groups.push(Group { rule, first: elf, files: 0, what, reason, libraries });
+        }
+        self.groups[at].files += 1;
+        self.groups[at].libraries.extend(libraries);
+    }
+
+    fn findings(self, system: &System) -> Vec<Finding> {
+        let finding = |group: Group<'_>| {
+            let files = match group.files {
+                1 => String::new(),
+                files => format!(" in {files} files"),
+            };
+            let (found, expected) = if group.libraries.is_empty() {
+                let found = format!("{}{files}, {}", group.what, group.reason);
+                (found, format!("a library of the set or of {}", system.name))
+            } else {
+                let files = if files.is_empty() { files } else { format!("{files},") };
+                let libraries = quoted(&Vec::from_iter(group.libraries));
+                let found = format!("NEEDED {libraries}{files} of {}", group.reason);
+                (found, format!("libraries of {}", system.name))
+            };
+            group.rule.finding(found, expected).at(group.first.subject, group.first.file)
+        };
+        self.groups.into_iter().map(finding).collect()
+    }
+}
+
+/// Returns the libraries of unknown origin with rule and reason: the first ones individually, the
+/// rest by rule.
 fn absent(
     elf: &Elf<'_>,
     missing: &[&Link<'_>],
     own: impl Fn(&str) -> bool,
     system: &System,
-) -> Vec<Finding> {
-    let expected = format!("a library of the set or of {}", system.name);
+) -> Vec<(&'static Rule, String, &'static str)> {
     let (first, rest) = missing.split_at(missing.len().min(MAX_FOR_FILE));
     let mut findings = Vec::new();
     for link in first {
         let (rule, reason) = judge(elf, link, &own, system);
-        findings
-            .push(rule.finding(format!("NEEDED `{}`, {reason}", link.library), expected.clone()));
+        findings.push((rule, format!("NEEDED `{}`", link.library), reason));
     }
-    let mut others: BTreeMap<Severity, (&Rule, Vec<&str>)> = BTreeMap::new();
+    let mut others: BTreeMap<Severity, (&'static Rule, Vec<&str>)> = BTreeMap::new();
     for link in rest {
         let (rule, _) = judge(elf, link, &own, system);
         others.entry(rule.severity).or_insert((rule, Vec::new())).1.push(link.library.as_str());
     }
     for (rule, libraries) in others.into_values() {
         let reason = if rule.id == MISSING.id { "not found" } else { "not in any library table" };
-        let found = format!("{} more NEEDED: {}, {reason}", libraries.len(), quoted(&libraries));
-        findings.push(rule.finding(found, expected.clone()));
+        let what = format!("{} more NEEDED: {}", libraries.len(), quoted(&libraries));
+        findings.push((rule, what, reason));
     }
-    findings.into_iter().map(|finding| finding.at(elf.subject, elf.file)).collect()
+    findings
 }
 
 /// Returns the rule for a library of unknown origin, and the reason. A library that the system may
@@ -299,7 +372,7 @@ impl Alternatives {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expectations::Expectations;
+    use crate::expectations::Waiver;
     use crate::facts::{ElfFacts, FileFacts, Subject};
     use crate::rules::closure;
     use crate::testing::subject;
@@ -353,6 +426,42 @@ mod tests {
     }
 
     #[test]
+    fn reports_a_library_of_many_files_once() {
+        let files = || {
+            let file = |n| {
+                let cuda = if n % 2 == 0 { "libcudart.so.12" } else { "libcublas.so.12" };
+                let needed = ["libamdhip64.so.4", cuda, "libmine.so", "libgadget.so.3"];
+                library(&format!("a/_{n}.so"), &needed)
+            };
+            (0..30).map(file).collect::<Vec<_>>()
+        };
+        let rocm = "another version of ROCm; fedora has libamdhip64.so.6";
+        let expected = [
+            "error library-missing: NEEDED `libmine.so` in 30 files, not found".to_owned(),
+            "warning library-unknown: NEEDED `libgadget.so.3` in 30 files, not in any library table"
+                .to_owned(),
+            "error library-foreign: NEEDED `libcublas.so.12`, `libcudart.so.12` in 30 files, of CUDA (NVIDIA)"
+                .to_owned(),
+            format!("error library-foreign: NEEDED `libamdhip64.so.4` in 30 files, of {rocm}"),
+        ];
+        assert_eq!(found(&[subject("a-1.whl", files())]), expected);
+        // Waivers accept the findings of single files.
+        let waiver = Waiver {
+            rule: "library-foreign".into(),
+            file: Some("a/_0.so".into()),
+            found: None,
+            reason: "a plug-in".into(),
+            place: "component.toml".into(),
+        };
+        let expectations = Expectations {
+            system: System::fedora(),
+            waivers: vec![waiver],
+            ..Expectations::default()
+        };
+        assert_eq!(closure::check(&[subject("a-1.whl", files())], &expectations).len(), 62);
+    }
+
+    #[test]
     fn reports_a_missing_torch_wheel_once() {
         let files = || {
             vec![
@@ -385,6 +494,7 @@ mod tests {
     #[test]
     fn knows_the_libraries_of_rocm() {
         let names = [
+            "librocm-core.so.1",
             "librocprofiler-sdk-rocpd.so.1",
             "libhipsolver_fortran.so",
             "libhipsolver_fortran.so.1",
@@ -465,7 +575,7 @@ mod tests {
         let all = found(&[rpm]);
         assert_eq!(
             all[0],
-            "error library-foreign: NEEDED `libcudart.so.11.0`, `libcublas.so.11` of CUDA (NVIDIA)"
+            "error library-foreign: NEEDED `libcublas.so.11`, `libcudart.so.11.0` of CUDA (NVIDIA)"
         );
         assert_eq!(all.len(), 2, "{all:?}");
         // A file that others need is not an alternative, nor is a single one.

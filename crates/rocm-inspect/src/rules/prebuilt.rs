@@ -24,7 +24,7 @@ const HELP: &[(RuleId, &str)] = &[
     (
         origins::MISSING.id,
         "install the package that provides the library, or inspect its wheel or folder together with this one; \
-         `--chroot host` checks this machine",
+         `ldconfig -p` lists this machine's libraries",
     ),
     (
         origins::FOREIGN.id,
@@ -32,8 +32,8 @@ const HELP: &[(RuleId, &str)] = &[
     ),
     (
         origins::UNKNOWN.id,
-        "check with `dnf repoquery --whatprovides 'NAME()(64bit)'` whether the system has the library; \
-         `--chroot host` checks this machine instead",
+        "check with `dnf repoquery --whatprovides 'NAME()(64bit)'` whether the system has the library, or with \
+         `ldconfig -p` whether this machine has it",
     ),
 ];
 

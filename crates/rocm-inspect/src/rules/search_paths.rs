@@ -4,12 +4,14 @@
 use std::collections::BTreeSet;
 
 use super::linkage::is_good;
+use super::origins::OTHER_WHEEL;
 use super::{Rule, RuleId, Severity};
 use crate::closure::tree::{RPMS, SITE_PACKAGES, WHEELS, normal};
-use crate::closure::{Closure, after_origin};
+use crate::closure::{Closure, after_origin, entries};
 use crate::expectations::Expectations;
 use crate::facts::{ElfFacts, FileFacts, Subject, SubjectKind};
 use crate::finding::Finding;
+use crate::libraries::{module_owner, rocm_stem};
 use crate::system::SearchPathTag;
 use crate::system::{DEFAULT_FOLDERS, System};
 
@@ -190,10 +192,8 @@ pub(super) fn unresolved(closure: &Closure<'_>, expectations: &Expectations) -> 
             continue;
         }
         let leads_nowhere = |entry: &&String| {
-            let lib = if elf.facts.bits == 64 { "lib64" } else { "lib" };
-            let entry = entry.replace("${LIB}", lib).replace("$LIB", lib);
-            let Some(rest) = after_origin(&entry) else { return false };
-            if !is_good(elf.subject, elf.file, &entry, expectations) {
+            let Some(rest) = after_origin(entry) else { return false };
+            if !is_good(elf.subject, elf.file, entry, expectations) {
                 return false;
             }
             let path = format!("{}{rest}", elf.folder());
@@ -205,12 +205,63 @@ pub(super) fn unresolved(closure: &Closure<'_>, expectations: &Expectations) -> 
             ("RPATH", &elf.facts.rpath, &RPATH_UNRESOLVED),
             ("RUNPATH", &elf.facts.runpath, &RUNPATH_UNRESOLVED),
         ] {
-            let bad = entries.iter().filter(leads_nowhere);
+            let lib = if elf.facts.bits == 64 { "lib64" } else { "lib" };
+            let expanded = |entry: &String| entry.replace("${LIB}", lib).replace("$LIB", lib);
+            let entries: Vec<String> = entries.iter().map(expanded).collect();
+            // Builds use one list for files in folders of different depths.
+            let found: BTreeSet<&str> = entries
+                .iter()
+                .filter(|entry| !leads_nowhere(entry))
+                .filter_map(|e| tail(e))
+                .collect();
+            let bad = entries
+                .iter()
+                .filter(leads_nowhere)
+                .filter(|entry| !tail(entry).is_some_and(|tail| found.contains(tail)));
             let finding = listed(rule, name, bad, "a folder in which the set has files");
             findings.extend(finding.map(|finding| finding.at(elf.subject, elf.file)));
         }
     }
     findings
+}
+
+/// Returns the part of an entry after `$ORIGIN` and any number of `..`, such as `torch/lib`.
+fn tail(entry: &str) -> Option<&str> {
+    let mut rest = after_origin(entry)?;
+    while let Some(above) = rest.strip_prefix("/..") {
+        rest = above;
+    }
+    Some(rest.trim_matches('/')).filter(|tail| !tail.is_empty())
+}
+
+/// Finds wheels that are not in the set, but whose modules search paths lead to, so that they may
+/// provide ROCm's libraries instead of the system.
+pub(super) fn other_wheels(closure: &Closure<'_>) -> Option<Finding> {
+    let tops = closure.tree.elfs.iter().filter(|elf| elf.root == WHEELS);
+    let own: BTreeSet<&str> = tops.filter_map(|elf| module_owner(&top(&elf.place)?)).collect();
+    let mut first = None;
+    let (mut missing, mut files) = (BTreeSet::new(), 0_usize);
+    for (elf, links) in closure.of_files().filter(|(elf, _)| elf.root == WHEELS) {
+        if !links.iter().any(|link| rocm_stem(link.library.as_str()).is_some()) {
+            continue;
+        }
+        let owner = |entry: &String| {
+            let path = normal(WHEELS, &format!("{}{}", elf.folder(), after_origin(entry)?))?;
+            module_owner(&top(&path)?).filter(|owner| !own.contains(owner))
+        };
+        let owners: BTreeSet<&str> = entries(elf).iter().filter_map(owner).collect();
+        if !owners.is_empty() {
+            first.get_or_insert(elf);
+            files += 1;
+            missing.extend(owners);
+        }
+    }
+    let first = first?;
+    let names = Vec::from_iter(missing).join(" and ");
+    let of = if files == 1 { "a file".to_owned() } else { format!("{files} files") };
+    let found = format!("search paths of {of} lead to {names}");
+    let expected = format!("the wheels of {names} in the set");
+    Some(OTHER_WHEEL.finding(found, expected).at(first.subject, first.file))
 }
 
 /// Returns whether a path leads to the modules of a wheel that is not in the set, such as
@@ -347,6 +398,36 @@ mod tests {
         let many: Vec<String> = (0..4000).map(|n| format!("/opt/{n}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert_eq!(ids("a-1.whl", file("a.so", &many, &[])), ["rpath-absolute"]);
+    }
+
+    #[test]
+    fn accepts_entries_for_files_of_other_depths() {
+        let list =
+            ["$ORIGIN/../_rocm_sdk_core/lib", "$ORIGIN/../../_rocm_sdk_core/lib", "$ORIGIN/../x"];
+        let found = |subjects: &[Subject]| {
+            let system = system();
+            let closure = Closure::new(subjects, &system);
+            let mut findings = unresolved(&closure, &expectations());
+            findings.extend(other_wheels(&closure));
+            findings.iter().map(|f| format!("{} {}", f.id, f.found)).collect::<Vec<_>>()
+        };
+        let wheel = |paths: &[&str]| {
+            let with_rocm = |path: &&str| {
+                let mut file = file(path, &[], &list);
+                if let Some(elf) = &mut file.elf {
+                    elf.needed.push(rocmrpm_base::names::Soname::new("libamdhip64.so.7"));
+                }
+                file
+            };
+            subject("x-1.whl", paths.iter().map(with_rocm).collect())
+        };
+        let nowhere = "runpath-unresolved RUNPATH entry `$ORIGIN/../x`";
+        let one = "library-in-other-wheel search paths of a file lead to rocm-sdk-core";
+        assert_eq!(found(&[wheel(&["x/y/a.so"])]), [nowhere, one]);
+        let two = "library-in-other-wheel search paths of 2 files lead to rocm-sdk-core";
+        assert_eq!(found(&[wheel(&["x/a.so", "y/b.so"])]), [two]);
+        let sdk = subject("sdk-7.whl", vec![file("_rocm_sdk_core/lib/libx.so", &[], &[])]);
+        assert_eq!(found(&[wheel(&["x/y/a.so"]), sdk]), [nowhere]);
     }
 
     #[test]

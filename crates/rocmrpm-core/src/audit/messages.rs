@@ -117,17 +117,12 @@ impl Shell<'_> {
                     continue;
                 }
                 c if c.is_whitespace() => {
-                    if let Some(word) = &mut program
-                        && !word.is_empty()
-                    {
-                        let assigns =
-                            word.split_once('=').is_some_and(|(name, _)| !name.is_empty());
-                        if assigns || BEFORE_COMMAND.contains(&word.as_str()) {
-                            word.clear();
+                    if let Some(word) = program.take_if(|word| !word.is_empty()) {
+                        if is_before_command(&word) {
+                            program = Some(String::new());
                         } else {
-                            print = printing(self.language, word);
-                            self.open = here_document(word, print, after);
-                            program = None;
+                            print = printing(self.language, &word);
+                            self.open = here_document(&word, print, after);
                         }
                     }
                     kept.push(c);
@@ -145,6 +140,12 @@ impl Shell<'_> {
         }
         kept
     }
+}
+
+/// Returns whether the command comes after this word: an assignment or a keyword.
+fn is_before_command(word: &str) -> bool {
+    let assigns = word.split_once('=').is_some_and(|(name, _)| !name.is_empty());
+    assigns || BEFORE_COMMAND.contains(&word)
 }
 
 /// Returns the here-document that a command prints to the terminal; one that goes to a file can be

@@ -114,18 +114,21 @@ impl Audit {
     }
 }
 
-/// Audits a prepared source for downloads.
-pub fn offline(component: &Component, pin: &Pin, prepared: &Prepared) -> Result<Audit, Error> {
-    let (record, spec) = (&prepared.record, &prepared.spec);
-    let found = scan(&record.folder, Some((&spec.file_name, &spec.text)))?;
-    let sections = Sections::parse(&spec.text);
-    let known = Known { root: &record.folder, pin, spec: &sections };
-    let mut entries: Vec<OfflineEntry<'_>> = component
-        .offline
-        .iter()
-        .filter(|offline| offline.versions.holds(&pin.version))
-        .map(|offline| OfflineEntry { offline, used: false, wrong: known.refutes(offline) })
-        .collect();
+/// Returns the download points of an unmodified source without those that its own files satisfy.
+/// Nothing is declared about it, and its spec does not set anything.
+pub fn of_upstream(root: &Path, pin: &Pin) -> Result<Vec<Point>, Error> {
+    let found = scan(root, Some(("", "")))?;
+    let known = Known { root, pin, spec: &Sections::default() };
+    Ok(judged(&found, &known, |_, _| None))
+}
+
+/// Returns the points of a scan with what satisfies them: what `declared` returns, or a general
+/// rule.
+fn judged(
+    found: &scan::Scan,
+    known: &Known<'_>,
+    mut declared: impl FnMut(&str, &Found) -> Option<Satisfied>,
+) -> Vec<Point> {
     let mut points = Vec::new();
     for (file, point) in &found.points {
         let declared_here = |kind: &str| {
@@ -141,6 +144,33 @@ pub fn offline(component: &Component, pin: &Pin, prepared: &Prepared) -> Result<
             // Report the declaration instead: it has more details.
             continue;
         }
+        let satisfied = declared(file, point).or_else(|| known.satisfies(file, point));
+        points.push(Point {
+            file: file.clone(),
+            line: point.line,
+            kind: point.kind.to_owned(),
+            text: point.text.clone(),
+            fetches: point.fetches.clone(),
+            satisfied,
+            help: pattern.map_or_else(String::new, |pattern| pattern.help.clone()),
+        });
+    }
+    points
+}
+
+/// Audits a prepared source for downloads.
+pub fn offline(component: &Component, pin: &Pin, prepared: &Prepared) -> Result<Audit, Error> {
+    let (record, spec) = (&prepared.record, &prepared.spec);
+    let found = scan(&record.folder, Some((&spec.file_name, &spec.text)))?;
+    let sections = Sections::parse(&spec.text);
+    let known = Known { root: &record.folder, pin, spec: &sections };
+    let mut entries: Vec<OfflineEntry<'_>> = component
+        .offline
+        .iter()
+        .filter(|offline| offline.versions.holds(&pin.version))
+        .map(|offline| OfflineEntry { offline, used: false, wrong: known.refutes(offline) })
+        .collect();
+    let points = judged(&found, &known, |file, point| {
         let declared = entries.iter_mut().filter(|entry| entry.covers(file, point)).map(|entry| {
             entry.used = true;
             let satisfied = Satisfied {
@@ -152,18 +182,8 @@ pub fn offline(component: &Component, pin: &Pin, prepared: &Prepared) -> Result<
         });
         // All entries that cover the point count as used; report the first valid one.
         let declared: Vec<_> = declared.collect();
-        let declared =
-            declared.into_iter().find(|(holds, _)| *holds).map(|(_, satisfied)| satisfied);
-        points.push(Point {
-            file: file.clone(),
-            line: point.line,
-            kind: point.kind.to_owned(),
-            text: point.text.clone(),
-            fetches: point.fetches.clone(),
-            satisfied: declared.or_else(|| known.satisfies(file, point)),
-            help: pattern.map_or_else(String::new, |pattern| pattern.help.clone()),
-        });
-    }
+        declared.into_iter().find(|(holds, _)| *holds).map(|(_, satisfied)| satisfied)
+    });
     let place =
         |offline: &Offline| 1 + component.file.text[..offline.span.start].matches('\n').count();
     let mut mistakes = Vec::new();

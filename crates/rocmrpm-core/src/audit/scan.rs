@@ -209,15 +209,17 @@ impl<'f> Index<'f> {
         // Only Python knows what the script adds to `sys.path`.
         let anywhere = text.contains("sys.path");
         let in_path = |c: char| c.is_alphanumeric() || "_-./".contains(c);
-        for line in text.lines() {
+        // A message names scripts that the user can run.
+        let code = without_messages(language, code(language, text));
+        for (line, code) in text.lines().zip(&code) {
             let trimmed = line.trim_start();
             if trimmed.starts_with(&language.comment) {
                 continue;
             }
             // A spec also mentions files that it only installs or edits.
-            let runs = ["python", "sh ", "./"].iter().any(|run| line.contains(run));
+            let runs = ["python", "sh ", "./"].iter().any(|run| code.contains(run));
             let calls = language.name != "toml" && (!file.ends_with(".spec") || runs);
-            for word in line.split(|c: char| !in_path(c)).filter(|_| calls) {
+            for word in code.split(|c: char| !in_path(c)).filter(|_| calls) {
                 if word.ends_with(".py") || word.ends_with(".sh") {
                     add(
                         self.script(folder, word.trim_start_matches("./").trim_start_matches('/')),
@@ -358,8 +360,12 @@ mod tests {
             ("scripts/get.sh", "curl -O x\n"),
             ("scripts/CMakeLists.txt", "file(DOWNLOAD x y)\n"),
             ("tools/probe/CMakeLists.txt", "file(DOWNLOAD x y)\n"),
+            ("tools/setup.sh", "git submodule update --init x\n"),
             ("lib/tools/setup.py", "urlopen(x)\n"),
-            ("CMakeLists.txt", "# tools\nmessage(STATUS \"see tools\")\nadd_subdirectory(lib)\n"),
+            (
+                "CMakeLists.txt",
+                "# tools\nmessage(\n  STATUS \"see tools: run tools/setup.sh\")\nadd_subdirectory(lib)\n",
+            ),
             ("lib/CMakeLists.txt", "add_subdirectory(tools)\n"),
         ]);
         let files = |spec| {

@@ -209,6 +209,19 @@ mod tests {
     }
 
     #[test]
+    fn names_listed_files_that_are_missing() {
+        let dir = "/w/BUILDROOT/python-six-1.17.0-1~dirty.x86_64";
+        let log = format!(
+            "Executing(%license): sh\n+ cp LICENSE x\n+ exit 0\n\nRPM build errors:\n    File not found: {dir}/usr/share/nothere\n"
+        );
+        let failure = failure(&log, "");
+        assert_eq!(failure.phase, "%files");
+        let cause = failure.cause.unwrap();
+        assert_eq!(cause, "%files lists files that were not installed: /usr/share/nothere");
+        assert!(failure.lines[0].ends_with("/usr/share/nothere"), "{:?}", failure.lines);
+    }
+
+    #[test]
     fn missing_build_requires_are_a_phase() {
         let log = "error: Failed build dependencies:\n\tfoo-devel is needed by demo-1-1.x86_64\n";
         let failure = failure(log, "");

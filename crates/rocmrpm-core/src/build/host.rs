@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
 use super::record::work_dir;
-use super::requires::needs_of;
+use super::requires::{install_help, needs_of};
 use super::{BuildError, Builder, BuiltRpms, Job};
 use crate::digest::Sha256;
 use crate::gpu::GpuTarget;
@@ -330,14 +330,10 @@ impl Builder for HostBuilder {
             built.buildroot = list.text().unwrap_or_default().lines().map(str::to_owned).collect();
             if !needs.missing.is_empty() {
                 let list: Vec<&str> = needs.missing.iter().map(|(name, _)| name.as_str()).collect();
-                let mut packages: Vec<&str> =
-                    needs.missing.iter().map(|(_, debian)| debian.as_str()).collect();
-                packages.sort_unstable();
-                packages.dedup();
                 return Err(BuildError::Missing {
                     component: job.component.name.to_string(),
                     what: list.join(", "),
-                    help: format!("run `apt-get install {}`", packages.join(" ")),
+                    help: install_help(&needs.missing),
                 });
             }
             built.unchecked = needs.unchecked;

@@ -1,6 +1,7 @@
 //! The lock of a build folder. It does not protect the workspace's own files.
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::error::{Error, IoError, Kind};
 use crate::files;
@@ -17,12 +18,28 @@ impl BuildLock {
         Self::take_in(&workspace.build_dir())
     }
 
+    /// Returns whether another process works in a workspace's build folder.
+    pub fn is_held(workspace: &Workspace) -> Result<bool, IoError> {
+        let path = workspace.build_dir().join(".lock");
+        if !path.exists() {
+            return Ok(false);
+        }
+        let lock = files::try_lock(&path);
+        Ok(lock.map_err(IoError::doing(format!("lock `{}`", path.display())))?.is_none())
+    }
+
     /// Takes the lock of a folder that only one run may work in.
     pub fn take_in(dir: &Path) -> Result<Self, Error> {
         let path = dir.join(".lock");
         let refused = || IoError::doing(format!("lock `{}`", path.display()));
         fs_err::create_dir_all(dir).map_err(refused())?;
-        files::try_lock(&path).map_err(refused())?.map(Self).ok_or_else(|| {
+        let mut lock = files::try_lock(&path).map_err(refused())?;
+        if lock.is_none() {
+            // `is_held` of another process holds it for a moment.
+            std::thread::sleep(Duration::from_millis(50));
+            lock = files::try_lock(&path).map_err(refused())?;
+        }
+        lock.map(Self).ok_or_else(|| {
             let message = format!("another rocmrpm process is using `{}`", dir.display());
             Error::new(Kind::Environment, message)
                 .with_help("wait until it finishes, or use another chroot")

@@ -17,6 +17,7 @@ mod run;
 mod schedule;
 mod stack_repository;
 mod stage;
+mod state;
 mod system;
 
 pub use choice::{BuilderName, MockOptions, choose_builder};
@@ -38,6 +39,7 @@ pub use run::{Estimate, Options, Outcome, Prepared, Run, prepare, run};
 pub use schedule::Limits;
 pub use stack_repository::{refresh_repository, result_rpms};
 pub use stage::Stage;
+pub use state::{BuildLog, FailureRecord, LastBuild, build_logs, main_log};
 pub use system::system;
 
 use std::path::{Path, PathBuf};

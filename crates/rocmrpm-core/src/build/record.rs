@@ -210,6 +210,12 @@ impl Results {
         (build.filter(plain), judgement.map(|judgement| judgement.seconds).filter(plain))
     }
 
+    /// Returns when the build finished, in RFC 3339, if that is known.
+    pub(super) fn finished(&self) -> Option<String> {
+        let times: Option<Times> = self.read_json("times.json").unwrap_or_default();
+        times.filter(|times| times.schema == TIMES_SCHEMA).map(|times| times.finished)
+    }
+
     /// Returns what a plan compares with, if there is a record. Checks the presence and size of
     /// files; their digests are checked where the files are used.
     pub fn recorded(&self) -> Result<Option<Recorded>, IoError> {

@@ -11,11 +11,13 @@ use super::record::Results;
 use super::schedule::{self, End, Limits, Task, run_tasks};
 use super::stack_repository::StackRepository;
 use super::stage::Stage;
+use super::state::record_failure;
 use super::{Builder, Installable};
 use crate::canonical::canonical;
 use crate::digest::Sha256;
 use crate::error::{Diagnose, Error, IoError, Kind, Problem, Problems};
 use crate::events::{self, Event, Events};
+use crate::lint::unfinished_in;
 use crate::names::ComponentName;
 use crate::sources::{self, Fetcher, SourceError};
 use crate::spec::{self, History, Rendered};
@@ -71,6 +73,43 @@ impl Prepared<'_, '_> {
         pending.map(|(component, verdict)| self.task(component, verdict)).collect()
     }
 
+    /// Builds the component of a task, and reports how that ends.
+    fn build(&self, context: &BuildContext<'_>, task: &Task, jobs: usize) -> Result<Built, Error> {
+        let started = Instant::now();
+        let component = self.selected.iter().find(|c| c.name.as_str() == task.name);
+        let (Some(component), Some(step)) = (component, self.plan.step(&task.name)) else {
+            let message = format!("the task `{}` has no component", task.name);
+            return Err(Error::new(Kind::Internal, message));
+        };
+        let targets = self.stack.gpu_targets(component);
+        let result = context.build(component, &self.specs[&component.name], step, targets, jobs);
+        let result = result.and_then(|built| {
+            if context.until > Stage::Srpm {
+                context.repository.accept(&component.name)?;
+            }
+            Ok(built)
+        });
+        if result.is_err() && matches!(step.verdict, Verdict::Inspect(_)) {
+            // It was in the repository until now.
+            context.repository.refresh()?;
+        }
+        let (outcome, detail) = match &result {
+            Ok(built) => (events::Outcome::Built, built.summary.clone()),
+            Err(error) if error.kind() == Kind::Interrupted => {
+                (events::Outcome::Stopped, String::new())
+            }
+            Err(_) => (events::Outcome::Failed, String::new()),
+        };
+        let (component, seconds) = (component.name.clone(), started.elapsed().as_secs_f64());
+        context.events.event(Event::Finished { component, outcome, seconds, detail });
+        if let (events::Outcome::Failed, Err(error)) = (outcome, &result) {
+            context.events.failure(error);
+            // Only for `rocmrpm status`: a full disk must not hide why the build failed.
+            let _ = record_failure(&context.workspace.build_dir(), &step.component, error);
+        }
+        result
+    }
+
     fn task(&self, component: &Component, verdict: &Verdict) -> Task {
         let build_dir = self.stack.workspace.build_dir();
         let accepted = Results::of(&build_dir, self.until, &component.name).seconds();
@@ -122,6 +161,19 @@ pub struct Run {
 }
 
 impl Run {
+    /// Returns whether the repository, wheels, and index can be made from what succeeded: nothing
+    /// was left out, except for components that failed and those that require them.
+    pub fn usable(&self, keep_going: bool) -> bool {
+        let interrupted = |outcome: &Outcome| match outcome {
+            Outcome::Failed(error) => error.kind() == Kind::Interrupted,
+            Outcome::Skipped(_) => !keep_going,
+            Outcome::Built(_) | Outcome::Fresh => false,
+        };
+        let succeeded = |outcome: &Outcome| matches!(outcome, Outcome::Built(_) | Outcome::Fresh);
+        let mut outcomes = self.outcomes.iter().map(|(_, outcome)| outcome);
+        self.complete() || outcomes.clone().any(succeeded) && !outcomes.any(interrupted)
+    }
+
     /// Returns whether every component is built or up to date.
     pub fn complete(&self) -> bool {
         self.outcomes
@@ -276,6 +328,30 @@ fn provider_text(provider: &Provider) -> String {
     canonical(&(&provider.prefix, &provider.version, &provider.gpu_macros))
 }
 
+/// Rejects specs with placeholders, or with licenses that are not SPDX expressions: users would see
+/// them in the packages.
+fn refuse_unfinished(prepared: &Prepared<'_, '_>, stale: &[&Component]) -> Result<(), Error> {
+    let mut problems = Problems::default();
+    for component in stale {
+        let Some(spec) = prepared.specs.get(&component.name) else { continue };
+        let template = fs_err::read_to_string(&component.template)
+            .map_err(IoError::doing("read a spec's template"))?;
+        let root = &prepared.stack.workspace.root;
+        let file = component.template.strip_prefix(root).unwrap_or(&component.template);
+        for found in unfinished_in(&spec.text, &template) {
+            problems.0.push(Problem {
+                file: file.display().to_string(),
+                text: template.clone(),
+                span: found.span,
+                message: found.message,
+                label: String::new(),
+                help: Some(found.help.to_owned()),
+            });
+        }
+    }
+    if problems.0.is_empty() { Ok(()) } else { Err(problems.into()) }
+}
+
 /// Builds what the plan considers stale.
 ///
 /// `_lock` proves that no other process builds there, now and while the caller uses the results.
@@ -287,12 +363,13 @@ pub fn run(
     options: Options,
     events: &dyn Events,
 ) -> Result<Run, Error> {
-    let Prepared { stack, selected, specs, plan, .. } = prepared;
+    let Prepared { stack, selected, plan, .. } = prepared;
     let stale: Vec<&Component> = selected
         .iter()
         .copied()
         .filter(|c| plan.step(c.name.as_str()).is_some_and(|step| step.verdict != Verdict::Fresh))
         .collect();
+    refuse_unfinished(prepared, &stale)?;
     let workspace = stack.workspace;
     let repository =
         StackRepository::new(stack, stale.iter().map(|component| component.name.clone()));
@@ -306,9 +383,9 @@ pub fn run(
         repository.refresh()?;
     }
     if !stale.is_empty() {
-        events.event(Event::Planned { total: stale.len() });
+        events.event(Event::Planned { total: stale.len(), numbered_at_end: false });
         let Options { until, timeout, installable, .. } = options;
-        let way = BuildContext {
+        let context = BuildContext {
             stack,
             workspace,
             builder,
@@ -319,57 +396,18 @@ pub fn run(
             installable,
             repository: &repository,
         };
-        let tasks = prepared.tasks();
-        let results = run_tasks(&tasks, builder.limits(), options.keep_going, |task, jobs| {
-            let started = Instant::now();
-            let component = stale.iter().find(|c| c.name.as_str() == task.name);
-            let step = plan.step(&task.name);
-            let (Some(component), Some(step)) = (component, step) else {
-                return Err(Error::new(
-                    Kind::Internal,
-                    format!("the task `{}` has no component", task.name),
-                ));
-            };
-            let targets = stack.gpu_targets(component);
-            let result = way.build(component, &specs[&component.name], step, targets, jobs);
-            let result = result.and_then(|built| {
-                if options.until > Stage::Srpm {
-                    repository.accept(&component.name)?;
-                }
-                Ok(built)
+        let results =
+            run_tasks(&prepared.tasks(), builder.limits(), options.keep_going, |task, jobs| {
+                prepared.build(&context, task, jobs)
             });
-            if result.is_err() && matches!(step.verdict, Verdict::Inspect(_)) {
-                // It was in the repository until now.
-                repository.refresh()?;
-            }
-            let (outcome, detail) = match &result {
-                Ok(built) => (events::Outcome::Built, built.summary.clone()),
-                Err(error) if error.kind() == Kind::Interrupted => {
-                    (events::Outcome::Stopped, String::new())
-                }
-                Err(_) => (events::Outcome::Failed, String::new()),
-            };
-            let seconds = started.elapsed().as_secs_f64();
-            events.event(Event::Finished {
-                component: component.name.clone(),
-                outcome,
-                seconds,
-                detail,
-            });
-            if let (events::Outcome::Failed, Err(error)) = (outcome, &result) {
-                events.failure(error);
-            }
-            result
-        });
         ends = stale.iter().map(|c| c.name.clone()).zip(results).collect();
     }
-    let outcome = |component: &&Component| match ends.remove(&component.name) {
+    let mut outcome = |component: &&Component| match ends.remove(&component.name) {
         None => Outcome::Fresh,
         Some(End::Done(built)) => Outcome::Built(built),
         Some(End::Failed(error)) => Outcome::Failed(error),
         Some(End::Skipped(reason)) => Outcome::Skipped(reason),
     };
-    let mut outcome = outcome;
     Ok(Run { outcomes: selected.iter().map(|c| (c.name.clone(), outcome(c))).collect() })
 }
 

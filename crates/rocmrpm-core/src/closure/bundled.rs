@@ -68,7 +68,7 @@ pub(super) fn digest() -> Sha256 {
 
 /// The traces of software in binaries.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Traces {
+pub(crate) struct Traces {
     /// Crates: name and version.
     pub crates: BTreeSet<(String, String)>,
     /// Libraries, with their versions if these are known.

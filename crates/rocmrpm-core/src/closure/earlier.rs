@@ -7,10 +7,11 @@ use std::str::FromStr;
 
 use pep440_rs::Version;
 
+use super::Closure;
 use super::offers::Offers;
 use super::package_name::package;
-use super::{Closure, version};
 use crate::error::{Error, IoError, Problem, Problems};
+use crate::rpm_version::of_spec;
 use crate::workspace::document::File;
 use crate::workspace::pins::Overrides;
 use crate::workspace::{
@@ -43,12 +44,12 @@ fn members(
 fn rpms<'p>(set: &'p PinSet, component: &Component) -> impl Iterator<Item = (&'p str, String)> {
     let runtime = component.runtime_name();
     let pins = set.pins.iter().filter(move |(name, _)| name.as_str() != runtime);
-    pins.map(|(name, at)| (name.as_str(), of_spec(&at.value.version)))
+    pins.map(|(name, at)| (name.as_str(), version_of_spec(&at.value.version)))
 }
 
 /// Returns a pinned version as the package of a member spells it.
-fn of_spec(pinned: &str) -> String {
-    Version::from_str(pinned).map_or_else(|_| pinned.to_owned(), |pinned| version::of_spec(&pinned))
+fn version_of_spec(pinned: &str) -> String {
+    Version::from_str(pinned).map_or_else(|_| pinned.to_owned(), |pinned| of_spec(&pinned))
 }
 
 /// Returns what the component's package obsoletes, in rpm's syntax: the RPMs in an earlier release
@@ -99,7 +100,7 @@ pub fn held_back(workspace: &Workspace) -> Result<Vec<Problem>, Error> {
         let earlier = members(workspace, component, chroot)?;
         for name in &generated.names {
             let at = &workspace.pins.pins[name];
-            let now = of_spec(&at.value.version);
+            let now = version_of_spec(&at.value.version);
             let Some(then) =
                 earlier.get(name.as_str()).filter(|then| compare(then, &now) == Ordering::Greater)
             else {

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 
 use pep440_rs::Version;
 
-use super::{Offer, version};
+use super::Offer;
+use crate::rpm_version::of_spec;
 use crate::workspace::compare;
 
 /// The offers of later releases.
@@ -35,7 +36,7 @@ impl Later {
     /// Returns which release's package an RPM of a distribution would hide. The same version hides
     /// none, because the stack's Releases start with `0.`.
     pub fn hidden(&self, name: &str, version: &Version) -> Option<String> {
-        let ours = version::of_spec(version);
+        let ours = of_spec(version);
         let hidden = |(_, offer): &&(String, Offer)| compare(&offer.evr, &ours) == Ordering::Less;
         let (chroot, offer) = self.by_dist.get(name)?.iter().find(hidden)?;
         Some(match offer.evr.as_str() {

@@ -68,6 +68,41 @@ pub fn of_crate(license: &str) -> String {
     license.split('/').map(str::trim).collect::<Vec<_>>().join(" OR ")
 }
 
+/// Returns why a text is not a valid SPDX expression: its form, or an identifier that the SPDX
+/// License List does not have; `None` if it is valid.
+pub fn not_spdx(expression: &str) -> Option<String> {
+    let shown = visible(expression);
+    let Some(tree) = parse(expression) else {
+        let near = KNOWN.names.get(&expression.trim().to_lowercase());
+        let near = near.map(|id| format!("; the identifier is `{id}`"));
+        return Some(format!("`{shown}` is not an SPDX expression{}", near.unwrap_or_default()));
+    };
+    let mut unknown = None;
+    tree.visit(&mut |id, exception| {
+        let of_a_project = id.starts_with("LicenseRef-") || id.starts_with("DocumentRef-");
+        if !of_a_project && spdx::license_id(id.strip_suffix('+').unwrap_or(id)).is_none() {
+            unknown.get_or_insert_with(|| {
+                format!("`{}` is not in the SPDX License List", visible(id))
+            });
+        }
+        if let Some(name) = exception
+            && spdx::exception_id(name).is_none()
+        {
+            unknown.get_or_insert_with(|| format!("`{}` is not an SPDX exception", visible(name)));
+        }
+    });
+    unknown
+}
+
+/// Returns the license identifiers in an SPDX expression, without exceptions.
+pub(crate) fn ids(expression: &str) -> BTreeSet<String> {
+    let mut ids = BTreeSet::new();
+    if let Some(tree) = parse(expression) {
+        tree.visit(&mut |id, _| ids.extend([id.to_owned()]));
+    }
+    ids
+}
+
 /// Returns why Fedora does not allow a license; `None` if it is allowed.
 pub fn refused(expression: &str) -> Option<String> {
     let Some(tree) = parse(expression) else {
@@ -165,6 +200,14 @@ fn one(tokens: &[&str], at: &mut usize, depth: usize) -> Option<Tree> {
 }
 
 impl Tree {
+    /// Calls `with` for each license and its exception.
+    fn visit(&self, with: &mut impl FnMut(&str, Option<&str>)) {
+        match self {
+            Self::One { id, exception } => with(id, exception.as_deref()),
+            Self::All(parts) | Self::Any(parts) => parts.iter().for_each(|part| part.visit(with)),
+        }
+    }
+
     /// Returns the part that Fedora does not allow. Of alternatives, one allowed license is enough.
     fn refused(&self) -> Option<String> {
         match self {
@@ -260,6 +303,29 @@ mod tests {
             &"(".repeat(10_000),
         ] {
             assert!(refused(text).unwrap().ends_with("is not an SPDX expression"), "{text}");
+        }
+    }
+
+    #[test]
+    fn accepts_only_identifiers_of_the_spdx_list() {
+        for valid in [
+            "MIT",
+            "Apache-2.0 WITH LLVM-exception AND (MIT OR 0BSD)",
+            "LicenseRef-Fedora-Public-Domain",
+            "GPL-2.0+",
+        ] {
+            assert_eq!(not_spdx(valid), None);
+        }
+        for (wrong, reason) in [
+            ("TODO", "`TODO` is not in the SPDX License List"),
+            ("TODO: an SPDX expression", "is not an SPDX expression"),
+            ("Artistic License", "`Artistic License` is not an SPDX expression"),
+            ("MIT WITH no-exception", "`no-exception` is not an SPDX exception"),
+            ("MIT AND Apache", "`Apache` is not in the SPDX License List"),
+            ("Apache 2.0", "the identifier is `Apache-2.0`"),
+        ] {
+            let problem = not_spdx(wrong).unwrap();
+            assert!(problem.contains(reason), "{problem}");
         }
     }
 

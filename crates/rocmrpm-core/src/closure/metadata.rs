@@ -11,7 +11,7 @@ const HOMES: [&str; 6] =
     ["homepage", "repository", "source", "sourcecode", "github", "documentation"];
 
 /// Reads METADATA.
-pub(super) fn about(metadata: &str) -> About {
+pub(crate) fn about(metadata: &str) -> About {
     let mut about = About::default();
     let mut homes: Vec<(usize, String)> = Vec::new();
     let (mut expression, mut license, mut classifiers) = (None, None, Vec::new());
@@ -52,9 +52,52 @@ pub(super) fn about(metadata: &str) -> About {
     about
 }
 
+/// Reads the table `[project]` of a pyproject.toml (PEP 621, PEP 639), as far as it is not dynamic.
+pub(crate) fn about_project(pyproject: &str) -> About {
+    let root = pyproject.parse::<toml::Table>().unwrap_or_default();
+    let Some(project) = root.get("project").and_then(toml::Value::as_table) else {
+        return About::default();
+    };
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut metadata = String::new();
+    let mut add = |key: &str, value: Option<&toml::Value>| {
+        if let Some(text) = value.and_then(toml::Value::as_str) {
+            metadata += &format!("{key}: {}\n", one_line(text));
+        }
+    };
+    add("Summary", project.get("description"));
+    match project.get("license") {
+        Some(toml::Value::Table(license)) => add("License", license.get("text")),
+        expression => add("License-Expression", expression),
+    }
+    let classifiers = project.get("classifiers").and_then(toml::Value::as_array);
+    classifiers.into_iter().flatten().for_each(|value| add("Classifier", Some(value)));
+    let urls = project.get("urls").and_then(toml::Value::as_table);
+    for (label, url) in urls.into_iter().flatten() {
+        let label = label.replace(',', "");
+        let text = url.as_str().map(|url| toml::Value::from(format!("{label}, {url}")));
+        add("Project-URL", text.as_ref());
+    }
+    about(&metadata)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn reads_pyproject() {
+        let text = "[project]\nname = \"x\"\ndescription = \"Does\\nit\"\nlicense = \"MIT\"\n\
+                    [project.urls]\nDocs = \"https://d\"\nhomepage = \"https://h\"\n";
+        let About { summary, license, home } = about_project(text);
+        assert_eq!((summary.as_str(), license.as_deref()), ("Does it", Some("MIT")));
+        assert_eq!(home.as_deref(), Some("https://h"));
+        let text = "[project]\nlicense = { text = \"Apache 2.0\" }\n";
+        assert_eq!(about_project(text).license.as_deref(), Some("Apache-2.0"));
+        let text = "[project]\nclassifiers = [\"License :: OSI Approved :: MIT License\"]\n";
+        assert_eq!(about_project(text).license.as_deref(), Some("MIT"));
+        assert_eq!(about_project("[project"), About::default());
+    }
 
     #[test]
     fn picks_best_home_page() {

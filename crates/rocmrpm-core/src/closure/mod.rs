@@ -3,7 +3,7 @@
 
 mod assemble;
 pub mod audit;
-mod bundled;
+pub(crate) mod bundled;
 mod collision;
 mod cutoff;
 pub mod diff;
@@ -18,11 +18,11 @@ pub mod imports;
 pub mod later;
 pub mod license;
 pub mod lock;
-mod metadata;
+pub(crate) mod metadata;
 mod never;
 pub mod offers;
 mod own;
-mod package_name;
+pub(crate) mod package_name;
 pub mod place;
 mod pylock;
 mod question;

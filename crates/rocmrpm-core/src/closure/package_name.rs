@@ -1,12 +1,12 @@
 //! Names of the packages of distributions.
 
 /// Returns the name of a distribution's package: Fedora's guidelines drop a leading `python-`.
-pub(super) fn package(name: &str) -> String {
+pub(crate) fn package(name: &str) -> String {
     format!("python3-{}", stem(name))
 }
 
 /// Returns the name of a distribution without the prefix that its package's name adds again.
-pub(super) fn stem(name: &str) -> &str {
+pub(crate) fn stem(name: &str) -> &str {
     name.strip_prefix("python-").filter(|rest| !rest.is_empty()).unwrap_or(name)
 }
 

@@ -127,17 +127,8 @@ impl Question<'_> {
         later.collect()
     }
 
-    /// Runs uv. If the requirements conflict, returns uv's output.
-    pub fn attempt(
-        &self,
-        old: Option<&Lock>,
-        attempt: &Attempt<'_>,
-        fetcher: &Fetcher<'_>,
-    ) -> Result<Result<Lock, Vec<String>>, ClosureError> {
-        let scratch = tempfile::tempdir().map_err(IoError::doing("create a folder for uv"))?;
-        let action = || IoError::doing("write files for uv");
-        let stand_in = own::stand_in(&self.own, scratch.path()).map_err(action())?;
-        // Prefer the locked versions of what the release does not have.
+    /// Returns the versions that uv prefers: the release's, and the locked ones of what it lacks.
+    fn preferred<'o>(&'o self, old: Option<&'o Lock>) -> BTreeMap<&'o str, &'o Version> {
         let mut preferred: BTreeMap<&str, _> = BTreeMap::new();
         for locked in old.into_iter().flat_map(|old| &old.packages) {
             preferred.insert(&locked.name, &locked.version);
@@ -152,19 +143,38 @@ impl Question<'_> {
         }
         let moves = |name: &str| self.upgrade != Upgrade::All && self.upgrade.moves(name);
         preferred.retain(|name, _| !self.own.contains_key(*name) && !moves(name));
+        preferred
+    }
+
+    /// Returns the overrides, one per line: one whose marker never holds replaces all requirements
+    /// on that name.
+    fn overrides(&self, attempt: &Attempt<'_>) -> String {
+        let never = |name: &str| format!("{name} ; python_version < \"0\"\n");
+        let without = self.dropped().into_iter().map(|name| never(name));
+        let free = attempt.free.map(|name| match self.own.contains_key(name) {
+            true => format!("{name}\n"),
+            false => never(name),
+        });
+        without.chain(free).collect()
+    }
+
+    /// Runs uv. If the requirements conflict, returns uv's output.
+    pub fn attempt(
+        &self,
+        old: Option<&Lock>,
+        attempt: &Attempt<'_>,
+        fetcher: &Fetcher<'_>,
+    ) -> Result<Result<Lock, Vec<String>>, ClosureError> {
+        let scratch = tempfile::tempdir().map_err(IoError::doing("create a folder for uv"))?;
+        let action = || IoError::doing("write files for uv");
+        let stand_in = own::stand_in(&self.own, scratch.path()).map_err(action())?;
+        let preferred = self.preferred(old);
         let output = scratch.path().join(OUTPUT);
         // uv cannot read a file without packages.
         if !preferred.is_empty() {
             fs_err::write(&output, pylock::preferences(preferred)).map_err(action())?;
         }
-        // An override whose marker never holds replaces all requirements on that name.
-        let without =
-            self.dropped().into_iter().map(|name| format!("{name} ; python_version < \"0\"\n"));
-        let free = attempt.free.map(|name| match self.own.contains_key(name) {
-            true => format!("{name}\n"),
-            false => format!("{name} ; python_version < \"0\"\n"),
-        });
-        let overrides: String = without.chain(free).collect();
+        let overrides = self.overrides(attempt);
         fs_err::write(scratch.path().join(OVERRIDES), overrides).map_err(action())?;
         // Allow versions up to the release's; beyond that, the cutoff applies.
         let constraint = |(name, version): (&String, &Version)| format!("{name} <= {version}\n");

@@ -49,12 +49,10 @@ pub fn graph(
     let old = if locked { Lock::read(&path)? } else { None };
     let locked_day = old.as_ref().and_then(|old| old.not_after);
     let cutoff = Cutoff::of(workspace, component, rules, fetcher, locked_day)?;
-    let chroot = &workspace.chroot.name;
-    let folder = &workspace.root;
     let question = Question {
-        folder,
+        folder: &workspace.root,
         component,
-        chroot,
+        chroot: &workspace.chroot.name,
         environment,
         root,
         own,
@@ -80,39 +78,13 @@ pub fn graph(
         }
     }
     if how.offline {
-        let component = component.name.to_string();
-        let why = match old {
-            Some(old) if old.not_after != question.cutoff.day => format!(
-                "{shown} has the cutoff {}, not {}",
-                day_text(old.not_after),
-                day_text(question.cutoff.day)
-            ),
-            Some(_) => format!("{shown} is for other requirements, versions or packages"),
-            None => format!("there is no {shown}"),
-        };
-        return Err(ClosureError::Offline { component, why });
+        return Err(outdated(&question, old.as_ref(), &shown));
     }
-    let pin = workspace.pin(component);
-    if question.cutoff.day.is_none() && matches!(pin.source, Source::Sdist { .. }) {
-        events.event(Event::Warning(format!(
-            "the index does not state when {} {} was released, so versions from any day are used; \
-             limit them with `not-after` in `[closure]` of {}",
-            component.name, pin.version, component.file.name
-        )));
-    }
+    warn_about_days(workspace, &question, events);
     let detail = format!("the closure of {} with uv", component.name);
     events.event(Event::Step { word: "Resolving", detail });
-    // Most of the locked versions stay, so fetch their METADATA in the meantime. Errors are
-    // reported where the METADATA are needed.
     let expected = Lock::read(&path).ok().flatten().filter(|_| component.closure.is_some());
-    let mut lock = std::thread::scope(|scope| {
-        if let Some(expected) = expected {
-            let ahead = move || drop(fetcher.metadata(&assemble::files(&expected)));
-            // Without the thread, they are fetched where they are needed.
-            let _ = parallel::builder().spawn_scoped(scope, ahead);
-        }
-        resolved(&question, old.as_ref(), fetcher)
-    })?;
+    let mut lock = resolved(&question, old.as_ref(), expected, fetcher)?;
     assemble::record_metadata(&mut lock, old.as_ref(), fetcher)?;
     for (name, own) in
         question.own.iter().filter(|(name, own)| !own.known && lock.version(name).is_some())
@@ -123,6 +95,32 @@ pub fn graph(
     }
     let graph = assemble::graph(&question, &lock, None, fetcher)?;
     Ok((graph, lock, true))
+}
+
+/// Returns the error for a lock that answers another question, or none, if the index is forbidden.
+fn outdated(question: &Question<'_>, old: Option<&Lock>, shown: &str) -> ClosureError {
+    let day = question.cutoff.day;
+    let why = match old {
+        Some(old) if old.not_after != day => {
+            format!("{shown} has the cutoff {}, not {}", day_text(old.not_after), day_text(day))
+        }
+        Some(_) => format!("{shown} is for other requirements, versions or packages"),
+        None => format!("there is no {shown}"),
+    };
+    ClosureError::Offline { component: question.component.name.to_string(), why }
+}
+
+/// Warns if the release of an sdist has no known day, so that nothing limits the versions.
+fn warn_about_days(workspace: &Workspace, question: &Question<'_>, events: &dyn Events) {
+    let component = question.component;
+    let pin = workspace.pin(component);
+    if question.cutoff.day.is_none() && matches!(pin.source, Source::Sdist { .. }) {
+        events.event(Event::Warning(format!(
+            "the index does not state when {} {} was released, so versions from any day are used; \
+             limit them with `not-after` in `[closure]` of {}",
+            component.name, pin.version, component.file.name
+        )));
+    }
 }
 
 /// Returns the graph of the closure that is written for a stack's pin set and chroot; `None` if
@@ -142,8 +140,26 @@ pub fn written(
         .map(|(graph, ..)| Some(graph))
 }
 
-/// Runs uv, and again if the release has newer versions than the cutoff allows.
+/// Runs uv, and fetches the METADATA of the `expected` versions in the meantime: most of them stay.
+/// Errors are reported where the METADATA are needed.
 fn resolved(
+    question: &Question<'_>,
+    old: Option<&Lock>,
+    expected: Option<Lock>,
+    fetcher: &Fetcher<'_>,
+) -> Result<Lock, ClosureError> {
+    std::thread::scope(|scope| {
+        if let Some(expected) = expected {
+            let ahead = move || drop(fetcher.metadata(&assemble::files(&expected)));
+            // Without the thread, they are fetched where they are needed.
+            let _ = parallel::builder().spawn_scoped(scope, ahead);
+        }
+        attempts(question, old, fetcher)
+    })
+}
+
+/// Runs uv, and again if the release has newer versions than the cutoff allows.
+fn attempts(
     question: &Question<'_>,
     old: Option<&Lock>,
     fetcher: &Fetcher<'_>,

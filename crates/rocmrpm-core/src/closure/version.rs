@@ -10,8 +10,6 @@ use std::str::FromStr;
 
 use pep440_rs::Version;
 
-pub use crate::rpm_version::{of_pin, of_spec};
-
 /// Returns a version in the form of `python3dist(NAME) = VERSION`.
 pub fn to_rpm(version: &Version) -> String {
     let mut release: Vec<String> = version.release().iter().map(u64::to_string).collect();
@@ -58,6 +56,7 @@ fn of_release(version: &str) -> Option<Version> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rpm_version::{of_pin, of_spec};
     use crate::workspace::{Pin, Source};
 
     fn version(text: &str) -> Version {

@@ -1,4 +1,4 @@
-//! Checks changes to upstream's files: patches, edits and undeclared changes. It does not apply any
+//! Checks changes of upstream files: patches, edits and undeclared changes. It does not apply any
 //! of them.
 
 use std::collections::BTreeSet;

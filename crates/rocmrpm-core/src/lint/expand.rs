@@ -2,6 +2,9 @@
 //! `spec::sections` does.
 
 use std::path::Path;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
 
 use crate::error::{Diagnose, Diagnosis, IoError, Kind};
 use crate::macros::{FALLBACK_MACROS, macro_path};
@@ -86,7 +89,8 @@ pub fn expand(
             .map_err(IoError::doing("create a folder for rpmspec"))?;
     }
     let path = folder.path().join("lint.spec");
-    fs_err::write(&path, format!("{NEWER_FUNCTIONS}{}", Sections::marked(text)))
+    let marked = Sections::marked(text);
+    fs_err::write(&path, format!("{NEWER_FUNCTIONS}{marked}"))
         .map_err(IoError::doing("write a spec for rpmspec"))?;
     // Names of packages and folders from Fedora's python3-rpm-macros.
     let mut defines = vec![
@@ -129,6 +133,43 @@ pub fn expand(
         command = command.args(["--define".to_owned(), format!("{name} {value}")]);
     }
     let command = command.cwd(folder.path()).isolated(folder.path()).runs_code_of(folder_of_code);
-    let expanded = command.arg(&path).text().map_err(unread)?;
+    let expanded =
+        command.arg(&path).text().map_err(|error| unread(placed(error, &path, &marked, file)))?;
     Ok(Sections::expanded(text, &expanded))
+}
+
+/// Replaces the copy that rpm read by the spec itself in rpm's messages, which have the form
+/// `error: PATH:7: ...` or `error: line 7: ...`.
+fn placed(error: ProcessError, copy: &Path, marked: &str, file: &str) -> ProcessError {
+    static LINE: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"(\blint\.spec:|\bline )(\d+)").expect("the expression is valid")
+    });
+    let ProcessError::Failed { program, how, code, tail } = error else { return error };
+    let tail = LINE.replace_all(&tail, |found: &Captures<'_>| {
+        let number = found[2].parse().unwrap_or(0_usize);
+        let own = number.saturating_sub(NEWER_FUNCTIONS.lines().count());
+        format!("{}{}", &found[1], Sections::unmarked_line(marked, own))
+    });
+    let tail = tail.replace(&*copy.to_string_lossy(), file);
+    ProcessError::Failed { program, how, code, tail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_rpms_messages_in_the_spec_itself() {
+        let marked = Sections::marked("Name: x\n%build\nmake\n%if a b\n%endif\n");
+        let tail = "error: line 2: Unknown tag; error: /t/lint.spec:6: bad %if condition";
+        let failed = ProcessError::Failed {
+            program: "rpmspec".into(),
+            how: "exited with 1".into(),
+            code: Some(1),
+            tail: tail.into(),
+        };
+        let placed = placed(failed, Path::new("/t/lint.spec"), &marked, "a/x.spec").to_string();
+        let expected = "error: line 1: Unknown tag; error: a/x.spec:4: bad %if condition";
+        assert!(placed.ends_with(expected), "{placed}");
+    }
 }

@@ -1,10 +1,11 @@
-//! Checks specs for problems that rpmlint does not know: text, exports, requirements and changes to
-//! upstream's files. It does not render, fetch or print.
+//! Checks specs for problems that rpmlint does not know: text, exports, requirements and changes of
+//! upstream files. It does not render, fetch or print.
 
 mod changes;
 mod expand;
 mod exports;
 mod requires;
+mod tags;
 mod text;
 mod words;
 
@@ -16,6 +17,8 @@ pub use crate::lint_rules::RULES;
 pub use expand::{ExpandError, expand};
 pub(crate) use exports::shell_words;
 pub use requires::add_own;
+pub(crate) use tags::unfinished_in;
+pub use tags::unfinished_package;
 pub use words::{Words, words_of};
 
 use crate::inspect::{self, Rule, RuleId, Severity, Waiver};
@@ -123,6 +126,7 @@ pub fn lint(
 ) -> Result<(Vec<Finding>, Vec<Waived>), PackagesError> {
     let mut findings = requires::check(spec, packages)?;
     findings.extend(exports::check(spec));
+    findings.extend(tags::check(spec));
     findings.extend(text::check(spec));
     findings.extend(changes::check(spec));
     let (mut findings, waived) = match &spec.own {

@@ -15,15 +15,14 @@ use std::path::Path;
 pub use dists::normalized_with_extra;
 pub use error::PackagesError;
 pub(crate) use live::{Provided, dist_provides, repositories_text};
-pub(crate) use requirement::Requirement;
 pub use requirement::split;
+pub(crate) use requirement::{Bound, Requirement};
 pub(crate) use requires::ChangedPackages;
 
 use crate::workspace::document::At;
 use crate::workspace::{Chroot, Workspace};
 use dists::Dists;
 use live::Repositories;
-use requirement::Bound;
 use table::{ProvidingPackage, Table};
 
 /// The folder of the package tables in a workspace.
@@ -193,8 +192,11 @@ impl Packages {
 
     fn by_tables(&self, requirement: &Requirement) -> Answer {
         match requirement {
-            Requirement::Name { name, bound } => self.by_name(name, bound.as_ref()),
+            Requirement::Name { name, bound } => self.by_name(name, &Vec::from_iter(bound)),
             Requirement::All(parts) => {
+                if let Some((name, bounds)) = Requirement::on_one_name(parts) {
+                    return self.by_name(name, &bounds);
+                }
                 let answers: Vec<Answer> = parts.iter().map(|part| self.by_tables(part)).collect();
                 let worst = |answer: &&Answer| match answer {
                     Answer::Missing => 0,
@@ -221,7 +223,8 @@ impl Packages {
         }
     }
 
-    fn by_name(&self, name: &str, bound: Option<&Bound>) -> Answer {
+    /// Finds a package that provides a name within all bounds.
+    fn by_name(&self, name: &str, bounds: &[&Bound]) -> Answer {
         let plain = name.strip_suffix("(x86-64)").unwrap_or(name);
         let project = dists::project(plain);
         // Provides of the stack take precedence over package names.
@@ -230,9 +233,9 @@ impl Packages {
         let generated = dists::named(plain, &self.python);
         let names = [own.as_deref(), Some(plain), dist, generated.as_deref()];
         for name in names.into_iter().flatten() {
-            let answers = self.of_name(name).map(|entry| answer(entry, bound, project.is_some()));
+            let answers = self.of_name(name).map(|entry| answer(entry, bounds, project.is_some()));
             let satisfies = |answer: &Answer| matches!(answer, Answer::By(_));
-            // Prefer an entry that satisfies the bound, otherwise the first.
+            // Prefer an entry that satisfies the bounds, otherwise the first.
             let better = |a, b| if satisfies(&b) && !satisfies(&a) { b } else { a };
             let Some(answer) = answers.reduce(better) else { continue };
             if let Answer::OtherVersion { .. } = answer
@@ -241,8 +244,8 @@ impl Packages {
                 // A package that is not listed may provide the name in the wanted version.
                 return Answer::NotChecked(format!("package tables do not list {kind}(...)"));
             }
-            if let (Answer::OtherVersion { .. }, Some(bound)) = (&answer, bound)
-                && !bound.has_number()
+            if matches!(answer, Answer::OtherVersion { .. })
+                && bounds.iter().any(|bound| !bound.has_number())
             {
                 let reason = "its version is computed on the machine that builds".to_owned();
                 return Answer::NotChecked(reason);
@@ -273,20 +276,19 @@ fn generated_kind(name: &str) -> Option<(&str, &str)> {
     name.split_once('(').filter(|(kind, _)| !kind.ends_with("dist"))
 }
 
-/// Checks an entry against a bound. The package's epoch does not apply to the Python project in it.
-fn answer(entry: ProvidingPackage<'_>, bound: Option<&Bound>, of_project: bool) -> Answer {
+/// Checks an entry against all bounds. The package's epoch does not apply to the Python project in it.
+fn answer(entry: ProvidingPackage<'_>, bounds: &[&Bound], of_project: bool) -> Answer {
     let ProvidingPackage { package, version } = entry;
     let bare = version.split_once(':').map_or(version, |(_, bare)| bare);
     let version = if of_project { bare } else { version };
     // Versions in python3dist(...) have no trailing zeros.
     let compared = if of_project { bare.trim_end_matches(".0") } else { version };
-    match bound {
-        Some(bound) if !version.is_empty() && !bound.holds(compared) => {
-            let older = bound.wants_newer(version);
-            Answer::OtherVersion { package: package.to_owned(), version: version.to_owned(), older }
-        }
-        _ => Answer::By(package.to_owned()),
+    let mut failing = bounds.iter().filter(|bound| !bound.holds(compared)).peekable();
+    if version.is_empty() || failing.peek().is_none() {
+        return Answer::By(package.to_owned());
     }
+    let older = failing.all(|bound| bound.wants_newer(version));
+    Answer::OtherVersion { package: package.to_owned(), version: version.to_owned(), older }
 }
 
 #[cfg(test)]
@@ -322,6 +324,7 @@ mod tests {
         };
         assert_eq!(ask("cmake >= 4"), other(true));
         assert_eq!(ask("(cmake >= 3 with cmake < 3.2)"), other(false));
+        assert_eq!(ask("(cmake >= 4 with cmake < 5)"), other(true));
         assert_eq!(ask("(nothing or gcc(x86-64))"), Answer::By("gcc".into()));
         assert_eq!(ask("(cmake and nothing)"), Answer::Missing);
         assert_eq!(ask("nothing"), Answer::Missing);
@@ -339,6 +342,15 @@ mod tests {
         ] {
             assert!(matches!(ask(unknown), Answer::NotChecked(_)), "{unknown}");
         }
+    }
+
+    #[test]
+    fn range_needs_one_package_within_all_bounds() {
+        let packages = packages(&[("x-devel", "1", "x-compat-devel"), ("x-devel", "4", "x-devel")]);
+        let ask = |text: &str| packages.satisfy(text).unwrap();
+        assert!(matches!(ask("(x-devel >= 2 with x-devel < 4)"), Answer::OtherVersion { .. }));
+        assert_eq!(ask("(x-devel >= 2 with x-devel < 5)"), Answer::By("x-devel".into()));
+        assert_eq!(ask("(x-devel < 2 with x-devel)"), Answer::By("x-compat-devel".into()));
     }
 
     #[test]

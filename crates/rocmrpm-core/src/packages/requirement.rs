@@ -83,6 +83,21 @@ impl fmt::Display for Requirement {
 }
 
 impl Requirement {
+    /// Returns the name and the bounds of requirements on a single name, such as a range. One
+    /// package must satisfy all of them; `None` if the requirements are on several names.
+    pub fn on_one_name(parts: &[Self]) -> Option<(&str, Vec<&Bound>)> {
+        let mut one = None;
+        let mut bounds = Vec::new();
+        for part in parts {
+            let Self::Name { name, bound } = part else { return None };
+            if *one.get_or_insert(name.as_str()) != name {
+                return None;
+            }
+            bounds.extend(bound);
+        }
+        Some((one?, bounds))
+    }
+
     /// Parses one requirement; `None` if rpm would reject it.
     pub fn parse(text: &str) -> Option<Self> {
         parse(text.trim(), 0)

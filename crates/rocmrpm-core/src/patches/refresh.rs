@@ -111,53 +111,26 @@ pub fn refresh(
         }
         parsed.push((patch, bytes, changes));
     }
-    let mut old: Option<Vec<Old>> = None;
+    let mut earlier: Option<Vec<Old>> = None;
     for (at, (patch, bytes, changes)) in parsed.into_iter().enumerate() {
         check_stop()?;
         let path = component.dir.join(&patch.file_name).canonicalize().map_err(action())?;
         let before = repository.store(&tree)?;
         let applied = apply(&tree, &path, &changes)?;
-        let how = if applied.failures.is_empty() {
-            if applied.offsets.is_empty() { How::Unchanged } else { How::Offset }
-        } else {
-            if old.is_none() {
-                let sets = workspace.pin_sets()?;
-                let found = earlier::find(workspace, component, pin, &sets, fetcher)?;
-                old = Some(
-                    found
-                        .into_iter()
-                        .map(|e| Old::of(e, component, pin, &repository))
-                        .collect::<Result<_, _>>()?,
-                );
-            }
+        let how = if !applied.failures.is_empty() {
+            let earlier = match &mut earlier {
+                Some(earlier) => earlier,
+                none => none.insert(Old::all(workspace, component, pin, &repository, fetcher)?),
+            };
             let fitting =
-                old.iter().flatten().find(|old| old.earlier.applied.contains_key(&patch.file_name));
+                earlier.iter().find(|old| old.earlier.applied.contains_key(&patch.file_name));
             let merged = match fitting {
-                Some(old) => {
-                    merge(&repository, &before, (&old.trees[at], &old.trees[at + 1]), patch).map(
-                        |done| {
-                            done.map(|tree| {
-                                (tree, How::Merged { from: old.earlier.version.clone() })
-                            })
-                        },
-                    )?
-                }
+                Some(old) => old.merge(&repository, &before, at, patch)?,
                 None => {
                     repository.restore(&before, &tree)?;
-                    let fuzzy = apply_with(&tree, &path, &changes, FUZZ)?;
-                    match fuzzy.failures.first() {
+                    match apply_with(&tree, &path, &changes, FUZZ)?.failures.first() {
                         None => Ok((repository.store(&tree)?, How::Fuzz)),
-                        Some(misfit) => Err(Conflict {
-                            file: patch.file_name.clone(),
-                            problem: format!(
-                                "it does not apply ({}), and the cache has no version that it applies to",
-                                misfit.problem
-                            ),
-                            diff: String::new(),
-                            help:
-                                "fetch a version that it applies to: rocmrpm patch status --pin NAME=VERSION"
-                                    .into(),
-                        }),
+                        Some(misfit) => Err(Conflict::without_earlier(patch, &misfit.problem)),
                     }
                 }
             };
@@ -171,6 +144,10 @@ pub fn refresh(
                     return Ok(refreshed);
                 }
             }
+        } else if applied.offsets.is_empty() {
+            How::Unchanged
+        } else {
+            How::Offset
         };
         let new = match how {
             How::Unchanged => bytes,
@@ -179,6 +156,20 @@ pub fn refresh(
         refreshed.patches.push(NewPatch { file: patch.file_name.clone(), how, path, bytes: new });
     }
     Ok(refreshed)
+}
+
+impl Conflict {
+    fn without_earlier(patch: &Patch, problem: &str) -> Self {
+        Self {
+            file: patch.file_name.clone(),
+            problem: format!(
+                "it does not apply ({problem}), and the cache has no version that it applies to"
+            ),
+            diff: String::new(),
+            help: "fetch a version that it applies to: rocmrpm patch status --pin NAME=VERSION"
+                .into(),
+        }
+    }
 }
 
 impl Refreshed {
@@ -200,6 +191,30 @@ struct Old {
 }
 
 impl Old {
+    /// Returns the earlier versions in the cache, the best ones first.
+    fn all(
+        workspace: &Workspace,
+        component: &Component,
+        pin: &Pin,
+        repository: &Repository,
+        fetcher: &Fetcher<'_>,
+    ) -> Result<Vec<Self>, Error> {
+        let found = earlier::find(workspace, component, pin, &workspace.pin_sets()?, fetcher)?;
+        found.into_iter().map(|earlier| Self::of(earlier, component, pin, repository)).collect()
+    }
+
+    /// Merges the changes of the patch at an index of the series with upstream's, into a new tree.
+    fn merge(
+        &self,
+        repository: &Repository,
+        before: &str,
+        at: usize,
+        patch: &Patch,
+    ) -> Result<Result<(String, How), Conflict>, Error> {
+        let merged = merge(repository, before, (&self.trees[at], &self.trees[at + 1]), patch)?;
+        Ok(merged.map(|tree| (tree, How::Merged { from: self.earlier.version.clone() })))
+    }
+
     fn of(
         earlier: Earlier,
         component: &Component,

@@ -83,60 +83,9 @@ pub fn update(
     };
     let version = version.or(newest.as_deref()).unwrap_or_default();
     let mut new = moved(old, &[name], name, version, fetcher, &mut text)?;
-    let mut kept = Vec::new();
-    for (source, pin) in &old.sources {
-        let table = [name, "sources", source.as_str()];
-        let keep =
-            |reason: String| Kept { source: source.clone(), version: pin.version.clone(), reason };
-        if text.get(&[name, "sources", source, "version"]).is_some() {
-            let derive = format!("`rocmrpm pins derive --from {name}={}`", new.version);
-            kept.push(keep(format!(
-                "it has its own version; {derive} finds the one that belongs to it"
-            )));
-            continue;
-        }
-        match &pin.source {
-            // Their version is that of the source with the lock file.
-            Source::Folder { .. } | Source::Crates { .. } => continue,
-            Source::Url { .. }
-                if !text
-                    .get(&[table.as_slice(), &["url"]].concat())
-                    .is_some_and(has_placeholder) =>
-            {
-                kept.push(keep("its URL has no `{version}`".into()));
-                continue;
-            }
-            _ => {}
-        }
-        match moved(pin, &table, name, &new.version, fetcher, &mut text) {
-            Ok(pin) => {
-                new.sources.insert(source.clone(), pin);
-            }
-            Err(PinsError::Source(
-                error @ (SourceError::NoTag { .. } | SourceError::NoSdist { .. }),
-            )) => {
-                kept.push(keep(error.to_string()));
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
+    let kept = move_further(old, &mut new, name, fetcher, &mut text)?;
     text.check()?;
-    let (upstream, not_compared) = if new == *old {
-        (None, None)
-    } else {
-        match old_tree(old, fetcher) {
-            Ok(tree) => (
-                Some(changes::changes(workspace, component, (old, Some(&tree)), &new, fetcher)?),
-                None,
-            ),
-            // The old source may have vanished; that must not prevent the update.
-            Err(error @ SourceError::Process(_)) => return Err(error.into()),
-            Err(error) => {
-                let changes = changes::changes(workspace, component, (old, None), &new, fetcher)?;
-                (Some(changes), Some(error.to_string()))
-            }
-        }
-    };
+    let (upstream, not_compared) = compared(workspace, component, old, &new, fetcher)?;
     let comments = if new.version == old.version {
         Vec::new()
     } else {
@@ -156,6 +105,66 @@ pub fn update(
         not_compared,
     };
     Ok((update, text))
+}
+
+/// Moves the further sources of a component to the version of its new pin, and returns those that
+/// keep theirs.
+fn move_further(
+    old: &Pin,
+    new: &mut Pin,
+    name: &str,
+    fetcher: &Fetcher<'_>,
+    text: &mut SetText,
+) -> Result<Vec<Kept>, PinsError> {
+    let mut kept = Vec::new();
+    for (source, pin) in &old.sources {
+        let table = [name, "sources", source.as_str()];
+        let value = |key| text.get(&[table.as_slice(), &[key]].concat());
+        let reason = match &pin.source {
+            _ if value("version").is_some() => {
+                let derive = format!("`rocmrpm pins derive --from {name}={}`", new.version);
+                format!("it has its own version; {derive} finds the one that belongs to it")
+            }
+            // Their version is that of the source with the lock file.
+            Source::Folder { .. } | Source::Crates { .. } => continue,
+            Source::Url { .. } if !value("url").is_some_and(has_placeholder) => {
+                "its URL has no `{version}`".into()
+            }
+            _ => match moved(pin, &table, name, &new.version, fetcher, text) {
+                Ok(pin) => {
+                    new.sources.insert(source.clone(), pin);
+                    continue;
+                }
+                Err(PinsError::Source(
+                    error @ (SourceError::NoTag { .. } | SourceError::NoSdist { .. }),
+                )) => error.to_string(),
+                Err(error) => return Err(error),
+            },
+        };
+        kept.push(Kept { source: source.clone(), version: pin.version.clone(), reason });
+    }
+    Ok(kept)
+}
+
+/// Compares the old and the new source; the text is the reason why that is not possible.
+fn compared(
+    workspace: &Workspace,
+    component: &Component,
+    old: &Pin,
+    new: &Pin,
+    fetcher: &Fetcher<'_>,
+) -> Result<(Option<Changes>, Option<String>), Error> {
+    if new == old {
+        return Ok((None, None));
+    }
+    let (tree, problem) = match old_tree(old, fetcher) {
+        Ok(tree) => (Some(tree), None),
+        // The old source may have vanished; that must not prevent the update.
+        Err(error @ SourceError::Process(_)) => return Err(error.into()),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let changes = changes::changes(workspace, component, (old, tree.as_ref()), new, fetcher)?;
+    Ok((Some(changes), problem))
 }
 
 fn has_placeholder(url: &str) -> bool {
@@ -212,27 +221,22 @@ fn moved(
                 releases.and_then(|all| all.found.into_iter().rfind(|r| r.version == version));
             *commit = release.and_then(|release| release.commit);
         }
-        Source::Url { url, sha256 } if version != pin.version => {
-            let written = text.get(&[table, &["url"]].concat()).unwrap_or_default();
+        Source::Url { url: place, sha256 } | Source::Wheel { file: place, sha256 }
+            if version != pin.version =>
+        {
+            let (key, what) = match pin.source {
+                Source::Url { .. } => ("url", "its URL"),
+                _ => ("wheel", "the wheel's file name"),
+            };
+            let written = text.get(&[table, &[key]].concat()).unwrap_or_default();
             if !has_placeholder(written) {
                 return Err(PinsError::Fixed {
                     component: pin.component.to_string(),
-                    reason: "its URL has no `{version}`".into(),
+                    reason: format!("{what} has no `{{version}}`"),
                     help: format!("replace {} in {written} with `{{version}}`", pin.version),
                 });
             }
-            (*url, *sha256) = (written.replace("{version}", version), None);
-        }
-        Source::Wheel { file, sha256 } if version != pin.version => {
-            let written = text.get(&[table, &["wheel"]].concat()).unwrap_or_default();
-            if !has_placeholder(written) {
-                return Err(PinsError::Fixed {
-                    component: pin.component.to_string(),
-                    reason: "the wheel's file name has no `{version}`".into(),
-                    help: format!("replace {} in {written} with `{{version}}`", pin.version),
-                });
-            }
-            (*file, *sha256) = (written.replace("{version}", version), None);
+            (*place, *sha256) = (written.replace("{version}", version), None);
         }
         Source::Folder { .. } => return Err(fixed(pin)),
         Source::Git { .. } | Source::Url { .. } | Source::Wheel { .. } | Source::Crates { .. } => {}

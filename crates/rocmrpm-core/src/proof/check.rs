@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 use super::target::{Library, Target, Verdict};
-use crate::packages::{PackagesError, Requirement};
+use crate::packages::{Bound, PackagesError, Requirement};
 use crate::rpms::{PackagedFile, Relation, Relations};
 
 /// An unmet requirement.
@@ -156,7 +156,8 @@ fn without_versions(unmet: &mut Vec<Unmet>) {
 
 /// Packages to install together, and the target chroot.
 struct Set<'a> {
-    provides: HashMap<&'a str, Vec<&'a Relation>>,
+    /// By name: the index of a package, and what it provides.
+    provides: HashMap<&'a str, Vec<(usize, &'a Relation)>>,
     files: HashSet<&'a str>,
     packages: &'a [&'a Relations],
     target: &'a Target,
@@ -164,9 +165,11 @@ struct Set<'a> {
 
 impl<'a> Set<'a> {
     fn of(packages: &'a [&'a Relations], target: &'a Target) -> Self {
-        let mut provides: HashMap<&str, Vec<&Relation>> = HashMap::new();
-        for relation in packages.iter().flat_map(|package| &package.provides) {
-            provides.entry(&relation.name).or_default().push(relation);
+        let mut provides: HashMap<&str, Vec<(usize, &Relation)>> = HashMap::new();
+        for (index, package) in packages.iter().enumerate() {
+            for relation in &package.provides {
+                provides.entry(&relation.name).or_default().push((index, relation));
+            }
         }
         let files = packages
             .iter()
@@ -185,11 +188,12 @@ impl<'a> Set<'a> {
 
     fn rich(&self, requirement: &Requirement) -> Result<Verdict, PackagesError> {
         match requirement {
-            Requirement::Name { name, .. } => self.plain(name, requirement),
+            Requirement::Name { name, bound } => {
+                self.plain(name, &Vec::from_iter(bound), requirement)
+            }
             Requirement::All(parts) => {
-                let names: BTreeSet<&str> = parts.iter().filter_map(name_of).collect();
-                if names.len() == 1 && parts.iter().all(|part| name_of(part).is_some()) {
-                    return self.one_package(parts);
+                if let Some((name, bounds)) = Requirement::on_one_name(parts) {
+                    return self.plain(name, &bounds, requirement);
                 }
                 let mut all = Verdict::Met;
                 for part in parts {
@@ -212,34 +216,29 @@ impl<'a> Set<'a> {
         }
     }
 
-    /// Checks several bounds on one name, all of which a single package must satisfy: one in this
-    /// set or in the chroot.
-    fn one_package(&self, parts: &[Requirement]) -> Result<Verdict, PackagesError> {
-        if parts.iter().all(|part| self.provided(part)) {
-            return Ok(Verdict::Met);
-        }
-        let mut all = Verdict::Met;
-        for part in parts {
-            all = all.and(self.of_target(name_of(part).unwrap_or_default(), part)?);
-        }
-        Ok(all)
-    }
-
-    fn plain(&self, name: &str, requirement: &Requirement) -> Result<Verdict, PackagesError> {
-        if self.provided(requirement) || self.files.contains(name) {
+    /// Checks a requirement on one name.
+    fn plain(
+        &self,
+        name: &str,
+        bounds: &[&Bound],
+        requirement: &Requirement,
+    ) -> Result<Verdict, PackagesError> {
+        if self.provided(name, bounds) || self.files.contains(name) {
             return Ok(Verdict::Met);
         }
         self.of_target(name, requirement)
     }
 
-    /// Returns whether one of the packages provides a name within its bound.
-    fn provided(&self, requirement: &Requirement) -> bool {
-        let Requirement::Name { name, bound } = requirement else { return false };
-        let provided = self.provides.get(name.as_str());
-        provided.into_iter().flatten().any(|relation| match (&relation.version, bound) {
-            // rpm's rpmdsCompare: a missing version on either side always matches.
-            (None, _) | (_, None) => true,
-            (Some((_, version)), Some(bound)) => bound.holds(version),
+    /// Returns whether a single package of the set provides a name within all bounds.
+    fn provided(&self, name: &str, bounds: &[&Bound]) -> bool {
+        let provided = self.provides.get(name).map_or(&[][..], Vec::as_slice);
+        // rpm's rpmdsCompare: a missing version on either side always matches.
+        let holds = |relation: &Relation, bound: &Bound| {
+            relation.version.as_ref().is_none_or(|(_, version)| bound.holds(version))
+        };
+        provided.iter().any(|(package, _)| {
+            let own = provided.iter().filter(|(other, _)| other == package).map(|(_, own)| own);
+            bounds.iter().all(|bound| own.clone().any(|own| holds(own, bound)))
         })
     }
 
@@ -253,11 +252,8 @@ impl<'a> Set<'a> {
 
     /// Returns the reason why a name is missing, including packages that nearly match.
     fn reason(&self, name: &str, otherwise: String) -> String {
-        if let Some(provided) = self.provides.get(name).and_then(|provided| provided.first()) {
-            let has = |package: &&&Relations| package.provides.contains(provided);
-            let package =
-                self.packages.iter().find(has).map_or("the stack", |package| &package.package);
-            return format!("{package} provides {provided}");
+        if let Some((index, provided)) = self.provides.get(name).and_then(|all| all.first()) {
+            return format!("{} provides {provided}", self.packages[*index].package);
         }
         let Some(Library { soname, .. }) = Library::parse(name) else { return otherwise };
         let file = |package: &Relations| {
@@ -272,13 +268,6 @@ impl<'a> Set<'a> {
             Some((package, path)) => format!("{package} has {path}, but does not provide it"),
             None => otherwise,
         }
-    }
-}
-
-fn name_of(requirement: &Requirement) -> Option<&str> {
-    match requirement {
-        Requirement::Name { name, .. } => Some(name),
-        _ => None,
     }
 }
 
@@ -433,6 +422,15 @@ mod tests {
         // Neither the package's 1.5 nor the release's 2.0 is within the range.
         let range = "(python3dist(two) >= 1.6 with python3dist(two) < 2)";
         assert!(one(range).contains("python3dist(two)"), "{}", one(range));
+        // Two packages with one bound each do not make a package within the range.
+        let range = "(python3dist(x) >= 1 with python3dist(x) < 2)";
+        let (old, new) = (&["python3dist(x) = 0.9"], &["python3dist(x) = 2.1"]);
+        let of = |provides: &[&[&str]]| {
+            let mut set = vec![package("a", &[range], &[], &[])];
+            set.extend(provides.iter().map(|provides| package("p", &[], provides, &[])));
+            unmet(&set).len()
+        };
+        assert_eq!([of(&[old, new]), of(&[&["python3dist(x) = 1.5"]])], [1, 0]);
         assert_eq!(
             one("(nothing or python3dist(num) = 3)"),
             expected("(nothing or python3dist(num) = 3)", none)

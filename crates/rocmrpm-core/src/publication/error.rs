@@ -46,6 +46,14 @@ pub enum PublicationError {
         /// The package's file name.
         file: String,
     },
+    /// A package has a placeholder, or a license that is not an SPDX expression.
+    #[error("{file} is not finished: {reason}")]
+    Unfinished {
+        /// The package's file name.
+        file: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// There are no packages to publish.
     #[error("there is nothing to publish: no component has results")]
     Nothing,
@@ -79,6 +87,9 @@ impl Diagnose for PublicationError {
             ),
             Self::Dirty { .. } => Kind::Usage.with_help(
                 "commit the changes and build again, or pass `--allow-dirty` to publish it for testing",
+            ),
+            Self::Unfinished { .. } => Kind::Findings.with_help(
+                "correct the tag in the component's template, and build again; `rocmrpm lint` shows the place",
             ),
             Self::Nothing => Kind::Usage.with_help("run `rocmrpm build` first"),
             Self::Rpm(error) => error.diagnosis(),

@@ -129,13 +129,12 @@ pub fn plan(place: &dyn IndexStorage, wanted: &Wanted<'_>) -> Result<Change, Pub
     }
     let folder = change._work.path().to_owned();
     let metadata = metadata(place, &old, &packages, wanted.repository, &folder)?;
-    let repomd = folder.join(REPOMD);
-    let read = |path: &Path| fs::read(path).map_err(IoError::doing("read metadata"));
+    let repomd = fs::read(folder.join(REPOMD)).map_err(IoError::doing("read metadata"))?;
     let mut state = RepositoryState {
         serial: old.serial + 1,
         key: wanted.signer.map(|signer| signer.fingerprint().to_owned()),
         metadata: metadata.iter().map(|file| file.path.clone()).collect(),
-        repomd: String::from_utf8_lossy(&read(&repomd)?).into_owned(),
+        repomd: String::from_utf8_lossy(&repomd).into_owned(),
         packages,
         ..RepositoryState::new()
     };
@@ -162,30 +161,40 @@ pub fn plan(place: &dyn IndexStorage, wanted: &Wanted<'_>) -> Result<Change, Pub
         .collect();
     change.packages.extend(metadata);
 
+    change.pages = pages(&state, wanted, &here, &folder)?;
+    Ok(change)
+}
+
+/// Returns the files that readers start from, `repomd.xml` last: it makes the rest visible.
+fn pages(
+    state: &RepositoryState,
+    wanted: &Wanted<'_>,
+    here: &[Published],
+    folder: &Path,
+) -> Result<Vec<Page>, PublicationError> {
+    let read = |path: &Path| fs::read(path).map_err(IoError::doing("read metadata"));
     let page =
         |path: &str, bytes: Vec<u8>, media_type| Page { path: path.to_owned(), bytes, media_type };
-    change.pages.push(page(state::PATH, state.bytes(), "application/json"));
+    let mut pages = vec![page(state::PATH, state.bytes(), "application/json")];
     if let Some(signer) = wanted.signer {
-        change.pages.push(page(
-            signer.file_name(),
-            signer.public().to_vec(),
-            "application/pgp-keys",
-        ));
+        let key = signer.public().to_vec();
+        pages.push(page(signer.file_name(), key, "application/pgp-keys"));
     }
     let newest = here
         .iter()
         .find(|package| crate::rpms::name_of_file(package.file.as_ref()) == Some(wanted.release));
     if let Some(release) = newest {
         let bytes = read(&wanted.repository.join(&release.file))?;
-        change.pages.push(page(&format!("{}.rpm", wanted.release), bytes, "application/x-rpm"));
+        pages.push(page(&format!("{}.rpm", wanted.release), bytes, "application/x-rpm"));
     }
+    let repomd = folder.join(REPOMD);
     if let Some(signer) = wanted.signer {
         let signature = folder.join(SIGNATURE);
         signer.sign_file(&repomd, &signature)?;
-        change.pages.push(page(SIGNATURE, read(&signature)?, "application/pgp-signature"));
+        pages.push(page(SIGNATURE, read(&signature)?, "application/pgp-signature"));
     }
-    change.pages.push(page(REPOMD, read(&repomd)?, "text/xml"));
-    Ok(change)
+    pages.push(page(REPOMD, read(&repomd)?, "text/xml"));
+    Ok(pages)
 }
 
 /// Returns the packages to publish.

@@ -104,6 +104,23 @@ impl<'a> Subject<'a> {
         &self.results
     }
 
+    /// Returns the spec of the build.
+    fn spec(&self) -> Result<Rendered, Error> {
+        let path = self.output(".spec")?;
+        let text = fs_err::read_to_string(&path).map_err(IoError::doing("read the spec"))?;
+        Ok(Rendered {
+            file_name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            digest: Sha256::of_bytes(&text),
+            text,
+            release: Release {
+                release: self.record.release.clone(),
+                changelog: String::new(),
+                dirty: self.record.dirty,
+                seconds: self.record.source_date_epoch,
+            },
+        })
+    }
+
     fn output(&self, ending: &str) -> Result<PathBuf, Error> {
         let file = self.record.outputs.iter().find(|output| output.file.ends_with(ending));
         let missing =
@@ -127,19 +144,7 @@ pub fn reproduce(
     let build_dir = workspace.build_dir();
     let dir = build_dir.join("reproduce").join(component.name.as_str());
     let doing = || IoError::doing(format!("prepare `{}`", dir.display()));
-    let (srpm, spec_path) = (subject.output(".src.rpm")?, subject.output(".spec")?);
-    let text = fs_err::read_to_string(&spec_path).map_err(IoError::doing("read the spec"))?;
-    let spec = Rendered {
-        file_name: spec_path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        digest: Sha256::of_bytes(&text),
-        text,
-        release: Release {
-            release: record.release.clone(),
-            changelog: String::new(),
-            dirty: record.dirty,
-            seconds: record.source_date_epoch,
-        },
-    };
+    let (srpm, spec) = (subject.output(".src.rpm")?, subject.spec()?);
     let targets: Vec<GpuTarget> =
         record.gpu_targets.iter().filter_map(|name| GpuTarget::parse(name)).collect();
     let limits = builder.limits();
@@ -160,28 +165,17 @@ pub fn reproduce(
         enter: (builder.name() == "mock").then(|| enter_again(workspace, component)),
     };
     builder.ready()?;
-    end_leftovers(&job.work).map_err(IoError::doing("stop processes of an earlier run"))?;
-    files::remove_dir_if_there(&dir).map_err(doing())?;
-    for folder in [&job.sources, &job.work, &job.logs] {
-        fs_err::create_dir_all(folder).map_err(doing())?;
-    }
-    unpack(&srpm, &job.sources)?;
-    let name = component.name.clone();
-    events.event(Event::Phase {
-        component: name.clone(),
-        phase: "Building",
-        detail: String::new(),
-    });
+    lay_out(&job, &dir, &srpm)?;
+    let phase = |phase| {
+        let (component, detail) = (component.name.clone(), String::new());
+        events.event(Event::Phase { component, phase, detail });
+    };
+    phase("Building");
     let built = builder.rpms(&job, &srpm)?;
     let rpms = dir.join("rpms");
     fs_err::create_dir_all(&rpms).map_err(doing())?;
-    let mut new = Vec::new();
-    for rpm in &built.rpms {
-        let kept = rpms.join(rpm.file_name().unwrap_or_default());
-        files::link_or_copy(rpm, &kept).map_err(IoError::doing("keep the new packages"))?;
-        new.push(kept);
-    }
-    events.event(Event::Phase { component: name, phase: "Comparing", detail: String::new() });
+    let new = keep(&built.rpms, &rpms).map_err(IoError::doing("keep the new packages"))?;
+    phase("Comparing");
     let then = Job {
         work: build_folder(&build_dir, &component.name),
         sources: PathBuf::new(),
@@ -216,6 +210,26 @@ pub fn reproduce(
     json.push(b'\n');
     files::write_atomically(&dir.join("reproduce.json"), json).map_err(doing())?;
     Ok(reproduction)
+}
+
+/// Clears the folder of a reproduction, and unpacks the SRPM there.
+fn lay_out(job: &Job<'_>, dir: &Path, srpm: &Path) -> Result<(), Error> {
+    let doing = || IoError::doing(format!("prepare `{}`", dir.display()));
+    end_leftovers(&job.work).map_err(IoError::doing("stop processes of an earlier run"))?;
+    files::remove_dir_if_there(dir).map_err(doing())?;
+    for folder in [&job.sources, &job.work, &job.logs] {
+        fs_err::create_dir_all(folder).map_err(doing())?;
+    }
+    unpack(srpm, &job.sources)
+}
+
+/// Keeps packages in a folder, and returns their paths there.
+fn keep(rpms: &[PathBuf], folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let kept = rpms.iter().map(|rpm| {
+        let kept = folder.join(rpm.file_name().unwrap_or_default());
+        files::link_or_copy(rpm, &kept).map(|()| kept)
+    });
+    kept.collect()
 }
 
 /// Returns the items only in the first list, and those only in the second.

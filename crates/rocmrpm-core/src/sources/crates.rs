@@ -238,7 +238,7 @@ fn vendor(manifest: &Path, to: &Path) -> Result<String, Failed> {
 }
 
 impl Failed {
-    /// Explains cargo's messages, based on cargo 1.95.
+    /// Explains the messages of cargo 1.95 and of rustup 1.28.
     pub(super) fn into_error(self, of: &Pin, lock_file: &str) -> SourceError {
         let (stderr, how) = match self {
             Self::Other(error) => return error,
@@ -246,6 +246,11 @@ impl Failed {
         };
         let text = String::from_utf8_lossy(&stderr);
         let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        // rustup's message ends with a backtrace.
+        if has(&["no default is configured", "no default toolchain configured"]) {
+            let reason = "rustup has no default toolchain, so cargo cannot run".to_owned();
+            return crates_error(of, lock_file, reason, Vec::new(), Kind::MissingTool);
+        }
         let (reason, kind) = if has(&["--locked was passed"]) {
             ("it does not match the manifest next to it".to_owned(), Kind::Config)
         } else if has(&["failed to select a version", "no matching package"]) {
@@ -364,6 +369,7 @@ fn differs(pin: &Pin, what: String, locked: String, found: String) -> SourceErro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Diagnose;
 
     const LOCK: &str = r#"
 version = 4
@@ -426,6 +432,27 @@ source = "git+https://h/b?rev=abc#0123456789012345678901234567890123456789"
         let local = LOCK.replace("https://h/b?rev=abc", "file:///private");
         assert_eq!(check_config(private, &Named::read(&local).unwrap(), true), Ok(()));
         assert!(check_config(private, &Named::read(&local).unwrap(), false).is_err());
+    }
+
+    #[test]
+    fn reports_rustup_without_a_toolchain_in_one_line() {
+        let stderr = b"error: rustup could not choose a version of cargo to run, because one wasn't \
+            specified explicitly, and no default is configured.\nhelp: run 'rustup default stable'\n\n\
+            Stack backtrace:\n   0: anyhow::error\n";
+        let of = crate::sources::name::tests::pin(
+            "1",
+            Source::Folder { path: "x".into(), paths: vec![] },
+        );
+        let failed = Failed::Cargo { stderr: stderr.to_vec(), how: "exited with 1".into() };
+        let error = failed.into_error(&of, "Cargo.lock");
+        assert!(
+            error.to_string().ends_with("rustup has no default toolchain, so cargo cannot run")
+        );
+        assert_eq!(error.details(), [""; 0]);
+        assert_eq!(
+            (error.kind(), error.help()),
+            (Kind::MissingTool, vec!["run `rustup default stable`".to_owned()])
+        );
     }
 
     #[test]

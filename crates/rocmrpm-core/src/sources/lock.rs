@@ -79,6 +79,9 @@ struct Seen {
     entry: LockEntry,
     /// Whether the entry is complete.
     whole: bool,
+    /// Whether the source was fetched or is in the cache. Otherwise, the entry is from the old lock
+    /// or the pin.
+    resolved: bool,
 }
 
 impl Fetcher<'_> {
@@ -89,14 +92,14 @@ impl Fetcher<'_> {
         let pins: Vec<&Pin> = pins.pins.values().map(|at| &at.value).collect();
         let sources = pins.iter().flat_map(|pin| pin.all_sources());
         let total = sources.filter(|(_, pin)| !is_own(&pin.source)).count();
-        self.send(Event::Planned { total });
+        self.send(Event::Planned { total, numbered_at_end: true });
         let found = parallel::map(&pins, AT_ONCE, |pin| self.lock_pin(pin, old))?;
         let (mut locked, mut failed) = (Locked::default(), Vec::new());
         for Found { key, result } in found.into_iter().flatten() {
             let name = source_name(key.0.as_str(), &key.1);
             match result {
                 Ok(None) => {}
-                Ok(Some(Seen { entry, whole })) => {
+                Ok(Some(Seen { entry, whole, .. })) => {
                     if !whole {
                         locked.unseen.push(name);
                     }
@@ -152,7 +155,8 @@ impl Fetcher<'_> {
         let result = self.look(&table, pin, known);
         let outcome = match &result {
             Ok(None) => return result,
-            Ok(Some(_)) => Outcome::Resolved,
+            Ok(Some(Seen { resolved: true, .. })) => Outcome::Resolved,
+            Ok(Some(_)) => Outcome::Recorded,
             Err(SourceError::Process(ProcessError::Stopped)) => Outcome::Stopped,
             Err(_) => Outcome::Failed,
         };
@@ -214,14 +218,14 @@ impl Fetcher<'_> {
             Source::Folder { .. } => return Ok(None),
         };
         match looked {
-            Ok(()) => Ok(Some(Seen { entry, whole: true })),
+            Ok(()) => Ok(Some(Seen { entry, whole: true, resolved: true })),
             Err(SourceError::Offline { .. }) => {
                 let mut kept =
                     known.filter(|known| known.commit == entry.commit).cloned().unwrap_or(entry);
                 if matches!(pin.source, Source::Git { submodules: false, .. }) {
                     kept.submodules = None;
                 }
-                Ok(Some(Seen { whole: is_whole(&kept, pin), entry: kept }))
+                Ok(Some(Seen { whole: is_whole(&kept, pin), resolved: false, entry: kept }))
             }
             Err(error) => Err(error),
         }

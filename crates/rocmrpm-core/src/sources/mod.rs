@@ -37,8 +37,8 @@ pub use name::{file_name, source_dir};
 pub use pack::is_packed;
 pub use releases::{Release, Releases, newer};
 pub use rocmrpm_fetch::{
-    Cache, ProjectFile, Sdist, SourceError, as_url, files_of_page, password, path_of_url,
-    pip_index, project_files, shown_url, version_of_sdist,
+    Cache, CacheEntry, ProjectFile, Sdist, SourceError, as_url, files_of_page, password,
+    path_of_url, pip_index, project_files, shown_url, version_of_sdist,
 };
 use rocmrpm_fetch::{archive, cache, download, index, limits, pip, simple, url};
 pub(crate) use rocmrpm_fetch::{curl, download_plain, is_unprotected, last_url_segment};

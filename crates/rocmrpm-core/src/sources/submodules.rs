@@ -29,6 +29,18 @@ pub(super) struct Part {
     pub paths: Option<Vec<String>>,
 }
 
+impl Part {
+    /// Refuses its submodule at a path.
+    fn refuse(&self, path: &str, reason: String) -> SourceError {
+        SourceError::BadSubmodule {
+            path: path.to_owned(),
+            superproject: url::shown(&self.url),
+            commit: self.commit.clone(),
+            reason,
+        }
+    }
+}
+
 /// Finds the parts of a source and fetches repositories as needed.
 pub(super) struct Finder<'a> {
     pub cache: &'a Cache,
@@ -91,65 +103,63 @@ impl Finder<'_> {
         let modules =
             read_modules(&repository, &part.commit, &files).map_err(|error| match error {
                 SourceError::Process(ProcessError::Failed { tail, .. }) => {
-                    SourceError::BadSubmodule {
-                        path: wanted[0].1.path.clone(),
-                        superproject: url::shown(&part.url),
-                        commit: part.commit.clone(),
-                        reason: format!("`.gitmodules` cannot be read: {tail}"),
-                    }
+                    part.refuse(&wanted[0].1.path, format!("`.gitmodules` cannot be read: {tail}"))
                 }
                 other => other,
             })?;
-        for (paths, TreeEntry { id: commit, path, .. }) in wanted {
-            let place =
-                if part.path.is_empty() { path.clone() } else { format!("{}/{path}", part.path) };
-            let refused = |reason: String| SourceError::BadSubmodule {
-                path: place.clone(),
-                superproject: url::shown(&part.url),
-                commit: part.commit.clone(),
-                reason,
-            };
-            if !is_plain(&path) || !is_commit(&commit) {
-                return Err(refused("its path leads out of the source".into()));
-            }
-            let module = modules
-                .get(&path)
-                .ok_or_else(|| refused("`.gitmodules` does not name it".into()))?;
-            if module.unused {
-                continue;
-            }
-            let written = module
-                .url
-                .as_deref()
-                .ok_or_else(|| refused("`.gitmodules` has no URL for it".into()))?;
-            let base = match is_local(&part.url) && !part.url.contains("://") {
-                true => self.workspace_root.join(&part.url).to_string_lossy().into_owned(),
-                false => part.url.clone(),
-            };
-            let url = resolve(&base, written)
-                .map_err(|reason| refused(format!("its URL `{}` {reason}", url::shown(written))))?;
+        for (paths, link) in wanted {
+            let Some(inner) = self.submodule(&part, link, paths, &modules)? else { continue };
             if depth >= MAX_DEPTH {
-                return Err(refused(format!("submodules are nested more than {MAX_DEPTH} deep")));
+                let reason = format!("submodules are nested more than {MAX_DEPTH} deep");
+                return Err(part.refuse(&inner.path, reason));
             }
             if parts.len() > MAX_COUNT {
-                return Err(refused(format!("there are more than {MAX_COUNT} submodules")));
+                let reason = format!("there are more than {MAX_COUNT} submodules");
+                return Err(part.refuse(&inner.path, reason));
             }
-            let shown = (url::shown(&url), commit.clone());
-            let inner = Part { path: place.clone(), url, commit, paths };
+            let (path, url) = (inner.path.clone(), url::shown(&inner.url));
+            let commit = inner.commit.clone();
             self.walk(inner, true, depth + 1, parts).map_err(|error| match error {
                 inner @ (SourceError::Submodule { .. }
                 | SourceError::BadSubmodule { .. }
                 | SourceError::Offline { .. }
                 | SourceError::Process(_)) => inner,
-                other => SourceError::Submodule {
-                    path: place,
-                    url: shown.0,
-                    commit: shown.1,
-                    source: Box::new(other),
-                },
+                other => SourceError::Submodule { path, url, commit, source: Box::new(other) },
             })?;
         }
         Ok(())
+    }
+
+    /// Returns the submodule at an entry of `part`; `None` if `git submodule update` skips it.
+    fn submodule(
+        &self,
+        part: &Part,
+        TreeEntry { id: commit, path: link, .. }: TreeEntry,
+        paths: Option<Vec<String>>,
+        modules: &BTreeMap<String, Module>,
+    ) -> Result<Option<Part>, SourceError> {
+        let path =
+            if part.path.is_empty() { link.clone() } else { format!("{}/{link}", part.path) };
+        let refused = |reason: String| part.refuse(&path, reason);
+        if !is_plain(&link) || !is_commit(&commit) {
+            return Err(refused("its path leads out of the source".into()));
+        }
+        let module =
+            modules.get(&link).ok_or_else(|| refused("`.gitmodules` does not name it".into()))?;
+        if module.unused {
+            return Ok(None);
+        }
+        let written = module
+            .url
+            .as_deref()
+            .ok_or_else(|| refused("`.gitmodules` has no URL for it".into()))?;
+        let base = match is_local(&part.url) && !part.url.contains("://") {
+            true => self.workspace_root.join(&part.url).to_string_lossy().into_owned(),
+            false => part.url.clone(),
+        };
+        let url = resolve(&base, written)
+            .map_err(|reason| refused(format!("its URL `{}` {reason}", url::shown(written))))?;
+        Ok(Some(Part { path, url, commit, paths }))
     }
 
     fn repository<'b>(&'b self, url: &'b str) -> Repository<'b> {

@@ -180,6 +180,11 @@ impl Sections {
         text.lines().map(line).collect()
     }
 
+    /// Returns the number in the original spec of a line of a [`Self::marked`] one.
+    pub fn unmarked_line(marked: &str, number: usize) -> usize {
+        marked.lines().take(number).filter(|line| !line.starts_with(MARK)).count()
+    }
+
     /// Parses the output of `rpmspec --parse` for a spec that was [`Self::marked`], with macros
     /// expanded and inactive branches removed. Each line gets the number of its original line in
     /// `text`, as far as comparing both can determine it.

@@ -70,13 +70,31 @@ impl<'w> Stack<'w> {
 
     /// Orders the components by dependencies, then by name.
     pub fn new(workspace: &'w Workspace) -> Result<Self, StackError> {
+        Ok(Self::with_examined(workspace, None)?.0)
+    }
+
+    /// Returns a stack to examine a component's sources: a component that builds leave out because
+    /// of its GPU targets is in it, with the targets that upstream supports. Also returns why
+    /// builds leave it out.
+    pub fn to_examine(
+        workspace: &'w Workspace,
+        component: &Component,
+    ) -> Result<(Self, Option<String>), StackError> {
+        Self::with_examined(workspace, Some(&component.name))
+    }
+
+    fn with_examined(
+        workspace: &'w Workspace,
+        examined: Option<&ComponentName>,
+    ) -> Result<(Self, Option<String>), StackError> {
         let mut targets = BTreeMap::new();
         let mut left_out = BTreeMap::new();
+        let mut normally_left_out = None;
         // Omitted only in this chroot, with all components that depend on them.
         let mut elsewhere = BTreeSet::new();
         for component in workspace.components.values() {
             let wanted = &workspace.manifest.gpu_targets;
-            let mine: Vec<GpuTarget> = match &component.gpu_targets {
+            let mut mine: Vec<GpuTarget> = match &component.gpu_targets {
                 Some(supported) => {
                     let same =
                         |w: &&GpuTarget| supported.iter().any(|s| s.processor() == w.processor());
@@ -102,10 +120,14 @@ impl<'w> Stack<'w> {
                     "upstream supports none of the workspace's GPU targets ({})",
                     list(wanted)
                 );
-                if !component.optional {
+                if examined == Some(&component.name) {
+                    mine = component.gpu_targets.clone().unwrap_or_default();
+                    normally_left_out = Some(reason);
+                } else if component.optional {
+                    left_out.insert(component.name.clone(), reason);
+                } else {
                     return Err(unsupported(component, &reason));
                 }
-                left_out.insert(component.name.clone(), reason);
             }
             targets.insert(component.name.clone(), mine);
         }
@@ -121,7 +143,12 @@ impl<'w> Stack<'w> {
             let lost = component.requires.iter().find(|required| is_lost(&required.value));
             if let Some(lost) = lost.filter(|_| !left_out.contains_key(&component.name)) {
                 let reason = format!("it requires `{}`, which is left out", lost.value);
-                if elsewhere.contains(lost.value.as_str()) {
+                let is_elsewhere = elsewhere.contains(lost.value.as_str());
+                if examined == Some(&component.name) && !is_elsewhere {
+                    normally_left_out.get_or_insert(reason);
+                    continue;
+                }
+                if is_elsewhere {
                     elsewhere.insert(component.name.as_str());
                 } else if !component.optional {
                     return Err(unsupported(component, &reason));
@@ -130,7 +157,7 @@ impl<'w> Stack<'w> {
             }
         }
         order.retain(|component| !left_out.contains_key(&component.name));
-        Ok(Self { workspace, order, targets, left_out })
+        Ok((Self { workspace, order, targets, left_out }, normally_left_out))
     }
 
     /// Returns the components in build order: each after all of its dependencies.
@@ -349,6 +376,21 @@ mod tests {
                 "upstream allows Python <3.14, but the chroot `fedora-43` has 3.14",
             ]
         );
+        let examine = |name: &str| {
+            let component = workspace.component(name).unwrap();
+            let (stack, why) = Stack::to_examine(&workspace, component).unwrap();
+            assert_eq!(why.is_some(), stack.left_out.len() < 5, "{name}");
+            let left_out = stack.left_out.contains_key(&component.name);
+            (left_out, list(stack.gpu_targets(component)), why.unwrap_or_default())
+        };
+        let none = "upstream supports none of the workspace's GPU targets (gfx1151)";
+        assert_eq!(examine("gpu"), (false, "gfx90a".into(), none.into()));
+        let lost = "it requires `gpu`, which is left out";
+        assert_eq!(examine("needs-gpu"), (false, "gfx1151".into(), lost.into()));
+        assert_eq!(examine("same"), (false, "gfx1151".into(), String::new()));
+        for name in ["brought", "python", "needs-python"] {
+            assert!(examine(name).0, "{name}");
+        }
     }
 
     #[test]

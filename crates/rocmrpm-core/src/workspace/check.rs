@@ -161,12 +161,15 @@ fn unknown<S: AsRef<str>>(
 ) -> Problem {
     let known: Vec<S> = known.into_iter().collect();
     let near = nearest(name, known.iter().map(AsRef::as_ref));
+    let near = near.map(|n| format!("did you mean `{n}`?"));
+    let component = kind == "component";
+    let create = || format!("create it with `rocmrpm add {name}`, or remove what names it here");
+    let label = match component {
+        true => format!("specs-templates/{name} does not exist"),
+        false => "not defined in this workspace".to_owned(),
+    };
     Problem {
-        help: near.map(|n| format!("did you mean `{n}`?")),
-        ..file.problem(
-            span.clone(),
-            format!("unknown {kind} `{name}`"),
-            "not defined in this workspace",
-        )
+        help: near.or_else(|| component.then(create)),
+        ..file.problem(span.clone(), format!("unknown {kind} `{name}`"), label)
     }
 }

@@ -1,15 +1,11 @@
-//! Chroots and ROCm providers, read from `mock-configs/*.toml` and `mock-configs/rocm/*.toml`.
-//! `build` makes mock configs of them.
+//! Chroots, read from `mock-configs/*.toml`. `build` makes mock configs of them.
 
 use std::collections::BTreeMap;
 
 use super::document::{At, File, Table};
 use super::flavor;
 use super::manifest::{plain, text};
-use crate::canonical::Canonical;
 use crate::error::{Error, Kind, Problem};
-use crate::inspect::SearchPathTag;
-use crate::names::Soname;
 use crate::text::visible;
 
 /// The name of the chroot that stands for this machine.
@@ -168,7 +164,7 @@ fn macros(root: &mut Table<'_>, host: bool) -> BTreeMap<String, String> {
 
 /// Rejects a key whose path contains `..`: it could lead out of the workspace, or out of
 /// Fedora's folder of keys.
-fn check_key(table: &mut Table<'_>, At { value, span }: &At<String>) {
+pub(super) fn check_key(table: &mut Table<'_>, At { value, span }: &At<String>) {
     if value.split('/').any(|part| part == "..") {
         let message = format!("the path of the key `{}` has `..`", visible(value));
         table.problem(span.clone(), message, "expected a URL, or a file of the workspace", None);
@@ -212,7 +208,7 @@ fn additional_packages(root: &mut Table<'_>) -> Vec<At<String>> {
     packages
 }
 
-fn check_macro(root: &mut Table<'_>, name: &str, span: &std::ops::Range<usize>) {
+pub(super) fn check_macro(root: &mut Table<'_>, name: &str, span: &std::ops::Range<usize>) {
     let inner = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.len() < 3 || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(inner)
     {
@@ -233,228 +229,9 @@ fn symbol_versions(root: &mut Table<'_>) -> BTreeMap<String, String> {
     versions
 }
 
-/// A provider of ROCm RPMs.
-#[derive(Debug, Clone)]
-pub struct Provider {
-    /// The definition's file name without `.toml`.
-    pub name: String,
-    /// The install prefix, such as `/usr`.
-    pub prefix: String,
-    /// The folder of libraries, such as `/usr/lib64`.
-    pub libdir: String,
-    /// The folder of LLVM's programs, such as `/usr/lib64/rocm/llvm/bin`.
-    pub llvm_bin: String,
-    /// The folder of the device libraries, which are bitcode, as a word for a shell: either a path
-    /// or one that asks the compiler.
-    pub device_libs: String,
-    /// The package tables that list what it has: files of `mock-configs/packages/`.
-    pub packages: Vec<At<String>>,
-    /// Components that its packages already are, and that are therefore not built.
-    pub brings: Vec<At<String>>,
-    /// The version of ROCm, or the file that states it.
-    pub version: RocmVersion,
-    /// RPM macros with the list of GPU targets.
-    pub gpu_macros: Vec<String>,
-    /// The packages for each capability.
-    pub capabilities: BTreeMap<String, Capability>,
-    /// Its packages for Ubuntu, for the container file of the flavor `ubuntu`.
-    pub ubuntu: Option<AptSource>,
-    /// The tag with which its own files state search paths; `None` for either.
-    pub search_path_tag: Option<SearchPathTag>,
-    /// The file it was read from.
-    pub file: File,
-}
-
-/// A provider's repository for apt (sources.list(5)).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AptSource {
-    /// The repository's URL.
-    pub url: String,
-    /// The suite and the components, such as `stable main`.
-    pub suite: String,
-    /// The URL or file of the key, in ASCII armor.
-    pub gpg_key: String,
-    /// The packages that the stack needs at run time.
-    pub packages: Vec<String>,
-}
-
-impl AptSource {
-    fn read(table: &mut Table<'_>) -> Self {
-        let url = line(table, "url", "the URL of the repository");
-        let suite = line(table, "suite", "the suite and the components, such as `stable main`");
-        let gpg_key = line(table, "gpg-key", "the URL or file of the repository's key");
-        let at = At { value: gpg_key.clone(), span: table.span() };
-        check_key(table, &at);
-        if gpg_key.contains(char::is_whitespace) {
-            // `ADD` would take each word as a separate source.
-            table.problem(at.span, "`gpg-key` has a space", "expected one URL or file", None);
-        }
-        let packages = table.strings("packages");
-        packages.iter().for_each(|name| table.must_be_plain(name, "a package's name"));
-        Self { url, suite, gpg_key, packages: packages.into_iter().map(|at| at.value).collect() }
-    }
-}
-
-/// Reads a required value that becomes part of a line of a file.
-fn line(table: &mut Table<'_>, key: &str, what: &str) -> String {
-    let Some(At { value, span }) = table.required_string(key, what) else { return String::new() };
-    if value.contains(['\'', '"', '\\']) {
-        table.problem(
-            span,
-            format!("`{key}` has a quote or a backslash"),
-            format!("expected {what}"),
-            None,
-        );
-    }
-    value
-}
-
-/// Where the version of ROCm comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RocmVersion {
-    /// The definition states it.
-    Known(String),
-    /// A header of the machine defines it as `HIP_VERSION_MAJOR` and `HIP_VERSION_MINOR`.
-    Header(String),
-}
-
-impl Canonical for RocmVersion {
-    fn write(&self, text: &mut String) {
-        let (word, value) = match self {
-            Self::Known(version) => ("Known", version),
-            Self::Header(path) => ("Header", path),
-        };
-        text.push_str(word);
-        text.push('(');
-        value.write(text);
-        text.push(')');
-    }
-}
-
-/// The provider's packages for one capability, such as `hip`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Capability {
-    /// The package to run with.
-    pub runtime: Option<String>,
-    /// The package to build with.
-    pub devel: Option<String>,
-    /// The SONAME that programs need.
-    pub soname: Option<Soname>,
-}
-
-impl Provider {
-    /// Reads a provider's definition.
-    pub fn read(name: &str, file: File, problems: &mut Vec<Problem>) -> Self {
-        file.clone().parse(problems, |root| {
-            let prefix = root.required_string("prefix", "where ROCm is installed, such as `/usr`");
-            let prefix = prefix.map(|at| folder(root, at)).unwrap_or_default();
-            let mut below = |key: &str, rest: &str| match root.string(key) {
-                Some(at) => folder(root, at),
-                None => format!("{}/{rest}", prefix.trim_end_matches('/')),
-            };
-            let libdir = below("libdir", "lib");
-            let llvm_bin = below("llvm-bin", "lib/llvm/bin");
-            let device_libs = match root.string("device-libs") {
-                Some(At { value, span }) => match value.strip_prefix("{resource-dir}") {
-                    Some(rest) => {
-                        let rest = folder(root, At { value: rest.to_owned(), span });
-                        format!("\"$({llvm_bin}/clang -print-resource-dir)\"{rest}")
-                    }
-                    None => folder(root, At { value, span }),
-                },
-                None => format!("{}/lib/llvm/amdgcn/bitcode", prefix.trim_end_matches('/')),
-            };
-            let packages = root.strings("packages");
-            let brings = root.strings("brings");
-            let version = root.string("version");
-            let header = root.string("version-header");
-            let version = match (version, header) {
-                (Some(At { value, span }), None) => {
-                    let number =
-                        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-                    if !value.split('.').all(number) {
-                        root.problem(
-                            span,
-                            "this is not a version of ROCm",
-                            "expected a version such as `7.2`",
-                            None,
-                        );
-                    }
-                    RocmVersion::Known(value)
-                }
-                (None, Some(header)) => RocmVersion::Header(header.value),
-                (both, _) => {
-                    let span = both.map_or(0..0, |at| at.span);
-                    let message = "expected exactly one of `version` and `version-header`";
-                    root.problem(
-                        span,
-                        message,
-                        "ROCm's version decides how wheels are labelled",
-                        None,
-                    );
-                    RocmVersion::Known(String::new())
-                }
-            };
-            let capabilities = root.table("capabilities", |table| {
-                table.each_table(|key, table| {
-                    let capability = Capability {
-                        runtime: table.string("runtime").map(|at| at.value),
-                        devel: table.string("devel").map(|at| at.value),
-                        soname: table.string("soname").map(|at| Soname::new(at.value)),
-                    };
-                    (key.value, capability)
-                })
-            });
-            Self {
-                name: name.to_owned(),
-                prefix,
-                libdir,
-                llvm_bin,
-                device_libs,
-                packages,
-                brings,
-                version,
-                gpu_macros: {
-                    let names = root.strings("gpu-macros");
-                    names.iter().for_each(|at| check_macro(root, &at.value, &at.span));
-                    names.into_iter().map(|at| at.value).collect()
-                },
-                capabilities: capabilities.unwrap_or_default().into_iter().collect(),
-                ubuntu: root.table("ubuntu", AptSource::read),
-                search_path_tag: search_path_tag(root),
-                file,
-            }
-        })
-    }
-}
-
-/// Reads a folder of the target system. It becomes part of specs, container files and scripts, so
-/// it must be an absolute path of plain characters.
-fn folder(root: &mut Table<'_>, At { value, span }: At<String>) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._+-@~".contains(c);
-    let dots = value.split('/').any(|part| matches!(part, "." | ".."));
-    if !value.starts_with('/') || dots || !value.chars().all(plain) {
-        let message = format!("`{}` is not an absolute path of plain characters", visible(&value));
-        root.problem(span, message, "expected a folder such as `/opt/rocm/lib`", None);
-    }
-    value
-}
-
-fn search_path_tag(root: &mut Table<'_>) -> Option<SearchPathTag> {
-    let At { value, span } = root.string("search-path-tag")?;
-    match value.as_str() {
-        "rpath" => Some(SearchPathTag::Rpath),
-        "runpath" => Some(SearchPathTag::Runpath),
-        _ => {
-            let message = format!("`{value}` is not a tag for search paths");
-            root.problem(span, message, "expected `rpath` or `runpath`", None);
-            None
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::provider::Provider;
     use super::*;
 
     #[test]
@@ -498,54 +275,6 @@ mod tests {
             &mut problems,
         );
         problems.iter().map(|problem| problem.message.clone()).collect()
-    }
-
-    #[test]
-    fn rejects_provider_folders_that_are_relative_or_need_quoting() {
-        let read = |text: &str| {
-            let mut problems = Vec::new();
-            Provider::read("p", File { name: "x.toml".into(), text: text.into() }, &mut problems);
-            problems.into_iter().map(|problem| problem.message).collect::<Vec<_>>()
-        };
-        let good = "prefix = \"/opt/rocm/core-7.14\"\nlibdir = \"/usr/lib64\"\nversion = \"7.2\"\n";
-        assert_eq!(read(good), [""; 0]);
-        for bad in [
-            "/usr'; touch /pwned; echo '",
-            "/a b",
-            "/a$(id)",
-            "/a\\n",
-            "usr",
-            "",
-            "/a/../b",
-            "/a{b}",
-            "/a%b",
-        ] {
-            let of_prefix = read(&format!("prefix = \"{bad}\"\nversion = \"7.2\"\n"));
-            assert_eq!(of_prefix.len(), 1, "{bad}: {of_prefix:?}");
-            for key in ["libdir", "llvm-bin", "device-libs"] {
-                let text = format!("prefix = \"/usr\"\n{key} = \"{bad}\"\nversion = \"7.2\"\n");
-                assert_eq!(read(&text).len(), 1, "{key} {bad}: {:?}", read(&text));
-            }
-        }
-    }
-
-    #[test]
-    fn asks_the_compiler_for_device_libraries() {
-        let device_libs = |text: &str| {
-            let text = format!("prefix = \"/r\"\nversion = \"7.2\"\n{text}");
-            let file = File { name: "p.toml".into(), text };
-            let mut problems = Vec::new();
-            (Provider::read("p", file, &mut problems).device_libs, problems.len())
-        };
-        assert_eq!(device_libs(""), ("/r/lib/llvm/amdgcn/bitcode".into(), 0));
-        assert_eq!(device_libs("device-libs = \"/r/b\""), ("/r/b".into(), 0));
-        let asked = "llvm-bin = \"/r/bin\"\ndevice-libs = \"{resource-dir}/lib/amdgcn/bitcode\"";
-        let word = "\"$(/r/bin/clang -print-resource-dir)\"/lib/amdgcn/bitcode";
-        assert_eq!(device_libs(asked), (word.into(), 0));
-        for bad in ["{resource-dir}", "{resource-dir}x", "{resource-dir}/$(id)", "/{resource-dir}"]
-        {
-            assert_eq!(device_libs(&format!("device-libs = \"{bad}\"")).1, 1, "{bad}");
-        }
     }
 
     #[test]

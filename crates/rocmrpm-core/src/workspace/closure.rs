@@ -255,12 +255,16 @@ impl ImportRule {
         }
         let versions = versions(table);
         let reason = table.required_string("reason", "why the import may fail");
-        if let Some(At { span, .. }) =
-            reason.as_ref().filter(|reason| reason.value.trim().is_empty())
-        {
-            table.problem(span.clone(), "`reason` must not be empty", "expected a few words", None);
-        }
+        not_blank(table, "reason", reason.as_ref());
         Some(Self { name: name?, versions, reason: reason?.value })
+    }
+}
+
+/// Rejects a text without words.
+fn not_blank(table: &mut Table<'_>, key: &str, text: Option<&At<String>>) {
+    if let Some(At { span, .. }) = text.filter(|text| text.value.trim().is_empty()) {
+        let message = format!("`{key}` must not be empty");
+        table.problem(span.clone(), message, "expected a few words", None);
     }
 }
 
@@ -282,24 +286,7 @@ impl MemberRule {
             &[BuiltFrom::Sdist, BuiltFrom::Wheel].map(|from| (from.name(), from)),
         );
         let not_after = table.day("not-after");
-        let build_requires = table.strings("build-requires");
-        for At { value, span } in &build_requires {
-            if from != Some(BuiltFrom::Sdist) {
-                let label = "expected `from = \"sdist\"` in the same table";
-                table.problem(
-                    span.clone(),
-                    "`build-requires` is for source distributions",
-                    label,
-                    None,
-                );
-            } else if value.is_empty()
-                || value.contains(|c: char| c.is_control() || "%{@#".contains(c))
-            {
-                let label = "expected a requirement as in a spec, such as \"openssl-devel\"";
-                table.problem(span.clone(), format!("`{value}` is not a requirement"), label, None);
-            }
-        }
-        let build_requires = build_requires.into_iter().map(|at| at.value).collect();
+        let build_requires = Self::build_requires(table, from);
         let license = table.string("license");
         let bundled = Self::bundled(table, from, license.is_some(), &span);
         let license = license.map(|at| at.value);
@@ -313,15 +300,8 @@ impl MemberRule {
         let without = table.string("without");
         let reason = table.required_string("reason", "the reason for this decision");
         for (key, text) in [("summary", &summary), ("without", &without), ("reason", &reason)] {
-            if let Some(At { value, span }) = text
-                && value.trim().is_empty()
-            {
-                let message = format!("`{key}` must not be empty");
-                table.problem(span.clone(), message, "expected a few words", None);
-            }
+            not_blank(table, key, text.as_ref());
         }
-        let summary = summary.map(|at| at.value);
-        let without = without.map(|at| at.value);
         match (place, &without) {
             (Some(MemberPlace::Dropped), None) => {
                 let label = "expected `without`: what stops working without it";
@@ -333,6 +313,8 @@ impl MemberRule {
                 table.problem(span, "`without` is for dropped members", label, None);
             }
         }
+        let summary = summary.map(|at| at.value);
+        let without = without.map(|at| at.value);
         let (name, reason) = (name?, reason?.value);
         Some(Self {
             name,
@@ -347,6 +329,23 @@ impl MemberRule {
             without,
             reason,
         })
+    }
+
+    fn build_requires(table: &mut Table<'_>, from: Option<BuiltFrom>) -> Vec<String> {
+        let build_requires = table.strings("build-requires");
+        for At { value, span } in &build_requires {
+            if from != Some(BuiltFrom::Sdist) {
+                let message = "`build-requires` is for source distributions";
+                let label = "expected `from = \"sdist\"` in the same table";
+                table.problem(span.clone(), message, label, None);
+            } else if value.is_empty()
+                || value.contains(|c: char| c.is_control() || "%{@#".contains(c))
+            {
+                let label = "expected a requirement as in a spec, such as \"openssl-devel\"";
+                table.problem(span.clone(), format!("`{value}` is not a requirement"), label, None);
+            }
+        }
+        build_requires.into_iter().map(|at| at.value).collect()
     }
 
     fn bundled(

@@ -238,6 +238,13 @@ impl<'d> Table<'d> {
         self.entries.iter().any(|(name, _)| name.get_ref() == key)
     }
 
+    /// Returns whether a key has an empty list.
+    pub fn is_empty_list(&self, key: &str) -> bool {
+        let value = self.entries.iter().find(|(name, _)| name.get_ref() == key);
+        let list = value.and_then(|(_, value)| value.get_ref().as_array());
+        list.is_some_and(|list| list.is_empty())
+    }
+
     /// Returns an optional boolean.
     pub fn boolean(&mut self, key: &str) -> Option<bool> {
         let value = self.get(key, Kind::Boolean)?;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::chroot::{Chroot, Provider};
+use super::chroot::Chroot;
 use super::component::Component;
 use super::copr::CoprProject;
 use super::document::File;
@@ -14,6 +14,7 @@ use super::keys::toml_schemas;
 use super::lock::Lock;
 use super::manifest::Manifest;
 use super::pins::{Overrides, PinSet};
+use super::provider::Provider;
 use super::upstreams::Upstreams;
 use crate::error::Problem;
 

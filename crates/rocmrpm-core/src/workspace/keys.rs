@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::chroot::{Chroot, HOST, Provider};
+use super::chroot::{Chroot, HOST};
 use super::component::Component;
 use super::copr::CoprProject;
 use super::document::File;
@@ -15,6 +15,7 @@ use super::lock::Lock;
 use super::manifest::Manifest;
 use super::noted_keys::{Kind, Tables, noted};
 use super::pins::{Overrides, PinSet};
+use super::provider::Provider;
 use super::upstreams::Upstreams;
 use crate::error::Problem;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::check;
-use super::chroot::{Chroot, Provider};
+use super::chroot::Chroot;
 use super::closure::WrittenClosure;
 use super::component::Component;
 use super::copr::CoprProject;
@@ -17,6 +17,7 @@ use super::manifest::Manifest;
 use super::paths;
 use super::pin::Pin;
 use super::pins::{Overrides, PinSet};
+use super::provider::Provider;
 use super::read::{Contents, read_pin_sets};
 use super::upstreams::Upstreams;
 use crate::error::Problems;

@@ -229,7 +229,7 @@ pub(super) fn gpu_targets(table: &mut Table<'_>, key: &str, required: bool) -> V
             }
         }
     }
-    if required && table.has(key) && listed.is_empty() {
+    if required && table.is_empty_list(key) {
         let span = table.span();
         table.problem(span, format!("`{key}` is empty"), "expected at least one GPU target", None);
     }

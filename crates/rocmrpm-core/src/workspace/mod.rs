@@ -30,6 +30,7 @@ mod path_error;
 mod paths;
 pub mod pin;
 pub mod pins;
+mod provider;
 mod read;
 mod releases;
 #[cfg(test)]
@@ -39,7 +40,7 @@ pub mod upstreams;
 
 pub use crate::index::outside::IndexSource;
 pub use crate::range::{VersionRange, compare};
-pub use chroot::{AptSource, Capability, Chroot, HOST, Provider, Repository, RocmVersion};
+pub use chroot::{Chroot, HOST, Repository};
 pub use closure::{
     AcceptRule, BuiltFrom, ClosureRules, ImportRule, MemberPlace, MemberRule, WrittenClosure,
     YANKED,
@@ -59,6 +60,7 @@ pub use path_error::PathError;
 pub use paths::check_inputs;
 pub use pin::{LockEntry, Pin, Source};
 pub use pins::{Generated, PinSet};
+pub use provider::{AptSource, Capability, Provider, RocmVersion};
 pub use releases::today;
 pub use unwritten::closure_not_written;
 pub use upstreams::Upstreams;

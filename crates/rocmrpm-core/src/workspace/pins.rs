@@ -206,11 +206,8 @@ fn python(table: &mut Table<'_>) -> VersionRange {
 }
 
 fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option<Source> {
-    let url = table.string("url");
-    let git = table.string("git");
-    let sdist = table.string("sdist");
-    let wheel = table.string("wheel");
-    let path = table.string("path");
+    let kinds = ["url", "git", "sdist", "wheel", "path"].into_iter();
+    let mut given: Vec<_> = kinds.filter_map(|kind| Some((kind, table.string(kind)?))).collect();
     let sha256 = sha256(table);
     let commit = commit(table);
     let submodules = table.boolean("submodules");
@@ -219,104 +216,83 @@ fn read_source(key: &At<String>, table: &mut Table<'_>, version: &str) -> Option
         let message = format!("`{value}` leads out of the source");
         table.problem(span.clone(), message, "expected a relative path without `..`", None);
     }
-    let given: Vec<_> =
-        [("url", &url), ("git", &git), ("sdist", &sdist), ("wheel", &wheel), ("path", &path)]
-            .into_iter()
-            .filter_map(|(name, value)| value.as_ref().map(|at| (name, at.span.clone())))
-            .collect();
-    match given.as_slice() {
-        [_] => {}
-        [] => {
-            let span = key.span.clone();
-            table.problem(
-                span,
-                format!("`{}` has no source", key.value),
-                "expected one of `url`, `git`, `sdist`, `wheel`, `path`",
-                None,
-            );
-            return None;
-        }
-        [.., (name, span)] => {
-            let message = format!("`{}` has more than one source", key.value);
-            table.problem(
-                span.clone(),
-                message,
-                format!("`{name}` conflicts with `{}`", given[0].0),
-                None,
-            );
-            return None;
-        }
+    let Some((kind, source)) = given.pop() else {
+        let message = format!("`{}` has no source", key.value);
+        let label = "expected one of `url`, `git`, `sdist`, `wheel`, `path`";
+        table.problem(key.span.clone(), message, label, None);
+        return None;
+    };
+    if let Some((first, _)) = given.first() {
+        let message = format!("`{}` has more than one source", key.value);
+        table.problem(source.span, message, format!("`{kind}` conflicts with `{first}`"), None);
+        return None;
     }
-    for (field, present, allowed) in [
-        ("sha256", sha256.is_some(), url.is_some() || sdist.is_some() || wheel.is_some()),
-        ("commit", commit.is_some(), git.is_some()),
-        ("submodules", submodules.is_some(), git.is_some()),
-        ("paths", !paths.is_empty(), git.is_some() || path.is_some()),
+    for (field, present, kinds) in [
+        ("sha256", sha256.is_some(), &["url", "sdist", "wheel"][..]),
+        ("commit", commit.is_some(), &["git"]),
+        ("submodules", submodules.is_some(), &["git"]),
+        ("paths", !paths.is_empty(), &["git", "path"]),
     ] {
-        if present && !allowed {
-            let message = format!("`{field}` does not apply to a `{}` source", given[0].0);
+        if present && !kinds.contains(&kind) {
+            let message = format!("`{field}` does not apply to a `{kind}` source");
             table.problem(key.span.clone(), message, "remove it", None);
         }
     }
-    if let Some(url) = url {
-        let schemes = ["https://", "http://", "file://"];
-        if !schemes.iter().any(|s| url.value.starts_with(s)) {
-            table.problem(
-                url.span,
-                "this is not a URL that can be fetched",
-                "expected https://, http:// or file://",
-                None,
-            );
-            return None;
+    let paths: Vec<String> = paths.into_iter().map(|at| at.value).collect();
+    Some(match kind {
+        "url" => Source::Url { url: url(source, table)?.replace("{version}", version), sha256 },
+        "git" => {
+            let submodules = submodules.unwrap_or(false);
+            Source::Git { url: source.value, commit, submodules, paths }
         }
-        return Some(Source::Url { url: url.value.replace("{version}", version), sha256 });
+        "sdist" => Source::Sdist { project: source.value, sha256 },
+        "wheel" => Source::Wheel { file: wheel_file(source, table, version)?, sha256 },
+        _ => Source::Folder { path: folder(source, table, paths.is_empty())?, paths },
+    })
+}
+
+fn url(At { value, span }: At<String>, table: &mut Table<'_>) -> Option<String> {
+    let schemes = ["https://", "http://", "file://"];
+    if !schemes.iter().any(|scheme| value.starts_with(scheme)) {
+        let message = "this is not a URL that can be fetched";
+        table.problem(span, message, "expected https://, http:// or file://", None);
+        return None;
     }
-    if let Some(git) = git {
-        let paths = paths.into_iter().map(|at| at.value).collect();
-        return Some(Source::Git {
-            url: git.value,
-            commit,
-            submodules: submodules.unwrap_or(false),
-            paths,
-        });
+    Some(value)
+}
+
+fn wheel_file(
+    At { value, span }: At<String>,
+    table: &mut Table<'_>,
+    version: &str,
+) -> Option<String> {
+    let file = value.replace("{version}", version);
+    if wheel_project(&file).is_none() {
+        let label = "expected `NAME-VERSION-PYTHON-ABI-PLATFORM.whl`";
+        table.problem(span, "this is not the file name of a wheel", label, None);
+        return None;
     }
-    if let Some(sdist) = sdist {
-        return Some(Source::Sdist { project: sdist.value, sha256 });
-    }
-    if let Some(At { value, span }) = wheel {
-        let file = value.replace("{version}", version);
-        if wheel_project(&file).is_none() {
-            let label = "expected `NAME-VERSION-PYTHON-ABI-PLATFORM.whl`";
-            table.problem(span, "this is not the file name of a wheel", label, None);
-            return None;
-        }
-        return Some(Source::Wheel { file, sha256 });
-    }
-    let At { value, span } = path?;
+    Some(file)
+}
+
+/// Reads the folder of a source; `whole` if the source is everything in it.
+fn folder(At { value, span }: At<String>, table: &mut Table<'_>, whole: bool) -> Option<PathBuf> {
     // Normalize the path: the history compares it with git's paths.
     let path: PathBuf =
         Path::new(&value).components().filter(|part| *part != Component::CurDir).collect();
-    let inside = path.components().all(|part| matches!(part, Component::Normal(_)));
+    if !path.components().all(|part| matches!(part, Component::Normal(_))) {
+        let label = "expected a relative path without `..`";
+        table.problem(span, "the path leads out of the workspace", label, None);
+        return None;
+    }
     // The root also contains builds, so its sources must be listed.
-    if inside && path.as_os_str().is_empty() && paths.is_empty() {
-        table.problem(
-            span,
-            "the path is the whole workspace",
-            "expected a folder, or `paths`",
-            Some("list what to pack, such as `paths = [\"src\", \"Cargo.toml\"]`".to_owned()),
-        );
+    if whole && path.as_os_str().is_empty() {
+        let message = "the path is the whole workspace";
+        let help = "list what to pack, such as `paths = [\"src\", \"Cargo.toml\"]`";
+        table.problem(span, message, "expected a folder, or `paths`", Some(help.to_owned()));
         return None;
     }
-    if !inside {
-        table.problem(
-            span,
-            "the path leads out of the workspace",
-            "expected a relative path without `..`",
-            None,
-        );
-        return None;
-    }
-    Some(Source::Folder { path, paths: paths.into_iter().map(|at| at.value).collect() })
+    Some(path)
 }
 
 impl Source {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::chroot::{Chroot, Provider};
+use super::chroot::Chroot;
 use super::component::Component;
 use super::copr::CoprProject;
 use super::document::File;
@@ -11,6 +11,7 @@ use super::layout::{GENERATED, GENERATED_PINS, MANIFEST, UPSTREAMS};
 use super::lock::Lock;
 use super::manifest::Manifest;
 use super::pins::{Overrides, PinSet};
+use super::provider::Provider;
 use super::upstreams::Upstreams;
 use crate::error::Problem;
 use crate::names::ComponentName;

@@ -56,13 +56,83 @@ pub(super) fn section(report: &Report) -> String {
     )
 }
 
+/// The nodes of one origin on the right, and how many are not drawn.
+type Group = (Origin, Vec<Node>, usize);
+
+/// The index on the left, the group on the right, and the index in that group.
+type Edge = (usize, usize, usize);
+
 struct Graph {
     left: Vec<Node>,
     /// How many files or folders are not drawn.
     left_hidden: usize,
-    right: Vec<(Origin, Vec<Node>, usize)>,
-    /// The index on the left, the group on the right, and the index in that group.
-    edges: BTreeSet<(usize, usize, usize)>,
+    right: Vec<Group>,
+    edges: BTreeSet<Edge>,
+}
+
+/// Returns the right side by origin, and its edges. Nodes are next to the files that need them, so
+/// that fewer lines cross.
+fn groups(
+    rights: &BTreeMap<(Origin, String), Libraries>,
+    position: &BTreeMap<&SubjectPath, usize>,
+) -> (Vec<Group>, BTreeSet<Edge>) {
+    let (mut groups, mut edges) = (Vec::new(), BTreeSet::new());
+    for origin in ORIGINS {
+        let mut of: Vec<_> = rights.iter().filter(|((o, _), _)| *o == origin).collect();
+        let hidden = of.len().saturating_sub(MAX_RIGHT);
+        if hidden > 0 {
+            // Keep the libraries that most files need.
+            of.sort_by_key(|(_, (_, users))| std::cmp::Reverse(users.len()));
+            of.truncate(MAX_RIGHT);
+        }
+        of.sort_by_key(|(key, (_, users))| {
+            let at: Vec<usize> =
+                users.iter().filter_map(|user| position.get(user).copied()).collect();
+            (at.iter().sum::<usize>() * 100 / at.len().max(1), *key)
+        });
+        if of.is_empty() {
+            continue;
+        }
+        let group = groups.len();
+        for (number, (_, (_, users))) in of.iter().enumerate() {
+            let users = users.iter().filter_map(|user| position.get(user));
+            edges.extend(users.map(|at| (*at, group, number)));
+        }
+        let nodes = of.into_iter().map(|((_, name), (libraries, _))| {
+            let label = match libraries.first() {
+                Some(only) if libraries.len() == 1 && only == name => name.clone(),
+                Some(only) if libraries.len() == 1 => format!("{only} ({name})"),
+                _ => format!("{name}: {} libraries", libraries.len()),
+            };
+            Node { label, all: libraries.clone() }
+        });
+        groups.push((origin, nodes.collect(), hidden));
+    }
+    (groups, edges)
+}
+
+/// Returns the left side, with the names of subjects if there are several.
+fn left_nodes(
+    order: Vec<(SubjectPath, (u8, BTreeSet<String>))>,
+    report: &Report,
+    by_folder: bool,
+) -> Vec<Node> {
+    let needs = &report.needs;
+    let several = needs.iter().any(|need| need.subject != needs[0].subject);
+    let name = |path: &str| {
+        let subject = report.subjects.iter().find(|subject| subject.path == path);
+        subject.map_or_else(|| path.to_owned(), |subject| subject.name.clone())
+    };
+    let nodes = order.into_iter().map(|((subject, place), (_, all))| {
+        let place = if place.is_empty() { "top folder".to_owned() } else { place };
+        let label = match by_folder {
+            true => format!("{place} ({})", count(all.len(), "file")),
+            false => place,
+        };
+        let label = if several { format!("{}: {label}", name(&subject)) } else { label };
+        Node { label, all }
+    });
+    nodes.collect()
 }
 
 impl Graph {
@@ -104,61 +174,9 @@ impl Graph {
         }
         let position: BTreeMap<&SubjectPath, usize> =
             order.iter().enumerate().map(|(at, (key, _))| (key, at)).collect();
-        let mut edges = BTreeSet::new();
-        let mut right = Vec::new();
-        for origin in ORIGINS {
-            let mut of: Vec<_> = rights.iter().filter(|((o, _), _)| *o == origin).collect();
-            let hidden = of.len().saturating_sub(MAX_RIGHT);
-            if hidden > 0 {
-                // Keep the libraries that most files need.
-                of.sort_by_key(|(_, (_, users))| std::cmp::Reverse(users.len()));
-                of.truncate(MAX_RIGHT);
-            }
-            // Place nodes next to the files that need them, so that fewer lines cross.
-            of.sort_by_key(|(key, (_, users))| {
-                let at: Vec<usize> =
-                    users.iter().filter_map(|user| position.get(user).copied()).collect();
-                (at.iter().sum::<usize>() * 100 / at.len().max(1), *key)
-            });
-            if of.is_empty() {
-                continue;
-            }
-            let group = right.len();
-            for (number, (_, (_, users))) in of.iter().enumerate() {
-                for user in users {
-                    edges.extend(position.get(user).map(|at| (*at, group, number)));
-                }
-            }
-            let nodes = of.into_iter().map(|((_, name), (libraries, _))| {
-                let label = match libraries.first() {
-                    Some(only) if libraries.len() == 1 && only == name => name.clone(),
-                    Some(only) if libraries.len() == 1 => format!("{only} ({name})"),
-                    _ => format!("{name}: {} libraries", libraries.len()),
-                };
-                Node { label, all: libraries.clone() }
-            });
-            right.push((origin, nodes.collect(), hidden));
-        }
-        let several = needs.iter().any(|need| need.subject != needs[0].subject);
-        let name = |path: &str| {
-            report
-                .subjects
-                .iter()
-                .find(|s| s.path == path)
-                .map_or_else(|| path.to_owned(), |s| s.name.clone())
-        };
-        let left = order.into_iter().map(|((subject, place), (_, all))| {
-            let place = if place.is_empty() { "top folder".to_owned() } else { place };
-            let label = match (by_folder, all.len()) {
-                (true, n) => format!("{place} ({})", count(n, "file")),
-                (false, _) => place,
-            };
-            Node {
-                label: if several { format!("{}: {label}", name(&subject)) } else { label },
-                all,
-            }
-        });
-        Self { left: left.collect(), left_hidden, right, edges }
+        let (right, edges) = groups(&rights, &position);
+        let left = left_nodes(order, report, by_folder);
+        Self { left, left_hidden, right, edges }
     }
 
     fn svg(&self) -> String {

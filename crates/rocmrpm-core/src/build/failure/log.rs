@@ -127,16 +127,30 @@ impl Log {
         let is_repeated = |line: &String| line.trim().is_empty() || line.starts_with("    ");
         let end =
             repeated.filter(|start| lines[start + 1..end].iter().all(is_repeated)).unwrap_or(end);
-        let body = last_script(&lines[..end]);
+        let body = before_epilogue(last_script(&lines[..end]));
+        let after = summary.saturating_add(1);
+        // If no script failed, older releases of rpm report errors only here.
+        if self.bad_exit().is_none()
+            && cause.is_some_and(|at| at >= body.len())
+            && after < lines.len()
+        {
+            return shown_lines(&lines[after..], SHOWN);
+        }
         let looks_bad = |line: &String| {
             let line = line.to_ascii_lowercase();
             WORDS.iter().any(|word| line.contains(word))
         };
         let tail = body.len().saturating_sub(SHOWN);
-        let start = match (cause, body.iter().rposition(looks_bad)) {
-            (Some(cause), _) if cause < body.len() => cause.saturating_sub(SHOWN / 2).min(tail),
+        let cause = cause.filter(|cause| *cause < body.len());
+        // What a compiler or linker prints after its first error may only follow from it.
+        let first = first_diagnostic(body);
+        let first =
+            first.filter(|first| cause.is_none_or(|at| (*first..first + SHOWN).contains(&at)));
+        let start = match (first, cause, body.iter().rposition(looks_bad)) {
+            (Some(first), ..) => first.saturating_sub(1).min(tail),
+            (_, Some(cause), _) => cause.saturating_sub(SHOWN / 2).min(tail),
             // Lines long before the end that look like errors did not stop the build.
-            (_, Some(bad)) if bad >= tail => bad.saturating_sub(SHOWN / 2),
+            (.., Some(bad)) if bad >= tail => bad.saturating_sub(SHOWN / 2),
             _ => tail,
         };
         let shown = body[start..].iter().filter(|line| !line.trim().is_empty());
@@ -172,6 +186,44 @@ impl Log {
         }
         problems
     }
+}
+
+/// What pip prints when a build backend has failed; it says nothing about the cause. Source: pip,
+/// `InstallationSubprocessError` and `MetadataGenerationFailed` in `_internal/exceptions.py`.
+const EPILOGUE: &str = "error: subprocess-exited-with-error";
+
+/// Returns the lines before pip's own description of a failed build backend.
+fn before_epilogue(lines: &[String]) -> &[String] {
+    let epilogue = lines.iter().position(|line| line.trim() == EPILOGUE);
+    match epilogue {
+        Some(end) if lines[..end].iter().any(|line| !line.trim().is_empty()) => &lines[..end],
+        _ => lines,
+    }
+}
+
+/// Returns the first line in the output of the last command that is an error of a compiler or a
+/// linker.
+fn first_diagnostic(lines: &[String]) -> Option<usize> {
+    let from = lines.iter().rposition(|line| line.starts_with("+ ")).unwrap_or(0);
+    let is_diagnostic = |line: &String| {
+        let place = |mark: &str| line.split_once(mark).is_some_and(|(place, _)| is_place(place));
+        place(": error: ")
+            || place(": fatal error: ")
+            || line.contains(": undefined reference to ")
+            || ["ld.lld: error: ", "lld: error: ", "ld: error: ", "mold: error: ", "error[E"]
+                .iter()
+                .any(|start| line.trim_start().starts_with(start))
+    };
+    (from..lines.len()).find(|at| is_diagnostic(&lines[*at]))
+}
+
+/// Returns whether a text is `FILE:LINE` or `FILE:LINE:COLUMN`.
+fn is_place(text: &str) -> bool {
+    let mut parts = text.rsplit(':');
+    let number = |part: Option<&str>| {
+        part.is_some_and(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+    };
+    number(parts.next()) && parts.next().is_some() && !text.contains(' ')
 }
 
 /// Returns the output of the last of rpm's scripts.
@@ -229,6 +281,67 @@ mod tests {
         assert_eq!(plain(&vec![b'a'; 10_000_000]).len(), LONGEST);
         assert_eq!(shown_line("\ta\u{7}\u{202e}b"), "    a\\u{7}\\u{202e}b");
         assert_eq!(shown_line(&"ü".repeat(9000)).chars().count(), WIDEST + 3);
+    }
+
+    /// For each log, the first and the last line to show.
+    #[test]
+    fn shows_the_first_cause_of_compilers_linkers_and_pip() {
+        let pip = "  error: subprocess-exited-with-error\n\n  × Preparing metadata (pyproject.toml) did not run \
+                   successfully.\n  │ exit code: 1\n  ╰─> See above for output.\n\n  note: This error originates \
+                   from a subprocess, and is likely not a problem with pip.\nerror: metadata-generation-failed\n\n\
+                   × Encountered error while generating package metadata.\n╰─> See above for output.\n\n\
+                   note: This is an issue with the package mentioned above, not pip.\nhint: See above for details.\n";
+        let referenced = ">>> referenced by x.cpp\n".repeat(30);
+        let notes = "x.cpp:9:1: note: candidate\n".repeat(30);
+        for (log, first, last) in [
+            (
+                format!(
+                    "+ python3 -m pip wheel\n  Traceback (most recent call last):\n    File \"x\"\n  \
+                         ValueError: invalid pyproject.toml config: `project.license`\n{pip}"
+                ),
+                "+ python3 -m pip wheel",
+                "  ValueError: invalid pyproject.toml config: `project.license`",
+            ),
+            (
+                format!(
+                    "+ python3 -m pip wheel\n  FileNotFoundError: [Errno 2] No such file or directory: 'maturin'\n{pip}"
+                ),
+                "+ python3 -m pip wheel",
+                "  FileNotFoundError: [Errno 2] No such file or directory: 'maturin'",
+            ),
+            (
+                format!(
+                    "+ make\nlinking\nld.lld: error: undefined symbol: __ockl_get_group_id\n{referenced}"
+                ),
+                "linking",
+                ">>> referenced by x.cpp",
+            ),
+            (
+                format!(
+                    "+ make\nc++ x.cpp\nx.cpp:3:5: error: 'y' was not declared\n{notes}make: *** Error 1\n"
+                ),
+                "c++ x.cpp",
+                "x.cpp:9:1: note: candidate",
+            ),
+            (
+                format!(
+                    "+ cargo build\n   Compiling x\nerror[E0425]: cannot find value `y`\n --> src/lib.rs:1\n{notes}"
+                ),
+                "   Compiling x",
+                "x.cpp:9:1: note: candidate",
+            ),
+            // An error of a command that did not stop the build.
+            (
+                "+ cc probe.c\nprobe.c:1:1: error: no\n+ make\nmake: *** No rule to make target\n"
+                    .to_owned(),
+                "+ cc probe.c",
+                "make: *** No rule to make target",
+            ),
+        ] {
+            let shown = Log::of(log.as_bytes()).relevant(None);
+            assert_eq!(shown.first().map(String::as_str), Some(first), "{shown:#?}");
+            assert_eq!(shown.last().map(String::as_str), Some(last), "{shown:#?}");
+        }
     }
 
     #[test]

@@ -12,9 +12,15 @@ use crate::process::{Finished, ProcessError, is_full_disk};
 /// mock's exit code for a build that took too long.
 const TIMEOUT: i32 = 11;
 
+/// mock's own log.
+const LOG: &str = "mock.log";
+
+/// An exit code, what kind of failure it is, its meaning or the phase, and the help.
+type Exit = (i32, Kind, &'static str, &'static str);
+
 /// The meanings of mock's exit codes. Source: mock, `mockbuild/exception.py`.
 #[rustfmt::skip]
-const EXITS: &[(i32, Kind, &str, &str)] = &[
+const EXITS: &[Exit] = &[
     (1, Kind::Environment, "mock failed", "check its log"),
     (2, Kind::Environment, "mock's setuid wrapper is missing", "reinstall the package `mock`"),
     (3, Kind::Config, "mock rejects the rendered config", "correct mock-configs/mock.cfg.tera or the chroot's definition"),
@@ -50,7 +56,7 @@ pub(super) fn explain(
     done: &Finished,
     in_memory: bool,
 ) -> BuildError {
-    let mock_log = results.join("mock.log");
+    let mock_log = results.join(LOG);
     let error = MockError::read(&mock_log);
     // If a command fails, mock passes on that command's exit code: 1 for rpmbuild.
     let code = match done.code {
@@ -76,12 +82,7 @@ pub(super) fn explain(
                 && failure.kind == Kind::Environment
                 && is_full_disk(&failure.lines.join("\n"))
             {
-                failure.cause = Some("the build root in memory is full".to_owned());
-                failure.help = Some(
-                    "raise `build-space` in component.toml, or remove it to build on disk"
-                        .to_owned(),
-                );
-                failure.id = None;
+                in_full_memory(&mut failure);
             }
             return failure.into();
         }
@@ -99,19 +100,35 @@ pub(super) fn explain(
             failure("build.log")
         }
         Some((30 | 31, ..)) => failure("root.log"),
-        _ => failure("mock.log"),
+        _ => failure(LOG),
     };
     failure.lines = error.lines;
+    failure.problems = Vec::new();
+    (failure.cause, failure.help, failure.id) = (None, None, None);
+    of_mock(&mut failure, exit, done, results);
+    failure.into()
+}
+
+fn in_full_memory(failure: &mut Failure) {
+    failure.cause = Some("the build root in memory is full".to_owned());
+    let help = "raise `build-space` in component.toml, or remove it to build on disk";
+    failure.help = Some(help.to_owned());
+    failure.id = None;
+}
+
+/// Finds the cause of a failure that is mock's own, or that of dnf in it.
+fn of_mock(failure: &mut Failure, exit: Option<&Exit>, done: &Finished, results: &Path) {
     let mut lost = if matches!(exit, Some((30, ..))) { errors_of_dnf(results) } else { Vec::new() };
     lost.retain(|line| !failure.lines.iter().any(|shown| shown.contains(line.trim())));
     failure.lines.extend(shown_lines(&lost, SHOWN));
-    failure.problems = Vec::new();
-    (failure.cause, failure.help, failure.id) = (None, None, None);
     // dnf's output while it fills the root is in root.log; nothing else in that file is a cause.
-    let of_dnf =
-        || Known::in_log(&results.join("root.log"), Some(Phase::Dnf)).filter(|_| code != Some(1));
+    let of_dnf = || {
+        Known::in_log(&results.join("root.log"), Some(Phase::Dnf))
+            .filter(|_| !matches!(exit, Some((1, ..))))
+    };
     let of_lost = || Known::in_text(lost.join("\n").as_bytes(), Some(Phase::Dnf));
-    let known = Known::in_log(&mock_log, Some(Phase::Mock)).or_else(of_dnf).or_else(of_lost);
+    let known =
+        Known::in_log(&results.join(LOG), Some(Phase::Mock)).or_else(of_dnf).or_else(of_lost);
     failure.phase = match (exit, &known) {
         (Some((30, _, phase, _)), Some(Known { kind: Kind::Build, .. }))
         | (Some((31, _, phase, _)), _) => phase,
@@ -132,7 +149,6 @@ pub(super) fn explain(
             failure.cause = Some(format!("mock {}", done.how()));
         }
     }
-    failure.into()
 }
 
 #[cfg(test)]

@@ -16,6 +16,25 @@ pub struct Refused {
     pub help: String,
 }
 
+impl Refused {
+    pub(super) fn new(member: &str, problem: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { member: member.to_owned(), problem: problem.into(), help: help.into() }
+    }
+
+    /// Refuses a member whose name cannot be a component's.
+    pub(super) fn name(member: &str) -> Self {
+        let problem = "its name is not valid for a component";
+        Self::new(member, problem, "choose another place for it")
+    }
+}
+
+/// Refuses one member; `files` adds the component.toml.
+impl From<Refused> for GenerateError {
+    fn from(refused: Refused) -> Self {
+        Self::Refused { file: String::new(), members: vec![refused] }
+    }
+}
+
 /// Why the members of a closure cannot become packages.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {

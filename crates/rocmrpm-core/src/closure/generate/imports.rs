@@ -9,7 +9,7 @@ use crate::workspace::MemberPlace;
 
 /// What an import in `%check` needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Import {
+pub(crate) enum Import {
     /// These build requirements in rpm's syntax, and the components that provide some of them.
     Needs { build_requires: Vec<String>, components: BTreeSet<String> },
     /// Something that the build root cannot have; the reason as a part of a sentence.

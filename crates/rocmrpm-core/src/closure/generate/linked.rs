@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::Refused;
-use super::facts::{Built, Facts, WheelFacts};
+use super::facts::{Facts, WheelFacts};
 use super::text::{escaped, quoted};
 use crate::closure::bundled::is_plain;
 use crate::closure::{Closure, Member};
@@ -87,10 +87,7 @@ pub(super) fn resolve(
 ) -> (BTreeMap<String, Linked>, Vec<Refused>) {
     let wheels: BTreeMap<&str, &WheelFacts> = members
         .iter()
-        .filter_map(|(member, facts)| match &facts.built_from {
-            Built::Wheel(wheel) => Some((member.name.as_str(), wheel)),
-            Built::Sdist(_) => None,
-        })
+        .filter_map(|(member, facts)| Some((member.name.as_str(), facts.wheel()?)))
         .collect();
     let (mut all, mut refused) = (BTreeMap::new(), Vec::new());
     for (name, wheel) in &wheels {
@@ -126,14 +123,12 @@ pub(super) fn resolve(
             }
         }
         if let Some(odd) = linked.excluded.iter().find(|name| !is_plain(name)) {
-            refused.push(Refused {
-                member: (*name).to_owned(),
-                problem: format!(
-                    "its wheel links to `{}`, which is not the name of a library",
-                    visible(odd)
-                ),
-                help: "build it from its source with `from = \"sdist\"`, or drop it".into(),
-            });
+            let problem = format!(
+                "its wheel links to `{}`, which is not the name of a library",
+                visible(odd)
+            );
+            let help = "build it from its source with `from = \"sdist\"`, or drop it";
+            refused.push(Refused::new(name, problem, help));
         }
         all.insert((*name).to_owned(), linked);
     }

@@ -130,7 +130,7 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts, import: &Import) 
     let corrections = corrections(context.closure, name, false);
     out += &written(&corrections);
     linked.into_iter().flat_map(Linked::requires).for_each(|text| out += &tag("Requires", &text));
-    if let Built::Wheel(WheelFacts { bundled, .. }) = &facts.built_from {
+    if let Some(WheelFacts { bundled, .. }) = facts.wheel() {
         bundled.iter().for_each(|text| out += &tag("Provides", text));
     }
     out += &format!("\n%description -n {package} %_description\n");
@@ -140,7 +140,7 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts, import: &Import) 
     };
     out += &check(name, import, facts.built_from.contents());
     let licenses = match &facts.built_from {
-        Built::Sdist(sdist) => license_lines(sdist),
+        Built::Sdist(sdist) => installed_licenses(&sdist.license_files, sdist.rust.as_ref()),
         Built::Wheel(_) => String::new(),
     };
     out += &format!("\n%files -n {package} -f %{{pyproject_files}}\n{licenses}");
@@ -189,7 +189,7 @@ fn globals(corrections: &Corrections, facts: &Facts, linked: Option<&Linked>) ->
         out += "# Requirements of the metadata that the package does not have: dropped members, and extras.\n";
     }
     if !facts.pure {
-        if let Built::Wheel(_) = &facts.built_from {
+        if facts.wheel().is_some() {
             out += "# Its libraries are for members of the closure only, and stay as upstream linked them.\n";
             out += "%global __provides_exclude_from ^%{python3_sitearch}/.*\\\\.so.*$\n";
             if let Some(pattern) = linked.and_then(Linked::pattern) {
@@ -230,7 +230,7 @@ fn description(stated: &str, name: &str, facts: &Facts) -> String {
     let stated = if stated.is_empty() { format!("Python module {name}.") } else { stated };
     let stated = if stated.ends_with(['.', '!', '?']) { stated } else { format!("{stated}.") };
     let mut text = wrapped(&stated);
-    if matches!(facts.built_from, Built::Wheel(_)) {
+    if facts.wheel().is_some() {
         let how = if facts.pure { "" } else { ", compiled modules and all" };
         text += "\n\n";
         text += &wrapped(&format!(
@@ -241,7 +241,7 @@ fn description(stated: &str, name: &str, facts: &Facts) -> String {
 }
 
 /// A script that replaces the copies of libraries in packages made from wheels by links.
-pub(super) const LINKS: &str = r#"# Wheels hold no links: a library's other names are copies, which a process could load beside it.
+pub(crate) const LINKS: &str = r#"# Wheels hold no links: a library's other names are copies, which a process could load beside it.
 %{__python3} - %{buildroot} <<'END'
 import filecmp, pathlib, re, sys
 libraries = {}
@@ -270,7 +270,7 @@ fn from_wheel(wheel: &WheelFacts) -> String {
 
 /// Returns the arguments of `%pyproject_save_files`: the modules, and `+auto` if there are files
 /// that are neither modules nor programs.
-fn saved(contents: Option<&Contents>) -> String {
+pub(crate) fn saved(contents: Option<&Contents>) -> String {
     match contents.filter(|contents| !contents.modules.is_empty()) {
         None => "'*' +auto".into(),
         Some(Contents { modules, others, .. }) => {
@@ -281,7 +281,7 @@ fn saved(contents: Option<&Contents>) -> String {
 }
 
 /// Returns `%check`, which imports the modules if the build root can have what they need.
-fn check(name: &str, import: &Import, contents: Option<&Contents>) -> String {
+pub(crate) fn check(name: &str, import: &Import, contents: Option<&Contents>) -> String {
     let reason = match import {
         Import::Needs { .. } => return "\n%check\n%pyproject_check_import -t\n".into(),
         Import::Unavailable(reason) => wrapped(&format!("Not imported: {reason}.")),
@@ -304,16 +304,41 @@ fn check(name: &str, import: &Import, contents: Option<&Contents>) -> String {
     )
 }
 
+/// The end of `%autosetup` and the lines of `%prep` that unpack vendored crates.
+pub(crate) const UNPACK_CRATES: &str = " -b <{ sources.crates.number }>
+# cargo searches the folders above its working folder for the location of its crates. The
+# source may have settings of its own.
+mkdir -p ../.cargo
+sed 's|^directory = \"|&<{ sources.crates.dir }>/|' \\
+    ../<{ sources.crates.dir }>/.cargo/config.toml > ../.cargo/config.toml";
+
+/// The lines of `%build` that keep cargo from using the network.
+pub(crate) const RUST_ENV: &str =
+    "export CARGO_NET_OFFLINE=true\nexport RUSTFLAGS='%{?build_rustflags}'\n";
+
+/// Returns the lines of `%build` that list the linked crates and their licenses.
+pub(crate) fn build_rust(project: &CargoProject) -> String {
+    let (enter, leave) = match folder(project) {
+        "" => (String::new(), ""),
+        folder => (format!("cd {folder}\n"), "cd - > /dev/null\n"),
+    };
+    let options = options(project);
+    format!(
+        "# The crates of the upstream workspace, and their licenses.\n\
+         {enter}%cargo_vendor_manifest\n\
+         # The generator of bundled(crate(...)) rejects crates that have a path.\n\
+         sed '/ [(][/]/d' cargo-vendor.txt > cargo-vendor.crates\n\
+         mv cargo-vendor.crates cargo-vendor.txt\n\
+         %{{cargo_license_summary{options}}}\n\
+         %{{cargo_license{options}}} > LICENSE.dependencies\n{leave}"
+    )
+}
+
 fn from_sdist(sdist: &SdistFacts) -> String {
     let mut out = "\n%prep\n%autosetup -p1 -n <{ source_dir }>".to_owned();
     let rust = sdist.rust.as_ref();
     if rust.is_some() {
-        out += " -b <{ sources.crates.number }>\n\
-                # cargo searches the folders above its working folder for the location of its crates. The\n\
-                # source may have settings of its own.\n\
-                mkdir -p ../.cargo\n\
-                sed 's|^directory = \"|&<{ sources.crates.dir }>/|' \\\n    \
-                ../<{ sources.crates.dir }>/.cargo/config.toml > ../.cargo/config.toml";
+        out += UNPACK_CRATES;
     }
     out += "\n";
     for file in &sdist.toolchain_files {
@@ -323,25 +348,10 @@ fn from_sdist(sdist: &SdistFacts) -> String {
     }
     out += "\n%generate_buildrequires\n%pyproject_buildrequires -R\n\n%build\n";
     if rust.is_some() {
-        out += "export CARGO_NET_OFFLINE=true\nexport RUSTFLAGS='%{?build_rustflags}'\n";
+        out += RUST_ENV;
     }
     out += "%pyproject_wheel\n";
-    if let Some(project) = rust {
-        let (enter, leave) = match folder(project) {
-            "" => (String::new(), ""),
-            folder => (format!("cd {folder}\n"), "cd - > /dev/null\n"),
-        };
-        let options = options(project);
-        out += &format!(
-            "# The crates of the upstream workspace, and their licenses.\n\
-             {enter}%cargo_vendor_manifest\n\
-             # The generator of bundled(crate(...)) rejects crates that have a path.\n\
-             sed '/ [(][/]/d' cargo-vendor.txt > cargo-vendor.crates\n\
-             mv cargo-vendor.crates cargo-vendor.txt\n\
-             %{{cargo_license_summary{options}}}\n\
-             %{{cargo_license{options}}} > LICENSE.dependencies\n{leave}"
-        );
-    }
+    out += &rust.map(build_rust).unwrap_or_default();
     for path in sdist.license_files.iter().filter(|path| path.contains('/')) {
         out += &format!("cp -p {path} {}\n", flat(path));
     }
@@ -378,10 +388,9 @@ fn folder(project: &CargoProject) -> &str {
 }
 
 /// Returns the lines of `%files` for licenses that the metadata may not list.
-fn license_lines(sdist: &SdistFacts) -> String {
-    let mut out: String =
-        sdist.license_files.iter().map(|path| format!("%license {}\n", flat(path))).collect();
-    if let Some(project) = &sdist.rust {
+pub(crate) fn installed_licenses(files: &[String], rust: Option<&CargoProject>) -> String {
+    let mut out: String = files.iter().map(|path| format!("%license {}\n", flat(path))).collect();
+    if let Some(project) = rust {
         let folder = project.manifest.strip_suffix("Cargo.toml").unwrap_or_default();
         out += &format!(
             "%license {folder}LICENSE.dependencies\n\

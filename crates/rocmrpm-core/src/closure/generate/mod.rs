@@ -3,15 +3,15 @@
 //! and writing the files afterwards.
 
 mod error;
-mod facts;
-mod imports;
+pub(crate) mod facts;
+pub(crate) mod imports;
 mod linked;
-mod member;
+pub(crate) mod member;
 mod requires;
 mod runtime;
-mod rust;
-mod terms;
-mod text;
+pub(crate) mod rust;
+pub(crate) mod terms;
+pub(crate) mod text;
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ use crate::workspace::{
     CLOSURE_FILE, Component, GENERATED, GENERATED_PINS, MemberPlace, Workspace, WrittenClosure,
 };
 pub use error::{GenerateError, Refused};
-use facts::{Built, Facts};
+use facts::Facts;
 use linked::Linked;
 use requires::{Corrections, corrections};
 
@@ -79,44 +79,8 @@ pub fn files(
     let arch =
         if workspace.chroot.is_host() { std::env::consts::ARCH } else { &workspace.chroot.arch };
     let members: Vec<&Member> = closure.members.values().filter(from_index).collect();
-    let looked = parallel::map(&members, AT_ONCE, |member| {
-        let rule = component.closure.as_ref().and_then(|rules| rules.member(&member.name));
-        let facts = Facts::of(member, rule, offers, fetcher, arch);
-        if let Some(name) = ComponentName::parse(&member.name) {
-            fetcher.leave(&name);
-        }
-        facts
-    })
-    .map_err(|error| GenerateError::Source(error.into()))?;
-    let mut found = Vec::new();
-    let mut refused = Vec::new();
-    for (member, facts) in members.into_iter().zip(looked) {
-        match facts {
-            Ok(facts) => found.push((member, facts)),
-            Err(GenerateError::Refused { members, .. }) => refused.extend(members),
-            Err(error) => return Err(error),
-        }
-    }
-    let taken = |name: &str| {
-        let other = workspace.components.get(name);
-        other.is_some_and(|other| other.generated.is_none())
-    };
-    for (member, _) in &found {
-        if member.place == MemberPlace::Rpm && taken(&member.name) {
-            refused.push(Refused {
-                member: member.name.clone(),
-                problem: "a component of the workspace has that name".into(),
-                help: "choose another place for it, or remove the component".into(),
-            });
-        }
-        if ComponentName::parse(&member.name).is_none() {
-            refused.push(Refused {
-                member: member.name.clone(),
-                problem: "its name is not valid for a component".into(),
-                help: "choose another place for it".into(),
-            });
-        }
-    }
+    let (found, mut refused) = gather(component, &members, offers, fetcher, arch)?;
+    refused.extend(found.iter().flat_map(|(member, _)| bad_names(workspace, member)));
     let (linked, missing) =
         linked::resolve(closure, &found, &system(workspace)?, &workspace.upstreams);
     refused.extend(missing);
@@ -130,26 +94,73 @@ pub fn files(
         found.into_iter().partition(|(member, _)| member.place == MemberPlace::Rpm);
     let mut parts: Vec<Part> =
         rpms.iter().map(|(member, facts)| member::part(&context, member, facts)).collect();
-    // The first pin has the version of the component, which would be wrong for finding a source
-    // distribution.
-    if let Some(at) =
-        private.iter().position(|(_, facts)| matches!(facts.built_from, Built::Wheel(_)))
-    {
-        private[..=at].rotate_right(1);
-        parts.push(runtime::part(&context, &private));
-    } else if let Some((member, _)) = private.first() {
-        let member = member.name.clone();
-        let problem = "no private member has a wheel, but the private package needs one".into();
-        let help = "choose `from = \"wheel\"` or another place for one of them".into();
-        let members = vec![Refused { member, problem, help }];
-        return Err(GenerateError::Refused { file: component.file.name.clone(), members });
-    }
+    parts.extend(private_part(&context, &mut private)?);
     parts.sort_by(|a, b| a.name.cmp(&b.name));
     let private = private.iter().map(|(member, _)| member.name.clone()).collect();
     let obsoletes = earlier::obsoletes(workspace, component, closure, offers)
         .map_err(GenerateError::Earlier)?;
     let written = written(closure, private, obsoletes);
     Ok(laid_out(workspace, &parts, &written))
+}
+
+/// Returns the facts about members, and the members that cannot become packages.
+fn gather<'m>(
+    component: &Component,
+    members: &[&'m Member],
+    offers: &Offers,
+    fetcher: &Fetcher<'_>,
+    arch: &str,
+) -> Result<(Vec<(&'m Member, Facts)>, Vec<Refused>), GenerateError> {
+    let gathered = parallel::map(members, AT_ONCE, |member| {
+        let rule = component.closure.as_ref().and_then(|rules| rules.member(&member.name));
+        let facts = Facts::of(member, rule, offers, fetcher, arch);
+        if let Some(name) = ComponentName::parse(&member.name) {
+            fetcher.leave(&name);
+        }
+        facts
+    })
+    .map_err(|error| GenerateError::Source(error.into()))?;
+    let (mut found, mut refused) = (Vec::new(), Vec::new());
+    for (member, facts) in members.iter().zip(gathered) {
+        match facts {
+            Ok(facts) => found.push((*member, facts)),
+            Err(GenerateError::Refused { members, .. }) => refused.extend(members),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((found, refused))
+}
+
+/// Refuses a member whose name another component has, or no component can have.
+fn bad_names(workspace: &Workspace, member: &Member) -> impl Iterator<Item = Refused> + use<> {
+    let other = workspace.components.get(member.name.as_str());
+    let taken = member.place == MemberPlace::Rpm && other.is_some_and(|c| c.generated.is_none());
+    let taken = taken.then(|| {
+        let problem = "a component of the workspace has that name";
+        Refused::new(&member.name, problem, "choose another place for it, or remove the component")
+    });
+    let invalid = ComponentName::parse(&member.name).is_none();
+    taken.into_iter().chain(invalid.then(|| Refused::name(&member.name)))
+}
+
+/// Returns the package of the private members; `None` if there are none.
+fn private_part(
+    context: &Context<'_>,
+    private: &mut [(&Member, Facts)],
+) -> Result<Option<Part>, GenerateError> {
+    let Some((first, _)) = private.first() else { return Ok(None) };
+    // The first pin has the version of the component, which would be wrong for finding a source
+    // distribution.
+    let wheel = private.iter().position(|(_, facts)| facts.wheel().is_some());
+    let Some(at) = wheel else {
+        let problem = "no private member has a wheel, but the private package needs one";
+        let help = "choose `from = \"wheel\"` or another place for one of them";
+        let members = vec![Refused::new(&first.name, problem, help)];
+        let file = context.component.file.name.clone();
+        return Err(GenerateError::Refused { file, members });
+    };
+    private[..=at].rotate_right(1);
+    Ok(Some(runtime::part(context, private)))
 }
 
 /// Returns the values for rendering the spec of the component itself.

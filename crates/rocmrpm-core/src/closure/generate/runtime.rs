@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::facts::{Built, Facts};
+use super::facts::{Built, Facts, WheelFacts};
 use super::linked::Linked;
 use super::member::{LINKS, quoted_key, source};
 use super::requires::{edges, of_all, place};
@@ -66,13 +66,38 @@ fn linked(context: &Context<'_>, members: &[(&Member, Facts)]) -> Linked {
 }
 
 fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> String {
-    let component = context.component.name.as_str();
-    let names = names(members);
     let linked = linked(context, members);
-    let tag = |tag: &str, value: &str| format!("{:<15} {value}\n", format!("{tag}:"));
+    let mut out = spec_header(context.component.name.as_str());
+    out += &globals(context, &linked);
+    out += &preamble(context, name, members, &linked);
+    out += "\n%prep\n%setup -q -c -T\n";
+    out += &build(members);
+    out += INSTALL;
+    let leave_out: Vec<String> = members
+        .iter()
+        .flat_map(|(_, facts)| &facts.leave_out)
+        .map(|folder| format!("%{{buildroot}}%{{site}}/{folder}"))
+        .collect();
+    if !leave_out.is_empty() {
+        out += &format!("# Test suites.\nrm -r {}\n", leave_out.join(" \\\n    "));
+    }
+    out += KEEP;
+    if wheels(members).any(|wheel| wheel.contents.copies) {
+        out += LINKS;
+    }
+    out += BYTECODE;
+    let importable = importable(context.closure, &names(members));
+    let imported = members.iter().filter(|(member, _)| importable.contains(member.name.as_str()));
+    let wheels = imported.filter_map(|(_, facts)| facts.wheel());
+    out += &check(&wheels.flat_map(|wheel| &wheel.contents.modules).collect());
+    out += "\n%files\n%license licenses\n%{prefix}\n";
+    out += "\n%changelog\n<{ changelog }>\n";
+    out
+}
 
-    let mut out = spec_header(component);
-    out += &format!("%global prefix %{{_libdir}}/{}\n", context.component.prefix_name());
+/// Returns the macros of the spec: the prefix, and what rpm's generators and scripts leave out.
+fn globals(context: &Context<'_>, linked: &Linked) -> String {
+    let mut out = format!("%global prefix %{{_libdir}}/{}\n", context.component.prefix_name());
     out += "%global site %{prefix}/lib/python%{python3_version}/site-packages\n\
             # Only the component uses it. It provides nothing, and its metadata adds no requirements.\n\
             %global __provides_exclude_from ^%{prefix}/.*$\n\
@@ -85,7 +110,19 @@ fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> Stri
             %global __os_install_post %{nil}\n\
             %global debug_package %{nil}\n\
             %global _build_id_links none\n\n";
-    out += &tag("Name", name);
+    out
+}
+
+/// Returns the tags of the package and its description.
+fn preamble(
+    context: &Context<'_>,
+    name: &str,
+    members: &[(&Member, Facts)],
+    linked: &Linked,
+) -> String {
+    let component = context.component.name.as_str();
+    let tag = |tag: &str, value: &str| format!("{:<15} {value}\n", format!("{tag}:"));
+    let mut out = tag("Name", name);
     out += &tag("Version", "<{ version }>");
     out += &tag("Release", "<{ release }>");
     out += &tag("Summary", &format!("Private Python environment of {component}"));
@@ -101,15 +138,14 @@ fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> Stri
     for required in build_requires(members) {
         out += &tag("BuildRequires", &required);
     }
-    let importable = importable(context.closure, &names);
-    let for_imports = of_all(context.closure, &importable);
+    let for_imports = of_all(context.closure, &importable(context.closure, &names(members)));
     if !for_imports.is_empty() {
         out += "# For the imports in %%check.\n";
         for_imports.iter().for_each(|required| out += &tag("BuildRequires", required));
     }
     out += "\n# Their requirements on the system.\n";
     out += &tag("Requires", "python(abi) = %{python3_version}");
-    for required in of_all(context.closure, &names) {
+    for required in of_all(context.closure, &names(members)) {
         out += &tag("Requires", &required);
     }
     linked.requires().for_each(|text| out += &tag("Requires", &text));
@@ -118,20 +154,20 @@ fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> Stri
         let version = node.map(|node| version::to_rpm(&node.locked.version)).unwrap_or_default();
         out += &tag("Provides", &format!("bundled(python3dist({})) = {version}", member.name));
     }
-    let bundled = members.iter().filter_map(|(_, facts)| match &facts.built_from {
-        Built::Wheel(wheel) => Some(&wheel.bundled),
-        Built::Sdist(_) => None,
-    });
-    let bundled: BTreeSet<&String> = bundled.flatten().collect();
+    let bundled: BTreeSet<&String> = wheels(members).flat_map(|wheel| &wheel.bundled).collect();
     bundled.into_iter().for_each(|text| out += &tag("Provides", text));
     let what = format!(
         "Python distributions of which {component} needs other versions than the system has. Only \
          %{{prefix}}/bin/python3 uses them, which has the system's packages besides."
     );
     out += &format!("\n%description\n{}\n", wrapped(&what));
-    out += "\n%prep\n%setup -q -c -T\n";
+    out
+}
+
+/// Returns the section that collects the wheels and builds those of source distributions.
+fn build(members: &[(&Member, Facts)]) -> String {
     let (wheels, sdists) = by_kind(members);
-    out += "\n%build\nmkdir -p wheels\n";
+    let mut out = "\n%build\nmkdir -p wheels\n".to_owned();
     if !wheels.is_empty() {
         let list: Vec<String> = wheels.iter().map(|at| format!("%{{SOURCE{at}}}")).collect();
         out += &format!("cp -p {} wheels\n", list.join(" "));
@@ -142,33 +178,26 @@ fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> Stri
              --no-cache-dir --wheel-dir wheels %{{SOURCE{at}}}\n"
         );
     }
-    out += INSTALL;
-    let leave_out: Vec<String> = members
-        .iter()
-        .flat_map(|(_, facts)| &facts.leave_out)
-        .map(|folder| format!("%{{buildroot}}%{{site}}/{folder}"))
-        .collect();
-    if !leave_out.is_empty() {
-        out += &format!("# Test suites.\nrm -r {}\n", leave_out.join(" \\\n    "));
-    }
-    out += KEEP;
-    if members.iter().any(|(_, facts)| has_copies(facts)) {
-        out += LINKS;
-    }
-    out += BYTECODE;
-    out += "\n%check\n\
-            %{buildroot}%{prefix}/bin/python3 -c 'import sys; assert \"%{buildroot}%{site}\" in sys.path'\n";
-    let imported = members.iter().filter(|(member, _)| importable.contains(member.name.as_str()));
-    let modules: BTreeSet<&String> = imported.flat_map(|(_, facts)| modules(facts)).collect();
+    out
+}
+
+/// Returns the section that imports modules.
+fn check(modules: &BTreeSet<&String>) -> String {
+    let mut out = "\n%check\n\
+         %{buildroot}%{prefix}/bin/python3 -c 'import sys; assert \"%{buildroot}%{site}\" in sys.path'\n"
+        .to_owned();
     if !modules.is_empty() {
         out += "# Not those that need a component of the stack, or a member with an RPM.\n";
-        for module in modules {
-            out += &format!("%{{buildroot}}%{{prefix}}/bin/python3 -B -c 'import {module}'\n");
-        }
     }
-    out += "\n%files\n%license licenses\n%{prefix}\n";
-    out += "\n%changelog\n<{ changelog }>\n";
+    for module in modules {
+        out += &format!("%{{buildroot}}%{{prefix}}/bin/python3 -B -c 'import {module}'\n");
+    }
     out
+}
+
+/// Returns the members that are built from a wheel.
+fn wheels<'m>(members: &'m [(&Member, Facts)]) -> impl Iterator<Item = &'m WheelFacts> {
+    members.iter().filter_map(|(_, facts)| facts.wheel())
 }
 
 /// Returns those of the private members that need only each other and packages of the release, so
@@ -189,19 +218,6 @@ fn importable<'m>(closure: &Closure, names: &BTreeSet<&'m str>) -> BTreeSet<&'m 
     }
 }
 
-/// Returns the modules of a member's wheel.
-fn modules(facts: &Facts) -> impl Iterator<Item = &String> {
-    let wheel = match &facts.built_from {
-        Built::Wheel(wheel) => Some(&wheel.contents.modules),
-        Built::Sdist(_) => None,
-    };
-    wheel.into_iter().flatten()
-}
-
-fn has_copies(facts: &Facts) -> bool {
-    matches!(&facts.built_from, Built::Wheel(wheel) if wheel.contents.copies)
-}
-
 /// Returns the build dependencies of the members without a wheel.
 fn build_requires(members: &[(&Member, Facts)]) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
@@ -218,8 +234,7 @@ fn build_requires(members: &[(&Member, Facts)]) -> BTreeSet<String> {
 
 /// Returns the numbers of the sources that are wheels, and of those that are not.
 fn by_kind(members: &[(&Member, Facts)]) -> (Vec<usize>, Vec<usize>) {
-    let is_wheel = |at: &usize| matches!(members[*at].1.built_from, Built::Wheel(_));
-    (0..members.len()).partition(is_wheel)
+    (0..members.len()).partition(|at| members[*at].1.wheel().is_some())
 }
 
 /// The install script of the prefix. `KEEP` leaves out the members' programs and their lines in RECORD:

@@ -12,7 +12,7 @@ use crate::sources::{CargoProject, LinkedCrate, read_inside};
 ///
 /// Sources: Maturin User Guide, "Configuration" and "Project Layout"; setuptools-rust,
 /// "pyproject.toml".
-pub(super) fn project(dir: &Path, names: &[String]) -> Option<CargoProject> {
+pub(crate) fn project(dir: &Path, names: &[String]) -> Option<CargoProject> {
     let bytes = read_inside(dir, "pyproject.toml").ok().flatten().unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let table = text.parse::<toml::Table>().unwrap_or_default();
@@ -77,7 +77,7 @@ fn is_feature(name: &str) -> bool {
 
 /// Combines a license with those of the crates that are linked in; the error names a crate whose
 /// license is missing or not allowed.
-pub(super) fn with_crates(license: &str, crates: &[LinkedCrate]) -> Result<String, String> {
+pub(crate) fn with_crates(license: &str, crates: &[LinkedCrate]) -> Result<String, String> {
     let mut all = vec![license.to_owned()];
     for LinkedCrate { name, version, license } in crates {
         let of = format!("the linked crate {name} {version}");

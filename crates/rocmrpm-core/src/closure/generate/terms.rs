@@ -15,7 +15,7 @@ use crate::wheel::Contents;
 
 /// What a package states about its contents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Terms {
+pub(crate) struct Terms {
     /// The license of everything in the wheel, as an SPDX expression.
     pub license: String,
     /// What is bundled, in the syntax of `Provides:`.
@@ -23,7 +23,7 @@ pub(super) struct Terms {
 }
 
 /// A wheel and the facts about it.
-pub(super) struct Wheel<'a> {
+pub(crate) struct Wheel<'a> {
     /// The normalized name of the distribution.
     pub name: &'a str,
     pub version: &'a Version,
@@ -36,7 +36,7 @@ pub(super) struct Wheel<'a> {
 }
 
 /// Returns what a package made from a wheel states; the error names what is unknown or not allowed.
-pub(super) fn of(wheel: &Wheel<'_>) -> Result<Terms, String> {
+pub(crate) fn of(wheel: &Wheel<'_>) -> Result<Terms, String> {
     if let Some(decided) = wheel.decided {
         let bundled = decided.iter().map(|text| decided_line(text)).collect();
         return Ok(Terms { license: wheel.license.to_owned(), bundled });

@@ -56,7 +56,7 @@ pub(super) fn quoted(value: &str) -> String {
 
 /// Returns an upstream text that is safe to use in a template: on one line, without rpm macros and
 /// without delimiters of the template engine.
-pub(super) fn literal(text: &str) -> String {
+pub(crate) fn literal(text: &str) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ").replace('%', "%%");
     ["<@", "<{", "<#", "@>", "}>", "#>"].iter().fold(line, |line, delimiter| {
@@ -66,7 +66,7 @@ pub(super) fn literal(text: &str) -> String {
 
 /// Returns a summary in the form that rpmlint expects: no dot at the end, at most 79 characters,
 /// and an initial capital letter.
-pub(super) fn summary(text: &str, name: &str) -> String {
+pub(crate) fn summary(text: &str, name: &str) -> String {
     let text = literal(text);
     let text = text.trim_end_matches('.').trim();
     let text = if text.is_empty() { format!("Python module {name}") } else { text.to_owned() };
@@ -89,7 +89,7 @@ pub(super) fn summary(text: &str, name: &str) -> String {
 }
 
 /// Wraps a text into lines of at most 79 characters.
-pub(super) fn wrapped(text: &str) -> String {
+pub(crate) fn wrapped(text: &str) -> String {
     let (mut lines, mut line) = (Vec::new(), String::new());
     for word in text.split_whitespace() {
         if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > 79 {
@@ -105,7 +105,7 @@ pub(super) fn wrapped(text: &str) -> String {
 }
 
 /// Returns a URL that is safe to use in a spec.
-pub(super) fn url(home: Option<&str>) -> Option<String> {
+pub(crate) fn url(home: Option<&str>) -> Option<String> {
     let home = home?.trim();
     let plain = home.starts_with("https://") || home.starts_with("http://");
     let safe = home.bytes().all(|b| b.is_ascii_graphic() && !b"%<>{}\"\\".contains(&b));

@@ -20,7 +20,7 @@ use crate::spec::sections::Sections;
 use crate::workspace::{Component, Pin, Workspace};
 use change::{Extent, Relation};
 
-/// The changes of upstream's files in a spec, its patches and, for a component, its edits.
+/// The changes of upstream files in a spec, its patches and, for a component, its edits.
 #[derive(Debug, Default)]
 pub struct Changes {
     /// The changes.

@@ -1,4 +1,4 @@
-//! Finds the changes of upstream's files that the scripts of a spec make without a patch: sed in
+//! Finds the changes of upstream files that the scripts of a spec make without a patch: sed in
 //! place, and files that are written. It does not run the scripts.
 
 use super::change::{Change, Extent};
@@ -9,7 +9,7 @@ use crate::spec::sections::Sections;
 /// The scripts that run before upstream's files are compiled.
 const SCRIPTS: &[&str] = &["prep", "conf", "generate_buildrequires", "build"];
 
-/// The changes of upstream's files in the scripts of a spec.
+/// The changes of upstream files in the scripts of a spec.
 #[derive(Debug, Default)]
 pub struct ScriptChanges {
     /// The changes.

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::source::note;
 use super::{Contradiction, FurtherSource, Unreachable, Work};
-use crate::error::{Diagnose, Error, Kind};
+use crate::error::Error;
 use crate::names::ComponentName;
 use crate::pins::upstream::{
     Claim, Statement, Upstream, Weight, is_commit_like, own_version, public, repository,
@@ -90,20 +90,26 @@ pub(super) enum Undecided {
     Failed(Error),
 }
 
+/// Returns the note of how a decision uses a statement.
+fn use_of(statement: &Statement, decision: &Decision) -> String {
+    let version = statement.claim.version();
+    let same = version.is_none_or(|version| version == decision.version);
+    let followed = statement.weight == Weight::Demand || version.is_some_and(|_| same);
+    let how = match (same, followed) {
+        (true, true) => "",
+        (true, false) => "upstream's own build uses ",
+        (false, _) => "ignored: ",
+    };
+    format!("{how}{}", note(statement))
+}
+
 impl Work<'_> {
     /// Decides the version of a component; `None` if nothing states it.
     pub(super) fn decide(&mut self, name: &str) -> Result<Option<Decision>, Undecided> {
-        let all: Vec<Statement> =
-            self.read.values().flat_map(|read| read.about(name).cloned()).collect();
-        let (fits, other): (Vec<Statement>, Vec<Statement>) = all
-            .into_iter()
-            .filter(|statement| {
-                matches!(
-                    &statement.claim,
-                    Claim::Version(_) | Claim::Tag { .. } | Claim::Commit { .. }
-                )
-            })
-            .partition(|statement| self.belongs_to_set(name, statement));
+        let (fits, other) = self.statements(name);
+        let contradiction = |statements| {
+            Undecided::Contradiction(Contradiction { about: name.to_owned(), statements })
+        };
         let (demands, examples): (Vec<_>, Vec<_>) =
             fits.iter().partition(|statement| statement.weight == Weight::Demand);
         let mut versions: Vec<&str> = demands.iter().filter_map(|s| s.claim.version()).collect();
@@ -126,11 +132,7 @@ impl Work<'_> {
         if chosen.is_none()
             && commit.is_some_and(|(_, first, _)| commits.clone().any(|other| other != first))
         {
-            let statements = fits.clone();
-            return Err(Undecided::Contradiction(Contradiction {
-                about: name.to_owned(),
-                statements,
-            }));
+            return Err(contradiction(fits.clone()));
         }
         let mut decision = match (chosen, versions.first(), &table, example) {
             (Some(version), ..) => Decision::new(
@@ -141,10 +143,7 @@ impl Work<'_> {
             (None, Some(_), ..) if distinct => {
                 let mut statements: Vec<Statement> = fits.clone();
                 statements.retain(|statement| statement.claim.version().is_some());
-                return Err(Undecided::Contradiction(Contradiction {
-                    about: name.to_owned(),
-                    statements,
-                }));
+                return Err(contradiction(statements));
             }
             (None, Some(version), ..) => Decision::new(version, Followed::Upstream, Vec::new()),
             (None, None, Some((version, source)), _) => {
@@ -168,21 +167,11 @@ impl Work<'_> {
                 _ => return Ok(None),
             },
         };
-        for statement in &fits {
-            // The commit's own note names this statement.
-            if chosen.is_none() && commit.is_some_and(|(_, _, of_commit)| of_commit == statement) {
-                continue;
-            }
-            let version = statement.claim.version();
-            let same = version.is_none_or(|version| version == decision.version);
-            let followed = statement.weight == Weight::Demand || version.is_some_and(|_| same);
-            let how = match (same, followed) {
-                (true, true) => "",
-                (true, false) => "upstream's own build uses ",
-                (false, _) => "ignored: ",
-            };
-            decision.notes.push(format!("{how}{}", note(statement)));
-        }
+        // The commit's own note names its statement.
+        let of_commit = commit.map(|(_, _, statement)| statement).filter(|_| chosen.is_none());
+        let noted = fits.iter().filter(|statement| of_commit != Some(*statement));
+        let notes: Vec<String> = noted.map(|statement| use_of(statement, &decision)).collect();
+        decision.notes.extend(notes);
         let against = self.upstreams().component(name).and_then(|known| known.against.as_deref());
         for statement in &other {
             let base = against.unwrap_or_default();
@@ -198,6 +187,16 @@ impl Work<'_> {
             decision.commit = self.other_repository(name, &demands);
         }
         Ok(Some(decision))
+    }
+
+    /// Returns the statements about the version of a component: those for this set, and those for
+    /// another base.
+    fn statements(&self, name: &str) -> (Vec<Statement>, Vec<Statement>) {
+        let all = self.read.values().flat_map(|read| read.about(name));
+        let of_versions = all.filter(|statement| {
+            matches!(&statement.claim, Claim::Version(_) | Claim::Tag { .. } | Claim::Commit { .. })
+        });
+        of_versions.cloned().partition(|statement| self.belongs_to_set(name, statement))
     }
 
     /// Returns the version of a component at a commit, and where it is stated: the first digits of the
@@ -252,13 +251,12 @@ impl Work<'_> {
                 let found = own_version(self.upstreams(), of, &at, &tree.dir);
                 Ok(found.and_then(|found| Some((found.claim.version()?.to_owned(), note(&found)))))
             }
-            Err(error) if error.kind() == Kind::Network => {
+            Err(error) => {
                 let values = vec![format!("the version of {name}")];
                 let source = format!("{of} at commit {commit}");
-                self.unreachable.push(Unreachable { source, values, reason: error.to_string() });
+                self.unreachable.push(Unreachable::new(source, values, error.into())?);
                 Ok(None)
             }
-            Err(error) => Err(error.into()),
         }
     }
 

@@ -24,12 +24,33 @@ pub struct Unreachable {
     pub values: Vec<String>,
     /// The reason.
     pub reason: String,
+    /// The kind of the reason.
+    #[serde(skip)]
+    kind: Kind,
+    /// The help for the reason.
+    #[serde(skip)]
+    help: Vec<String>,
 }
 
 impl Unreachable {
-    pub(super) fn new(source: String, values: Vec<String>, error: &Error) -> Self {
+    /// Returns the source whose fetch failed with this error, if other sources can still be fetched:
+    /// its server failed or does not have it. Otherwise, returns the error.
+    pub(super) fn new(source: String, values: Vec<String>, error: Error) -> Result<Self, Error> {
+        let is_absent = error.downcast_ref().is_some_and(SourceError::is_absent);
+        if error.kind() != Kind::Network && !is_absent {
+            return Err(error);
+        }
         let causes: String = error.causes().iter().map(|cause| format!(": {cause}")).collect();
-        Self { source, values, reason: format!("{error}{causes}") }
+        let (kind, help) = (error.kind(), error.help().to_vec());
+        Ok(Self { source, values, reason: format!("{error}{causes}"), kind, help })
+    }
+
+    /// Returns the lines that describe sources.
+    fn lines(list: &[Self]) -> impl Iterator<Item = String> {
+        list.iter().flat_map(|one| {
+            let head = format!("{}: {}", one.source, one.reason);
+            std::iter::once(head).chain(one.values.iter().map(|value| format!("  {value}")))
+        })
     }
 }
 
@@ -53,16 +74,26 @@ pub enum DeriveError {
         near: Option<String>,
     },
     /// Upstream's files disagree.
-    #[error("upstream's files disagree about {}", names(.list))]
+    #[error("upstream's files disagree about {}{}", names(.list), also(.unreachable))]
     Contradictions {
         /// The version to derive from, as on the command line.
         from: String,
         /// The contradictions.
         list: Vec<Contradiction>,
+        /// Sources that could not be fetched.
+        unreachable: Vec<Unreachable>,
     },
     /// Files have an unexpected form.
-    #[error("upstream's files have an unexpected form, so the versions in them are unknown")]
-    Odd(Vec<Oddity>),
+    #[error(
+        "upstream's files have an unexpected form, so the versions in them are unknown{}",
+        also(.unreachable)
+    )]
+    Odd {
+        /// The files.
+        list: Vec<Oddity>,
+        /// Sources that could not be fetched.
+        unreachable: Vec<Unreachable>,
+    },
     /// Sources are unreachable.
     #[error("cannot fetch {}, so the set cannot be derived", sources(.0))]
     Unreachable(Vec<Unreachable>),
@@ -82,7 +113,16 @@ fn names(list: &[Contradiction]) -> String {
 }
 
 fn sources(list: &[Unreachable]) -> String {
-    list.iter().map(|one| format!("the source of {}", one.source)).collect::<Vec<_>>().join(" and ")
+    let names: Vec<&str> = list.iter().map(|one| one.source.as_str()).collect();
+    let noun = if names.len() == 1 { "source" } else { "sources" };
+    format!("the {noun} of {}", names.join(", "))
+}
+
+fn also(unreachable: &[Unreachable]) -> String {
+    if unreachable.is_empty() {
+        return String::new();
+    }
+    format!("; also, rocmrpm cannot fetch {}", sources(unreachable))
 }
 
 impl Diagnose for DeriveError {
@@ -96,7 +136,7 @@ impl Diagnose for DeriveError {
             }
             Self::Choice { near, .. } => Diagnosis::from(Kind::Usage)
                 .with_help_lines(near.iter().map(|name| format!("did you mean `{name}`?"))),
-            Self::Contradictions { from, list } => {
+            Self::Contradictions { from, list, unreachable } => {
                 let choices = list.iter().filter_map(|one| {
                     let first =
                         one.statements.iter().find_map(|statement| statement.claim.version())?;
@@ -112,23 +152,29 @@ impl Diagnose for DeriveError {
                         choices.trim_start()
                     ))
                     .with_details(list.iter().flat_map(statements))
+                    .with_details(Unreachable::lines(unreachable))
             }
-            Self::Odd(list) => {
+            Self::Odd { list, unreachable } => {
                 let mut about: Vec<_> = list.iter().flat_map(|odd| odd.about.clone()).collect();
                 about.sort();
                 about.dedup();
                 Kind::Findings
                     .with_help(format!("run it again with {}", choose_all(&about)))
                     .with_details(list.iter().map(ToString::to_string))
+                    .with_details(Unreachable::lines(unreachable))
             }
             Self::Unreachable(list) => {
-                let lines = list.iter().flat_map(|one| {
-                    let head = format!("{}: {}", one.source, one.reason);
-                    std::iter::once(head).chain(one.values.iter().map(|value| format!("  {value}")))
-                });
-                Kind::Network
-                    .with_help("check the network, then run the command again")
-                    .with_details(lines)
+                let network = list.iter().any(|one| one.kind == Kind::Network);
+                let kind = if network { Kind::Network } else { Kind::Config };
+                let retry = network.then_some("check the network, then run the command again");
+                let absent = list.iter().filter(|one| one.kind != Kind::Network);
+                // The second line is about the pin, which does not exist yet.
+                let help =
+                    absent.filter_map(|one| Some(format!("{}: {}", one.source, one.help.first()?)));
+                Diagnosis::from(kind)
+                    .with_help_lines(retry)
+                    .with_help_lines(help)
+                    .with_details(Unreachable::lines(list))
             }
             Self::NoOrigin { name } => Kind::Config
                 .with_help(format!("add a `[{name}]` table with a source to the base set")),

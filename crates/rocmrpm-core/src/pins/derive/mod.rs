@@ -62,7 +62,12 @@ pub enum Outcome {
     /// A set.
     Set(Derived),
     /// Upstream's files disagree, so a choice is needed.
-    Contradictions(Vec<Contradiction>),
+    Contradictions {
+        /// The contradictions.
+        list: Vec<Contradiction>,
+        /// Sources that could not be fetched.
+        unreachable: Vec<Unreachable>,
+    },
 }
 
 /// Derives a complete set, or returns nothing. `fetcher` finds digests and commits; `reader` fetches
@@ -112,7 +117,8 @@ pub fn derive<'a>(
         }
     }
     if !contradictions.is_empty() {
-        return Ok(Outcome::Contradictions(contradictions));
+        let unreachable = work.unreachable;
+        return Ok(Outcome::Contradictions { list: contradictions, unreachable });
     }
     let (blocking, oddities): (Vec<_>, Vec<_>) = work
         .read
@@ -120,7 +126,7 @@ pub fn derive<'a>(
         .flat_map(|read| read.oddities.clone())
         .partition(|oddity| work.blocks(oddity));
     if !blocking.is_empty() {
-        return Err(DeriveError::Odd(blocking).into());
+        return Err(DeriveError::Odd { list: blocking, unreachable: work.unreachable }.into());
     }
     if !work.unreachable.is_empty() {
         return Err(DeriveError::Unreachable(work.unreachable).into());
@@ -182,12 +188,15 @@ impl<'a> Work<'a> {
                 }
                 self.complete(name)
             }
-            Err(error) if error.kind() == Kind::Network => {
-                let lost = self.out_of_reach(name, &version, &error);
+            // Without its own version, nothing else is known.
+            Err(error) if name == self.request.from.0 && error.kind() != Kind::Network => {
+                Err(error)
+            }
+            Err(error) => {
+                let lost = self.out_of_reach(name, &version, error)?;
                 self.unreachable.push(lost);
                 Ok(())
             }
-            Err(error) => Err(error),
         }
     }
 
@@ -264,7 +273,7 @@ impl<'a> Work<'a> {
     }
 
     /// Lists the values that are unknown without the source of a decided component.
-    fn out_of_reach(&self, name: &str, version: &str, error: &Error) -> Unreachable {
+    fn out_of_reach(&self, name: &str, version: &str, error: Error) -> Result<Unreachable, Error> {
         let mut values = Vec::new();
         if self.decisions[name].pin.is_none() {
             values.push(format!("the digest of {name} {version}, or the commit of its tag"));

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::{Unreachable, Work, for_reading};
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::names::ComponentName;
 use crate::pins::upstream::{Claim, Statement, Upstream, UpstreamLocation, cmake};
 use crate::sources::Resolved;
@@ -64,15 +64,14 @@ impl Work<'_> {
             };
             match self.further_source(known, statement) {
                 Ok(found) => sources.extend(found),
-                Err(error) if error.kind() == Kind::Network => {
+                Err(error) => {
                     let value = match &known.version {
                         Some((file, _)) => format!("the version of {}, from {file}", known.name),
                         None => format!("the commit of {}", known.name),
                     };
                     let source = format!("{} of {name} {version}", known.name);
-                    self.unreachable.push(Unreachable::new(source, vec![value], &error));
+                    self.unreachable.push(Unreachable::new(source, vec![value], error)?);
                 }
-                Err(error) => return Err(error),
             }
         }
         Ok((sources, spoken))
@@ -95,12 +94,12 @@ impl Work<'_> {
             _ => None,
         });
         let unchanged = base.filter(|(_, old, _)| old.is_some() && *old == commit.as_ref());
-        let url = match (stated, unchanged, base) {
-            (Some(git), ..) => git,
-            (None, Some((url, ..)), _) => url,
-            // A packager's own repository has its own contents.
-            (None, None, Some((url, ..))) if !self.upstreams().has_repository(known, url) => url,
-            (None, None, _) => &known.git,
+        let url = match (stated, base) {
+            (Some(git), _) => git,
+            // A packager's own repository has its own contents. An upstream repository can be that
+            // of other versions, even for the same commit.
+            (None, Some((url, ..))) if !self.upstreams().has_repository(known, url) => url,
+            (None, _) => &known.git,
         };
         let version = match (unchanged, &known.version, &commit) {
             (Some((.., version)), Some(_), _) => Some(version.clone()),

@@ -1,0 +1,93 @@
+//! `rocmrpm clean`.
+
+use std::path::{Path, PathBuf};
+
+use super::{Done, args, context};
+use crate::build::{BuildLock, build_folder};
+use crate::error::{Error, IoError};
+use crate::files;
+use crate::process::end_leftovers;
+use crate::report::{Shell, Style, human_size};
+use crate::workspace::Workspace;
+
+/// What failed and stopped builds, `prep`, and `reproduce` leave, which has a folder per component.
+const LEFT: [&str; 3] = ["work", "prep", "reproduce"];
+
+/// The results that have a folder per component.
+const RESULTS: [&str; 3] = ["results", "srpms", "wheels"];
+
+pub(super) fn run(args: &args::Clean, dir: &Path, shell: &Shell) -> Done {
+    let workspace = context::workspace(dir, &args.choice, &[])?;
+    let build_dir = workspace.build_dir();
+    if !build_dir.exists() {
+        shell.status(
+            Style::Good,
+            "Clean",
+            format!("nothing was built for `{}`", workspace.chroot.name),
+        );
+        return Ok(0);
+    }
+    let _lock = BuildLock::take(&workspace)?;
+    if !args.dry_run {
+        // A run that was killed could not stop its child processes, which would write there.
+        for name in workspace.components.keys() {
+            let folder = build_folder(&build_dir, name);
+            if folder.exists() {
+                end_leftovers(&folder)
+                    .map_err(IoError::doing("stop processes of an earlier run"))?;
+            }
+        }
+    }
+    let mut removed = 0;
+    for path in chosen(args, &workspace, &build_dir)? {
+        let size = size_of(&path);
+        removed += size;
+        let shown = format!("{}  {}", path.display(), Style::Dim.paint(human_size(size)));
+        if args.dry_run {
+            shell.data(path.display())?;
+        } else {
+            shell.status(Style::Good, "Removing", shown);
+            files::remove_if_there(&path)
+                .map_err(IoError::doing(format!("remove `{}`", path.display())))?;
+        }
+    }
+    let word = if args.dry_run { "Would free" } else { "Freed" };
+    shell.status(Style::Good, word, human_size(removed));
+    Ok(0)
+}
+
+/// Returns the paths to remove, sorted.
+fn chosen(
+    args: &args::Clean,
+    workspace: &Workspace,
+    build_dir: &Path,
+) -> Result<Vec<PathBuf>, Error> {
+    let action = || IoError::doing(format!("read `{}`", build_dir.display()));
+    if args.components.is_empty() {
+        let names = files::names_in(build_dir).map_err(action())?.into_iter();
+        // The lock of this run stays, and the list of the builds that COPR has.
+        let kept = |name: &str| name.starts_with('.') || name == "copr";
+        let chosen = names.filter(|name| match args.all {
+            true => !kept(name),
+            false => LEFT.contains(&name.as_str()),
+        });
+        return Ok(chosen.map(|name| build_dir.join(name)).collect());
+    }
+    let mut paths = Vec::new();
+    for name in &args.components {
+        let name = workspace.component(name)?.name.as_str();
+        let results = RESULTS.iter().filter(|_| args.all);
+        let folders = LEFT.iter().chain(results).map(|folder| build_dir.join(folder).join(name));
+        paths.extend(folders.filter(|path| path.exists()));
+    }
+    paths.sort();
+    paths.dedup();
+    Ok(paths)
+}
+
+/// Returns the size of a file or folder in bytes. What cannot be read counts as empty.
+pub(super) fn size_of(path: &Path) -> u64 {
+    let entries = walkdir::WalkDir::new(path).into_iter().filter_map(Result::ok);
+    let files = entries.filter(|entry| entry.file_type().is_file());
+    files.filter_map(|file| Some(file.metadata().ok()?.len())).sum()
+}
