@@ -71,8 +71,8 @@ copr-test: ## test COPR with its own frontend, from COPR=CHECKOUT of fedora-copr
 lab-package: lab ## build rocmrpm's own package in the laboratory, install it, and run it
 	bash tools/in-memory.sh cargo test --locked --test laboratory -- --include-ignored own_package
 
-KERNELS ?= triton-kernels flash-attn aiter aotriton
-lab-kernels: ## compile Triton kernels for gfx1151 without a GPU, of KERNELS="aiter ..." [default: all four]
+KERNELS ?= triton-kernels flash-attn aotriton
+lab-kernels: ## compile Triton kernels for gfx1151 without a GPU, of KERNELS="flash-attn ..." [default: all three]
 	@bash tools/setup.sh kernels
 	cargo build --locked
 	@bash tests/laboratory/kernels/run $(KERNELS)

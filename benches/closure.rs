@@ -27,7 +27,7 @@ const RUNS: usize = 5;
 const OWN: [&str; 4] = ["torch", "torchaudio", "torchvision", "triton"];
 
 /// Other requirements in the stack, whose own requirements are read from their sources.
-const SDISTS: [&str; 3] = ["aiter", "amdsmi", "flash-attn"];
+const SDISTS: [&str; 2] = ["amdsmi", "flash-attn"];
 
 fn main() {
     // `cargo test --benches` and the like only check that it builds.

@@ -39,7 +39,6 @@ test       | publishing the index        | awscli rsync                         
 test       | TLS of the COPR test server | openssl                                | openssl
 test       | vLLM's setup.py imports     | python3-torch python3-setuptools-scm   | python3-torch python3-setuptools_scm
 test       | its other imports           | python3-jinja2                         | python3-jinja2
-test       | aiter's setup.py imports    | python3-psutil                         | python3-psutil
 test       | building the container file | buildah busybox-static                 | buildah busybox
 test       | building the laboratory     | debootstrap                            |
 kernels    | configuring AOTriton        | g++ liblzma-dev pkg-config             | gcc-c++ xz-devel pkgconf-pkg-config

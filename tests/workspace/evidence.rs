@@ -44,10 +44,18 @@ fn records_runs_and_shows_only_those_of_the_pinned_version() {
     write(folder, "mock-configs/rocm/rocm.toml", "version = \"7.2\"\n");
     let stack = "[stack]\ngpu-targets = [\"gfx1151\"]\ndefault-pins = \"stable\"\n";
     write(folder, "rocmrpm.toml", stack);
-    write(folder, "build/lab/work/hello/sources/hello.spec", "Name: hello\n");
-    write(folder, "build/lab/results/hello/hello-1.0-1.x86_64.rpm", "");
+    let spec = Sha256::of_bytes("Name: hello\n");
+    let build = format!(
+        r#"{{"sources": [{{"file": "hello.tar.gz", "sha256": "{spec}"}}],
+            "outputs": [{{"file": "hello-1.0-1.src.rpm", "sha256": "{spec}"}},
+                {{"file": "hello-1.0-1.x86_64.rpm", "sha256": "{spec}"}},
+                {{"file": "hello.spec", "sha256": "{spec}"}}]}}"#
+    );
+    write(folder, "build/lab/results/hello/build.json", &build);
+    let times = r#"{"seconds": {"build": 74.5, "srpm": 1}, "finished": "2026-11-01T03:44:25Z"}"#;
+    write(folder, "build/lab/results/hello/times.json", times);
 
-    evidence(folder, &["record", ".", "lab", "hello", "make it", "inspected", "75"]).unwrap();
+    evidence(folder, &["record", ".", "lab", "hello", "make it", "inspected", "0", "1"]).unwrap();
     let hello = line(folder, "hello");
     let start = "| hello | stable | 1.0 | 7.2 | yes | yes | yes | yes |  | 1 min 15 s | ";
     assert!(hello.starts_with(start), "{hello}");
@@ -55,13 +63,24 @@ fn records_runs_and_shows_only_those_of_the_pinned_version() {
     assert_eq!(line(folder, "other"), "| other | stable | 2 |  |  |  |  |  |  |  |  |  |");
     let path = folder.join("docs/stack/evidence/hello.stable.lab.toml");
     let record: toml::Table = std::fs::read_to_string(path).unwrap().parse().unwrap();
-    let digest = record["inputs"]["hello.spec"].as_str().unwrap();
-    assert_eq!(digest, format!("sha256:{}", Sha256::of_bytes("Name: hello\n")));
-    assert_eq!(record["outputs"].as_table().unwrap().len(), 1);
+    assert_eq!(record["date"].as_str(), Some("2026-11-01"));
+    let digests = |field: &str| {
+        let table = record[field].as_table().unwrap().iter();
+        table.map(|(name, of)| format!("{name} {}", of.as_str().unwrap())).collect::<Vec<_>>()
+    };
+    let of = |name: &str| format!("{name} sha256:{spec}");
+    assert_eq!(digests("inputs"), [of("hello.spec"), of("hello.tar.gz")]);
+    assert_eq!(digests("outputs"), [of("hello-1.0-1.x86_64.rpm")]);
 
-    // A failed run has the stages in its log.
+    // An inspection that failed is not a stage.
+    evidence(folder, &["record", ".", "lab", "hello", "make it", "compiled", "1", "9"]).unwrap();
+    let start = "| hello | stable | 1.0 | 7.2 | yes | yes | yes | failed |  | 1 min 15 s | ";
+    assert!(line(folder, "hello").starts_with(start), "{}", line(folder, "hello"));
+
+    // A failed run has the stages in its log, also if it was stopped.
     write(folder, "build/lab/work/hello/logs/build.log", "Executing(%build): /bin/sh\n");
-    evidence(folder, &["record", ".", "lab", "hello", "make it", "failed", "5"]).unwrap();
+    write(folder, "build/lab/work/hello/sources/hello.spec", "Name: hello\n");
+    evidence(folder, &["record", ".", "lab", "hello", "make it", "failed", "0", "5"]).unwrap();
     let start = "| hello | stable | 1.0 | 7.2 | yes | failed |  |  |  | 5 s | ";
     assert!(line(folder, "hello").starts_with(start), "{}", line(folder, "hello"));
 

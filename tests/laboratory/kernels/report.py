@@ -2,7 +2,6 @@
 
 import argparse
 import collections
-import datetime
 import hashlib
 import importlib.metadata
 import json
@@ -14,8 +13,10 @@ import tomllib
 import inventory
 import results
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import evidence
+
 TARGET = "gfx1151"
-KINDS = ["compiled", "too large", "failed", "not launched"]
 COLUMNS = "{:<58} {:>8} {:>7} {:>6} {:>7} {:>7}  {}"
 
 
@@ -80,12 +81,17 @@ def inspect(program, files):
     return done.returncode == 0, good
 
 
+def sha256(text):
+    """Returns the digest of a text in a record's form."""
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
 def wheel_digest(name):
     """Returns the digest of the list of an installed wheel's files, which has theirs."""
     text = importlib.metadata.distribution(name).read_text("RECORD")
     # Compiled Python files are not part of the wheel.
     lines = sorted(line for line in text.splitlines() if ".pyc," not in line)
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    return sha256("\n".join(lines))
 
 
 def main():
@@ -97,7 +103,6 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--inspect", required=True, help="the program rocm-inspect")
     parser.add_argument("--of", type=int, help="number of kernels of which a sample compiled")
-    parser.add_argument("--records", type=pathlib.Path, required=True, help="folder of the records")
     options = parser.parse_args()
     pin = tomllib.loads(options.pins.read_text())[options.component]
     rows = results.Results(options.out / "results.jsonl").rows
@@ -112,96 +117,39 @@ def main():
     passed, good = inspect(options.inspect, [options.out / file for file in files])
     print(f"{options.component} {pin['version']}: " + ", ".join(f"{n} {k}" for k, n in counts.items()))
     print(f"rocm-inspect: {good} of {len(files)} code objects have a kernel for {TARGET}")
-    digests = hashlib.sha256("".join(row.get("sha256", "") for row in rows).encode()).hexdigest()
     triton = importlib.metadata.version("triton")
     result = "ok" if passed and good == len(files) and rows else "failed"
     # A component with tests has a mark of each finished run of them.
     if options.package and not list(options.out.glob("finished-*")):
         result = "incomplete"
-    record = {
-        "component": options.component,
-        "pins": options.pins.stem,
-        "version": pin["version"],
+    source = f"sha256:{pin['sha256']}" if "sha256" in pin else f"git:{pin['commit']}"
+    path = evidence.write(evidence.described(options.component, options.pins, **{
         "triton": triton,
         "gpu-targets": [TARGET],
         "command": f"make lab-kernels KERNELS={options.component}",
-        "machine": results.machine(),
-        "date": datetime.date.today().isoformat(),
         "seconds": round(sum(row["seconds"] for row in rows)),
-        "stage": "kernels compiled",
+        "stage": evidence.KERNELS,
         "result": result,
         "not-launched": sorted(known - set(kernels)),
         "kernels": {
-            **{kind: counts.get(kind, 0) for kind in KINDS},
+            **{kind: counts.get(kind, 0) for kind in evidence.KINDS},
             "code objects": len(files),
             "sampled from": options.of or len(files),
         },
         "failed": {
             name: state(of_kernel)[2]
-            for name, of_kernel in sorted(kernels.items())
+            for name, of_kernel in kernels.items()
             if state(of_kernel)[0] != "compiled"
         },
         "inputs": {
-            "source": pin.get("sha256") or pin["commit"],
-            "prepared modules": results.tree_digest(options.source, ".py"),
+            "source": source,
+            "prepared modules": f"sha256:{results.tree_digest(options.source, '.py')}",
             f"triton {triton} wheel": wheel_digest("triton"),
         },
-        "outputs": {"code objects": digests},
-    }
-    options.records.mkdir(parents=True, exist_ok=True)
-    path = options.records / f"{options.component}.{options.pins.stem}.toml"
-    path.write_text(as_toml(record))
-    options.records.with_suffix(".md").write_text(page(options.records))
+        "outputs": {"code objects": sha256("".join(row.get("sha256", "") for row in rows))},
+    }))
     print(f"wrote {path}")
     return result != "ok"
-
-
-def as_toml(record):
-    """Formats a record; JSON's texts, numbers, and lists are TOML's, too."""
-    lines = [f"{key} = {json.dumps(value)}" for key, value in record.items() if not isinstance(value, dict)]
-    for key, values in record.items():
-        if isinstance(values, dict):
-            lines += ["", f"[{key}]"]
-            lines += [f"{json.dumps(name)} = {json.dumps(value)}" for name, value in values.items()]
-    return "\n".join(lines) + "\n"
-
-
-HEAD = """\
-# Which Triton kernels compile
-
-This page is generated from the records in `docs/stack/kernels/`, which `make lab-kernels` writes:
-the kernels of each component, compiled for gfx1151 by the released Triton without a GPU. `rocm-inspect`
-found a kernel for gfx1151 in each code object. That a kernel compiles does not show that it is
-correct or fast.
-
-| component | pin set | version | Triton | kernels | compiled | need more LDS | failed | not launched | code objects | seconds | date | result |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|
-"""
-NOTES = """
-- A kernel counts as compiled if one of its variants compiles and needs at most 64 KiB of LDS.
-- Kernels that are not launched by any test here include those that the package never launches on
-  gfx1151. The records list them, and the first error of those that fail.
-- The seconds are those of the compiler, on a machine that was busy with other work.
-- `incomplete`: the run was stopped before the tests had launched all kernels that they can.
-- AOTriton's kernels are a sample: the number of code objects is that of the sample, with equal parts
-  of each kernel.
-"""
-
-
-def page(folder):
-    """Returns the page that shows all records."""
-    lines = []
-    for path in sorted(folder.glob("*.toml")):
-        record = tomllib.loads(path.read_text())
-        kernels = record["kernels"]
-        objects = kernels["code objects"]
-        cells = [record[key] for key in ("component", "pins", "version", "triton")]
-        cells += [sum(kernels[kind] for kind in KINDS), *(kernels[kind] for kind in KINDS)]
-        total = kernels["sampled from"]
-        cells += [f"{objects} of {total}" if total > objects else objects]
-        cells += [record["seconds"], record["date"], record["result"]]
-        lines.append("| " + " | ".join(map(str, cells)) + " |\n")
-    return HEAD + "".join(lines) + NOTES
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
-"""Results of compiled kernels: one JSON line each, the table, and the record of a run."""
+"""Results of compiled kernels: one JSON line each."""
 
 import hashlib
 import json
-import pathlib
-import platform
 
 # A workgroup of RDNA 3.5 has 64 KiB of LDS. Triton refuses to launch a kernel that needs more.
 LDS_BYTES = 64 * 1024
@@ -76,14 +74,6 @@ def tree_digest(folder, suffix):
         digest.update(f"{path.relative_to(folder)}\0".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()
-
-
-def machine():
-    """Returns the processor's name, or the architecture."""
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.machine()
 
 
 def digest(value):

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use super::license::{self, License};
 use super::{Draft, component_toml, head, license_lines, tag};
 use crate::closure::generate::facts::WheelFacts;
+use crate::closure::generate::imports::Import;
 use crate::closure::generate::member::{LINKS, check, saved};
 use crate::closure::generate::terms;
 use crate::closure::generate::text::{literal, url, wrapped};
@@ -183,8 +184,12 @@ fn template(name: &str, facts: &Facts, arch: Option<&str>, warnings: &mut Vec<St
     }
     let licenses = if *names_licenses { "-l " } else { "" };
     out += &format!("%pyproject_save_files {licenses}{}\n", saved(Some(contents)));
-    // The build root has the requirements of the build only.
-    out += &check(&facts.distribution, facts.alone, Some(contents));
+    let import = if facts.alone {
+        Import::Needs { build_requires: Vec::new(), components: BTreeSet::new() }
+    } else {
+        Import::Unavailable("the build root has only the requirements of the build".into())
+    };
+    out += &check(&facts.distribution, &import, Some(contents));
     out += &format!("\n%files -n {package} -f %{{pyproject_files}}\n");
     for program in &contents.programs {
         out += &format!("%{{_bindir}}/{program}\n");

@@ -38,19 +38,27 @@ impl Linked {
     }
 
     /// Returns the line of component.toml that orders its build and inspection after the components
-    /// of other members that it links to. The members in `package` are its own.
-    pub fn required_components(&self, package: &BTreeSet<&str>) -> String {
-        let others = self.members.iter().filter(|name| !package.contains(name.as_str()));
-        let names: Vec<String> = others.map(|name| quoted(name)).collect();
-        match names.as_slice() {
-            [] => String::new(),
-            names => {
-                format!(
-                    "# Libraries in its wheels link to theirs.\nrequires = [{}]\n",
-                    names.join(", ")
-                )
-            }
+    /// of other members that it links to or that `%check` imports. The members in `package` are its
+    /// own.
+    pub fn required_components(
+        &self,
+        package: &BTreeSet<&str>,
+        imported: &BTreeSet<String>,
+    ) -> String {
+        let linked = || self.members.iter().filter(|name| !package.contains(name.as_str()));
+        let mut out = String::new();
+        if linked().next().is_some() {
+            out += "# Libraries in its wheels link to theirs.\n";
         }
+        if !imported.is_empty() {
+            out += "# %check imports them.\n";
+        }
+        let names: BTreeSet<&String> = linked().chain(imported).collect();
+        if !names.is_empty() {
+            let names: Vec<String> = names.into_iter().map(|name| quoted(name)).collect();
+            out += &format!("requires = [{}]\n", names.join(", "));
+        }
+        out
     }
 
     /// Returns a regular expression for `__requires_exclude`, as written in a spec, that matches a
@@ -195,10 +203,15 @@ mod tests {
     fn requires_the_components_of_other_members_only() {
         let linked = Linked { members: set(&["numpy", "torch"]), ..Linked::default() };
         assert_eq!(
-            linked.required_components(&["numpy"].into()),
-            "# Libraries in its wheels link to theirs.\nrequires = [\"torch\"]\n"
+            linked.required_components(&["numpy"].into(), &set(&["a", "torch"])),
+            "# Libraries in its wheels link to theirs.\n# %check imports them.\n\
+             requires = [\"a\", \"torch\"]\n"
         );
-        assert_eq!(linked.required_components(&["numpy", "torch"].into()), "");
+        assert_eq!(
+            linked.required_components(&["numpy", "torch"].into(), &set(&["a"])),
+            "# %check imports them.\nrequires = [\"a\"]\n"
+        );
+        assert_eq!(linked.required_components(&["numpy", "torch"].into(), &set(&[])), "");
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! Generates the component of a member that becomes a separate RPM: component.toml, spec template
 //! and pin. The facts about the member come from `facts`.
 
+use std::collections::BTreeSet;
+
 use super::facts::{Built, Facts, SdistFacts, WheelFacts};
+use super::imports::Import;
 use super::linked::Linked;
 use super::requires::{Corrections, corrections};
 use super::text::{component_header, literal, quoted, spec_header, summary, wrapped};
@@ -15,20 +18,23 @@ use crate::wheel::Contents;
 /// Returns the component of a member.
 pub(super) fn part(context: &Context<'_>, member: &Member, facts: &Facts) -> Part {
     let component = context.component.name.as_str();
+    let import = Import::of(context.closure, &member.name);
+    let imported = match &import {
+        Import::Needs { components, .. } => components.clone(),
+        Import::Unavailable(_) => BTreeSet::new(),
+    };
+    let none = Linked::default();
+    let linked = context.linked.get(&member.name).unwrap_or(&none);
     let toml = format!(
         "{}#\n{}\ngenerated = {}\n{}{}",
         component_header(component),
         comment(&format!("Built from its {}: {}.", facts.built_from.name(), facts.reason)),
         quoted(component),
-        context
-            .linked
-            .get(&member.name)
-            .map(|linked| linked.required_components(&[].into()))
-            .unwrap_or_default(),
+        linked.required_components(&[].into(), &imported),
         // Whether upstream's libraries contain device code is unknown here.
         "\n[inspect]\ndevice-code = false\n",
     );
-    let spec = spec(context, member, facts);
+    let spec = spec(context, member, facts, &import);
     let files = vec![
         ("component.toml".to_owned(), toml),
         (format!("python-{}.spec.tera", stem(&member.name)), spec),
@@ -89,7 +95,7 @@ impl Built {
     }
 }
 
-fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
+fn spec(context: &Context<'_>, member: &Member, facts: &Facts, import: &Import) -> String {
     let name = &member.name;
     let home = member.node.as_ref().and_then(|node| text::url(node.about.home.as_deref()));
     let stated = facts.summary.as_str();
@@ -112,6 +118,12 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
     for required in build_requires(facts) {
         out += &tag("BuildRequires", required);
     }
+    if let Import::Needs { build_requires, .. } = import
+        && !build_requires.is_empty()
+    {
+        out += "# For the import in %%check.\n";
+        build_requires.iter().for_each(|text| out += &tag("BuildRequires", text));
+    }
     out += &format!("\n%global _description %{{expand:\n{}}}\n", description(stated, name, facts));
     out += "\n%description %_description\n";
     out += &format!("\n%package -n {package}\nSummary:        %{{summary}}\n");
@@ -126,9 +138,7 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts) -> String {
         Built::Wheel(wheel) => from_wheel(wheel),
         Built::Sdist(sdist) => from_sdist(sdist),
     };
-    // The build root has the build dependencies, not the runtime ones.
-    let alone = !context.closure.graph.edges.iter().any(|edge| edge.from == *name);
-    out += &check(name, alone, facts.built_from.contents());
+    out += &check(name, import, facts.built_from.contents());
     let licenses = match &facts.built_from {
         Built::Sdist(sdist) => installed_licenses(&sdist.license_files, sdist.rust.as_ref()),
         Built::Wheel(_) => String::new(),
@@ -270,11 +280,13 @@ pub(crate) fn saved(contents: Option<&Contents>) -> String {
     }
 }
 
-/// Returns `%check`, which imports the modules if they need no others.
-pub(crate) fn check(name: &str, alone: bool, contents: Option<&Contents>) -> String {
-    if alone {
-        return "\n%check\n%pyproject_check_import -t\n".into();
-    }
+/// Returns `%check`, which imports the modules if the build root can have what they need.
+pub(crate) fn check(name: &str, import: &Import, contents: Option<&Contents>) -> String {
+    let reason = match import {
+        Import::Needs { .. } => return "\n%check\n%pyproject_check_import -t\n".into(),
+        Import::Unavailable(reason) => wrapped(&format!("Not imported: {reason}.")),
+    };
+    let reason: String = reason.lines().map(|line| format!("# {line}\n")).collect();
     let modules = contents.iter().flat_map(|contents| &contents.modules);
     let modules: Vec<&str> = modules.map(String::as_str).collect();
     let find = match modules.as_slice() {
@@ -285,7 +297,7 @@ pub(crate) fn check(name: &str, alone: bool, contents: Option<&Contents>) -> Str
         ),
     };
     format!(
-        "\n%check\n# The build root does not have what an import needs.\n\
+        "\n%check\n{reason}\
          %{{py3_test_envvars}} %{{python3}} -BP - <<'END'\n\
          import importlib.metadata, importlib.util\n\
          assert importlib.metadata.version(\"{name}\") == \"<{{ version }}>\"\n{find}END\n"
@@ -420,13 +432,16 @@ mod tests {
     fn every_package_has_a_check() {
         let modules = ["one".to_owned(), "two".to_owned()].into();
         let contents = Contents { modules, ..Contents::default() };
-        assert!(check("x", true, Some(&contents)).contains("%pyproject_check_import -t"));
-        let found = check("x", false, Some(&contents));
+        let needs = Import::Needs { build_requires: Vec::new(), components: BTreeSet::new() };
+        assert!(check("x", &needs, Some(&contents)).contains("%pyproject_check_import -t"));
+        let unavailable = Import::Unavailable("x requires y, which is left out".into());
+        let found = check("x", &unavailable, Some(&contents));
+        assert!(found.contains("\n# Not imported: x requires y, which is left out.\n"), "{found}");
         assert!(
             found.contains("\"one two\".split()") && found.contains("version(\"x\")"),
             "{found}"
         );
-        let unknown = check("x", false, None);
+        let unknown = check("x", &unavailable, None);
         assert!(unknown.contains("version(\"x\")") && !unknown.contains("split"), "{unknown}");
     }
 

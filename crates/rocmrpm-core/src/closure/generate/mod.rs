@@ -4,6 +4,7 @@
 
 mod error;
 pub(crate) mod facts;
+pub(crate) mod imports;
 mod linked;
 pub(crate) mod member;
 mod requires;

@@ -104,12 +104,14 @@ fn requirements_of_extras<'c>(
     }
 }
 
-fn edges<'c>(closure: &'c Closure, from: &str) -> impl Iterator<Item = &'c Edge> {
+/// Returns what a distribution requires, also with extras.
+pub(super) fn edges<'c>(closure: &'c Closure, from: &str) -> impl Iterator<Item = &'c Edge> {
     let from = from.to_owned();
     closure.graph.edges.iter().filter(move |edge| edge.from == from && edge.to != from)
 }
 
-fn place(closure: &Closure, name: &str) -> Option<MemberPlace> {
+/// Returns the place of a member; `None` for components of the stack.
+pub(super) fn place(closure: &Closure, name: &str) -> Option<MemberPlace> {
     closure.members.get(name).map(|member| member.place)
 }
 

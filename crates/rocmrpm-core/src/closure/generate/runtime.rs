@@ -7,11 +7,12 @@ use std::collections::BTreeSet;
 use super::facts::{Built, Facts, WheelFacts};
 use super::linked::Linked;
 use super::member::{LINKS, quoted_key, source};
-use super::requires::of_all;
+use super::requires::{edges, of_all, place};
 use super::text::{component_header, quoted, spec_header, wrapped};
 use super::{Context, Part};
-use crate::closure::{Member, version};
+use crate::closure::{Closure, Member, version};
 use crate::license;
+use crate::workspace::MemberPlace;
 
 /// Returns the component of the private members, of which there must be at least one.
 pub(super) fn part(context: &Context<'_>, members: &[(&Member, Facts)]) -> Part {
@@ -29,7 +30,7 @@ pub(super) fn part(context: &Context<'_>, members: &[(&Member, Facts)]) -> Part 
         "{}\ngenerated = {}\n{}\n[inspect]\ndevice-code = false\n{waiver}",
         component_header(component),
         quoted(component),
-        linked.required_components(&names(members))
+        linked.required_components(&names(members), &BTreeSet::new())
     );
     let mut pin = String::new();
     for (at, (member, facts)) in members.iter().enumerate() {
@@ -86,7 +87,10 @@ fn spec(context: &Context<'_>, name: &str, members: &[(&Member, Facts)]) -> Stri
         out += LINKS;
     }
     out += BYTECODE;
-    out += &check(&importable(context, members));
+    let importable = importable(context.closure, &names(members));
+    let imported = members.iter().filter(|(member, _)| importable.contains(member.name.as_str()));
+    let wheels = imported.filter_map(|(_, facts)| facts.wheel());
+    out += &check(&wheels.flat_map(|wheel| &wheel.contents.modules).collect());
     out += "\n%files\n%license licenses\n%{prefix}\n";
     out += "\n%changelog\n<{ changelog }>\n";
     out
@@ -135,6 +139,11 @@ fn preamble(
     for required in build_requires(members) {
         out += &tag("BuildRequires", &required);
     }
+    let for_imports = of_all(context.closure, &importable(context.closure, &names(members)));
+    if !for_imports.is_empty() {
+        out += "# For the imports in %%check.\n";
+        for_imports.iter().for_each(|required| out += &tag("BuildRequires", required));
+    }
     out += "\n# Their requirements on the system.\n";
     out += &tag("Requires", "python(abi) = %{python3_version}");
     for required in of_all(context.closure, &names(members)) {
@@ -174,13 +183,12 @@ fn build(members: &[(&Member, Facts)]) -> String {
 }
 
 /// Returns the section that imports modules.
-fn check(modules: &BTreeSet<&str>) -> String {
+fn check(modules: &BTreeSet<&String>) -> String {
     let mut out = "\n%check\n\
          %{buildroot}%{prefix}/bin/python3 -c 'import sys; assert \"%{buildroot}%{site}\" in sys.path'\n"
         .to_owned();
     if !modules.is_empty() {
-        out +=
-            "# Those that need nothing else; the build root does not have what the others need.\n";
+        out += "# Not those that need a component of the stack, or a member with an RPM.\n";
     }
     for module in modules {
         out += &format!("%{{buildroot}}%{{prefix}}/bin/python3 -B -c 'import {module}'\n");
@@ -193,25 +201,22 @@ fn wheels<'m>(members: &'m [(&Member, Facts)]) -> impl Iterator<Item = &'m Wheel
     members.iter().filter_map(|(_, facts)| facts.wheel())
 }
 
-/// Returns the modules of the members that need no distribution outside of the prefix.
-fn importable<'m>(context: &Context<'_>, members: &'m [(&Member, Facts)]) -> BTreeSet<&'m str> {
-    let names = names(members);
-    let edges = || context.closure.graph.edges.iter().filter(|edge| !edge.extra);
-    // Those that need another distribution, directly or not.
-    let mut open: BTreeSet<&str> = BTreeSet::new();
+/// Returns those of the private members that need only each other and packages of the release, so
+/// that the build root can have what their imports need.
+fn importable<'m>(closure: &Closure, names: &BTreeSet<&'m str>) -> BTreeSet<&'m str> {
+    let mut all = names.clone();
     loop {
-        let next = edges().find(|edge| {
-            let to = edge.to.as_str();
-            !open.contains(edge.from.as_str()) && (!names.contains(to) || open.contains(to))
-        });
-        match next {
-            Some(edge) => drop(open.insert(&edge.from)),
-            None => break,
+        let available = |to: &str| match place(closure, to) {
+            Some(MemberPlace::System) => true,
+            _ => all.contains(to),
+        };
+        let needs_others =
+            |name: &&str| edges(closure, name).any(|edge| !edge.extra && !available(&edge.to));
+        match all.iter().copied().find(needs_others) {
+            Some(name) => drop(all.remove(name)),
+            None => return all,
         }
     }
-    let closed = members.iter().filter(|(member, _)| !open.contains(member.name.as_str()));
-    let wheels = closed.filter_map(|(_, facts)| facts.wheel());
-    wheels.flat_map(|wheel| &wheel.contents.modules).map(String::as_str).collect()
 }
 
 /// Returns the build dependencies of the members without a wheel.
@@ -310,6 +315,23 @@ mod tests {
     use super::super::facts::SdistFacts;
     use super::*;
     use crate::closure::testing::sample;
+
+    #[test]
+    fn imports_members_that_need_only_each_other_and_the_release() {
+        let (mut closure, ..) = sample();
+        let names = ["fastapi", "pydantic", "xgrammar"];
+        for name in names {
+            closure.members.get_mut(name).unwrap().place = MemberPlace::Private;
+        }
+        // fastapi requires starlette, which has an RPM; xgrammar requires hub, which has one, too.
+        assert_eq!(importable(&closure, &names.into()), ["pydantic"].into());
+        closure.members.get_mut("starlette").unwrap().place = MemberPlace::System;
+        assert_eq!(importable(&closure, &names.into()), ["fastapi", "pydantic"].into());
+        assert_eq!(
+            of_all(&closure, &["pydantic"].into()),
+            ["python3dist(typing-extensions) >= 4.15"]
+        );
+    }
 
     #[test]
     fn members_without_a_wheel_need_what_builds_them() {
