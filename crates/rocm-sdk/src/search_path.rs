@@ -20,6 +20,7 @@ const SYMBOL: usize = 24;
 const PAGE: u64 = 4096;
 const PT_LOAD: u64 = 1;
 const PT_DYNAMIC: u64 = 2;
+const SHT_STRTAB: u64 = 3;
 const SHT_NOBITS: u64 = 8;
 const DT_STRTAB: u64 = 5;
 const DT_SYMTAB: u64 = 6;
@@ -47,6 +48,8 @@ struct File<'a> {
     segments: Vec<Segment>,
     /// The ranges of sections in the file.
     sections: Vec<(u64, u64)>,
+    /// The address of each string table, and the position of its section's size.
+    string_tables: Vec<(u64, u64)>,
     /// Tag, value and position of each entry of the dynamic section.
     dynamic: Vec<(u64, u64, u64)>,
 }
@@ -71,8 +74,14 @@ pub(super) fn edits(
 
 impl<'a> File<'a> {
     fn read(spool: &'a Spool, stored: Stored) -> io::Result<Self> {
-        let mut file =
-            Self { spool, stored, segments: Vec::new(), sections: Vec::new(), dynamic: Vec::new() };
+        let mut file = Self {
+            spool,
+            stored,
+            segments: Vec::new(),
+            sections: Vec::new(),
+            string_tables: Vec::new(),
+            dynamic: Vec::new(),
+        };
         let header = file.bytes(0, HEADER as u64)?;
         let programs = number(&header, 32, 8);
         for index in 0..number(&header, 56, 2) {
@@ -94,6 +103,9 @@ impl<'a> File<'a> {
             let section = file.bytes(at, SECTION as u64)?;
             if number(&section, 4, 4) != SHT_NOBITS {
                 file.sections.push((number(&section, 24, 8), number(&section, 32, 8)));
+            }
+            if number(&section, 4, 4) == SHT_STRTAB {
+                file.string_tables.push((number(&section, 16, 8), at + 32));
             }
         }
         file.sections.push((sections, number(&header, 60, 2) * SECTION as u64));
@@ -168,12 +180,17 @@ impl<'a> File<'a> {
             return Ok(None);
         }
         let size_in_file = [segment.in_file + length, segment.in_memory + length];
-        Ok(Some(vec![
+        let table = (address + length - strings.0).to_le_bytes().to_vec();
+        let mut edits = vec![
             (offset, [text.as_bytes(), b"\0"].concat()),
             (segment.header + 32, size_in_file.map(u64::to_le_bytes).concat()),
-            (size.1 + 8, (address + length - strings.0).to_le_bytes().to_vec()),
+            (size.1 + 8, table.clone()),
             (entry, [DT_RUNPATH, address - strings.0].map(u64::to_le_bytes).concat()),
-        ]))
+        ];
+        // Linkers find the strings by the section; the loader does not read it.
+        let section = self.string_tables.iter().filter(|(address, _)| *address == strings.0);
+        edits.extend(section.map(|(_, size)| (*size, table.clone())));
+        Ok(Some(edits))
     }
 
     /// Returns the loaded segment with this address.

@@ -366,6 +366,14 @@ fn sets_search_paths_only_where_there_is_room() {
         assert!(after.1 && after.0.header_faults == facts.header_faults);
         assert_eq!(after.0.runpath.join(":"), text);
         assert!(after.0.rpath.is_empty() && changed < text.len() + 64);
+        // A linker reads the section headers, which the loader does not.
+        let mut edited = Vec::new();
+        spool.reader(new, 0).read_to_end(&mut edited).unwrap();
+        fs_err::write(lab.dir.path().join("libedited.so"), edited).unwrap();
+        lab.link(
+            &["-l:libedited.so", "-Wl,-rpath-link,."],
+            "int g(void); int main(void) { return g(); }\n",
+        );
         Some(())
     };
     assert_eq!(set(&link(&[]), "$ORIGIN/../../a/lib"), Some(()));
