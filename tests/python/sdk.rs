@@ -72,7 +72,7 @@ impl Sdk {
         for (path, to) in links {
             builder.with_symlink(rpm::FileOptions::symlink(*path, *to)).unwrap();
         }
-        let path = self.0.path(&format!("{name}-7.2.4-1.x86_64.rpm"));
+        let path = self.0.path(format!("{name}-7.2.4-1.x86_64.rpm"));
         builder.build().unwrap().write_file(path).unwrap();
     }
 
