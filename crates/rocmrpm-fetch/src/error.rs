@@ -308,7 +308,7 @@ pub enum SourceError {
         /// The version, or `in a final version`.
         version: String,
         /// Another file of that version.
-        other: Option<String>,
+        other: Option<Box<str>>,
         /// Whether the index has wheels of that version; without a version, of any version.
         wheels: bool,
         /// The nearest versions with an sdist, newest first.

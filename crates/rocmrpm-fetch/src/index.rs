@@ -265,7 +265,7 @@ pub fn pick(
         index: url::shown(index),
         project: normalized(project),
         version: version.map_or_else(|| "in a final version".to_owned(), str::to_owned),
-        other,
+        other: other.map(String::into_boxed_str),
         near: near.iter().rev().map(ToString::to_string).collect(),
     })
 }

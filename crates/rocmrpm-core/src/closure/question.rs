@@ -150,7 +150,7 @@ impl Question<'_> {
     /// on that name.
     fn overrides(&self, attempt: &Attempt<'_>) -> String {
         let never = |name: &str| format!("{name} ; python_version < \"0\"\n");
-        let without = self.dropped().into_iter().map(|name| never(name));
+        let without = self.dropped().into_iter().map(never);
         let free = attempt.free.map(|name| match self.own.contains_key(name) {
             true => format!("{name}\n"),
             false => never(name),

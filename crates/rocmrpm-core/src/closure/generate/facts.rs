@@ -56,29 +56,29 @@ impl Facts {
         match (rule.and_then(|rule| rule.from), files.wheel, files.sdist) {
             // No other package builds against private members, and one package cannot have the
             // build tools of all members.
-            (None, Some(wheel), _) if files.private() => files.from_wheel(wheel, "it is private"),
-            (Some(BuiltFrom::Wheel), Some(wheel), _) => files.from_wheel(wheel, DECIDED),
+            (None, Some(wheel), _) if files.private() => files.wheel_facts(wheel, "it is private"),
+            (Some(BuiltFrom::Wheel), Some(wheel), _) => files.wheel_facts(wheel, DECIDED),
             (Some(BuiltFrom::Wheel), None, _) => no_choice(NO_WHEEL),
             (Some(BuiltFrom::Sdist), _, Some(sdist)) => {
-                files.from_sdist(files.read_sdist(sdist)?.0, DECIDED)
+                files.sdist_facts(files.read_sdist(sdist)?.0, DECIDED)
             }
             (Some(BuiltFrom::Sdist), _, None) => no_choice(NO_SDIST),
             (None, Some(wheel), _) if !files.pure() => {
                 let reason = "it is compiled, and upstream's wheel is for the chroot's Python";
-                files.from_wheel(wheel, reason)
+                files.wheel_facts(wheel, reason)
             }
-            (None, None, Some(sdist)) => files.from_sdist(files.read_sdist(sdist)?.0, NO_WHEEL),
+            (None, None, Some(sdist)) => files.sdist_facts(files.read_sdist(sdist)?.0, NO_WHEEL),
             (None, Some(wheel), Some(sdist)) => {
                 let (facts, build) = files.read_sdist(sdist)?;
                 match build.and_then(|build| build.plain(offers)) {
                     Ok(()) => {
                         let reason = "it is pure Python, and the release has what builds it";
-                        files.from_sdist(facts, reason)
+                        files.sdist_facts(facts, reason)
                     }
-                    Err(reason) => files.from_wheel(wheel, reason),
+                    Err(reason) => files.wheel_facts(wheel, reason),
                 }
             }
-            (None, Some(wheel), None) => files.from_wheel(wheel, NO_SDIST),
+            (None, Some(wheel), None) => files.wheel_facts(wheel, NO_SDIST),
             (None, None, None) => Err(no_file(member).into()),
         }
     }
@@ -160,7 +160,7 @@ impl<'a> Files<'a> {
         Facts { built_from, reason, license, summary, leave_out, pure }
     }
 
-    fn from_wheel(
+    fn wheel_facts(
         &self,
         file: &LockedFile,
         reason: impl Into<String>,
@@ -191,12 +191,12 @@ impl<'a> Files<'a> {
         SdistFacts::of(&self.member.name, self.version, file, self.fetcher)
     }
 
-    fn from_sdist(&self, mut sdist: SdistFacts, reason: &str) -> Result<Facts, GenerateError> {
+    fn sdist_facts(&self, mut sdist: SdistFacts, reason: &str) -> Result<Facts, GenerateError> {
         sdist.packages = self.rule.map_or_else(Vec::new, |rule| rule.build_requires.clone());
         let license = match (&sdist.rust, self.wheel) {
             // The private package has one source per member.
             (Some(_), Some(wheel)) if self.private() => {
-                return self.from_wheel(wheel, "it is private, and its source is written in Rust");
+                return self.wheel_facts(wheel, "it is private, and its source is written in Rust");
             }
             (Some(_), None) if self.private() => {
                 return Err(self.refused(

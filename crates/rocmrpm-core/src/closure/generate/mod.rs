@@ -103,6 +103,9 @@ pub fn files(
     Ok(laid_out(workspace, &parts, &written))
 }
 
+/// Members with their facts, and those that cannot become packages.
+type Gathered<'m> = (Vec<(&'m Member, Facts)>, Vec<Refused>);
+
 /// Returns the facts about members, and the members that cannot become packages.
 fn gather<'m>(
     component: &Component,
@@ -110,7 +113,7 @@ fn gather<'m>(
     offers: &Offers,
     fetcher: &Fetcher<'_>,
     arch: &str,
-) -> Result<(Vec<(&'m Member, Facts)>, Vec<Refused>), GenerateError> {
+) -> Result<Gathered<'m>, GenerateError> {
     let gathered = parallel::map(members, AT_ONCE, |member| {
         let rule = component.closure.as_ref().and_then(|rules| rules.member(&member.name));
         let facts = Facts::of(member, rule, offers, fetcher, arch);
