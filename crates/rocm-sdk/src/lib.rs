@@ -15,6 +15,7 @@ mod stub;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod wheels;
 
 use std::path::{Path, PathBuf};
 
@@ -90,7 +91,7 @@ pub fn build(request: Request<'_>) -> Result<Made, SdkError> {
     packages.link(request, &mut spool)?;
     fs_err::create_dir_all(request.out_dir)?;
     let mut unnamed = Vec::new();
-    for assembly in packages.assemblies(request, &release, &tree, &mut spool)? {
+    for assembly in wheels::assemblies(&packages, request, &release, &tree, &mut spool)? {
         let name = assembly.metadata.lines().nth(1).unwrap_or_default();
         let detail = name.trim_start_matches("Name: ").to_owned();
         request.events.event(Event::Step { word: "Packing", detail });

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use python_packaging::wheel::{Assembly, Content, Member, Node, Spool, Stored, Target};
+use python_packaging::wheel::{Content, Node, Spool, Stored, Target};
 use python_packaging::wheel::{join, manylinux_library};
 use rocm_inspect::{ElfFacts, ElfKind};
 use rocmrpm_base::events::Event;
@@ -14,7 +14,7 @@ use rocmrpm_base::text::covers;
 use super::layout::{Home, Part, layout};
 use super::release::Release;
 use super::tree::Tree;
-use super::{Request, SdkError, devel, search_path, selector, stub};
+use super::{Request, SdkError, search_path, stub};
 
 /// A package: its part of ROCm, and the GPU target of a device package.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -428,50 +428,6 @@ impl Packages {
             }
         }
         Some(all.join(":"))
-    }
-
-    /// Returns the wheels to write.
-    pub fn assemblies(
-        &self,
-        request: Request<'_>,
-        release: &Release,
-        tree: &Tree,
-        spool: &mut Spool,
-    ) -> Result<Vec<Assembly>, SdkError> {
-        let licenses: BTreeMap<String, String> = tree
-            .licenses()
-            .filter_map(|(name, stored)| {
-                let text = spool.small(stored, 1 << 20).ok()??;
-                Some((format!("licenses/{name}"), String::from_utf8(text).ok()?))
-            })
-            .collect();
-        let mut all = Vec::new();
-        for (key, entries) in &self.contents {
-            let mut members = BTreeMap::new();
-            if key.part == Part::Devel {
-                continue;
-            }
-            let folder = self.folder(key.part);
-            for (path, entry) in entries {
-                let member =
-                    Member { content: entry.content.clone(), executable: entry.executable };
-                members.insert(format!("{folder}/{path}"), member);
-            }
-            if key.part != Part::Device {
-                members.insert(format!("{folder}/__init__.py"), Member::text(""));
-            } else if let Some(target) = key.target {
-                let links = devel::device_links(self, &release.version, entries.keys());
-                members.insert(format!("{folder}/.devel_links/{target}.json"), Member::text(links));
-            }
-            all.push(selector::assembly(request, release, self, key, members, &licenses));
-        }
-        let archive = devel::archive(self, request, spool)?;
-        let devel = Key { part: Part::Devel, target: None };
-        let content = Content::File(archive);
-        let members =
-            [("rocm_sdk_devel/_devel.tar".to_owned(), Member { content, executable: false })];
-        all.push(selector::assembly(request, release, self, &devel, members.into(), &licenses));
-        Ok(all)
     }
 }
 
