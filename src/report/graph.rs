@@ -16,9 +16,11 @@ pub struct GraphNode<'a> {
     pub requires: Vec<&'a str>,
 }
 
-/// The width and height of a box in the picture, and the space between boxes, in pixels.
-const BOX: (usize, usize) = (190, 44);
+/// The height of a box in the picture, the space between boxes, and the width of a character, which
+/// is more than the average one has, in pixels.
+const HEIGHT: usize = 44;
 const GAP: (usize, usize) = (70, 16);
+const CHARACTER: usize = 8;
 /// The space around the picture, in pixels.
 const MARGIN: usize = 12;
 
@@ -79,11 +81,7 @@ pub fn graph_dot(waves: &[Vec<GraphNode<'_>>]) -> String {
 /// Returns the graph as an SVG picture: one column per wave, from left to right. The boxes use the
 /// colors of the reader's browser, light or dark.
 pub fn graph_svg(waves: &[Vec<GraphNode<'_>>]) -> String {
-    let column = |wave: usize| MARGIN + wave * (BOX.0 + GAP.0);
-    let row = |index: usize| MARGIN + index * (BOX.1 + GAP.1);
-    let rows = waves.iter().map(Vec::len).max().unwrap_or(0);
-    let width = column(waves.len()).saturating_sub(GAP.0) + MARGIN;
-    let height = row(rows).saturating_sub(GAP.1) + MARGIN;
+    let (boxes, width, height) = boxes(waves);
     let mut text = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
          width=\"{width}\" height=\"{height}\" role=\"img\">\n\
@@ -96,43 +94,59 @@ pub fn graph_svg(waves: &[Vec<GraphNode<'_>>]) -> String {
          path {{ fill: none; stroke: light-dark(#8a94a0, #6b7580) }}\n\
          </style>\n"
     );
-    let places: BTreeMap<&str, (usize, usize)> = waves
-        .iter()
-        .enumerate()
-        .flat_map(|(wave, nodes)| {
-            nodes.iter().enumerate().map(move |(at, node)| (node.name, (column(wave), row(at))))
-        })
-        .collect();
     for node in waves.iter().flatten() {
-        let Some(&(x, y)) = places.get(node.name) else { continue };
-        for (from_x, from_y) in node.requires.iter().filter_map(|name| places.get(name)) {
-            let (from_x, from_y, y) = (from_x + BOX.0, from_y + BOX.1 / 2, y + BOX.1 / 2);
-            let bend = GAP.0 / 2;
+        let Some(to) = boxes.get(node.name) else { continue };
+        for from in node.requires.iter().filter_map(|name| boxes.get(name)) {
+            let (x, y, bend) = (from.x + from.width, from.y + HEIGHT / 2, GAP.0 / 2);
+            let (to_x, to_y) = (to.x, to.y + HEIGHT / 2);
             let _ = writeln!(
                 text,
-                "<path d=\"M{from_x} {from_y} C{} {from_y} {} {y} {x} {y}\"/>",
-                from_x + bend,
-                x - bend
+                "<path d=\"M{x} {y} C{} {y} {} {to_y} {to_x} {to_y}\"/>",
+                x + bend,
+                to_x - bend
             );
         }
     }
     for node in waves.iter().flatten() {
-        let Some(&(x, y)) = places.get(node.name) else { continue };
+        let Some(GraphBox { x, y, width }) = boxes.get(node.name) else { continue };
+        let (left, name, version) = (x + 10, y + 19, y + 35);
         let _ = writeln!(
             text,
-            "<rect x=\"{x}\" y=\"{y}\" width=\"{}\" height=\"{}\" rx=\"6\"/>\
-             <text x=\"{2}\" y=\"{3}\">{4}</text>\
-             <text class=\"version\" x=\"{2}\" y=\"{5}\">{6}</text>",
-            BOX.0,
-            BOX.1,
-            x + 10,
-            y + 19,
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{HEIGHT}\" rx=\"6\"/>\
+             <text x=\"{left}\" y=\"{name}\">{}</text>\
+             <text class=\"version\" x=\"{left}\" y=\"{version}\">{}</text>",
             escaped(node.name),
-            y + 35,
             escaped(node.version),
         );
     }
     text + "</svg>\n"
+}
+
+/// A box in the picture, in pixels.
+struct GraphBox {
+    x: usize,
+    y: usize,
+    width: usize,
+}
+
+/// Returns the boxes by name, and the width and height of the picture. A column is as wide as its
+/// longest text, and is centered.
+fn boxes<'a>(waves: &[Vec<GraphNode<'a>>]) -> (BTreeMap<&'a str, GraphBox>, usize, usize) {
+    let of_column = |rows: usize| (rows * (HEIGHT + GAP.1)).saturating_sub(GAP.1);
+    let height = waves.iter().map(|wave| of_column(wave.len())).max().unwrap_or(0);
+    let mut boxes = BTreeMap::new();
+    let mut x = MARGIN;
+    for wave in waves {
+        let texts = wave.iter().flat_map(|node| [node.name, node.version]);
+        let width = 20 + CHARACTER * texts.map(|text| text.chars().count()).max().unwrap_or(0);
+        let mut y = MARGIN + (height - of_column(wave.len())) / 2;
+        for node in wave {
+            boxes.insert(node.name, GraphBox { x, y, width });
+            y += HEIGHT + GAP.1;
+        }
+        x += width + GAP.0;
+    }
+    (boxes, x.saturating_sub(GAP.0) + MARGIN, height + 2 * MARGIN)
 }
 
 #[cfg(test)]
