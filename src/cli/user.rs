@@ -1,6 +1,7 @@
 //! The user's defaults: environment variables, then the configuration file. Options of the command
 //! line override both; both override rocmrpm.toml.
 
+use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -46,7 +47,10 @@ impl UserConfig {
         let Some(folder) = folder else { return Ok(Self::default()) };
         let file = folder.join("rocmrpm/config.toml");
         let text = match fs_err::read_to_string(&file) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            // After `sudo -u`, HOME may still be that of another user, who allows no access to it.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) =>
+            {
                 return Ok(Self::default());
             }
             other => other.map_err(IoError::doing("read your configuration"))?,
