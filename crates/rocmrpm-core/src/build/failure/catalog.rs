@@ -1,8 +1,10 @@
 //! The catalog of known causes of failed builds, which is data (`failures.toml`), and the search
 //! for a cause in lines of text. Splitting a log into phases is up to `log`.
 
+use std::cmp::Reverse;
 use std::sync::LazyLock;
 
+use aho_corasick::AhoCorasick;
 use serde::{Deserialize, Serialize};
 
 use super::pattern::Pattern;
@@ -250,19 +252,51 @@ pub(super) fn find(lines: &[String], phase: Option<Phase>) -> Option<(usize, Kno
         |line: &String| line.starts_with("+ ") && !LAST_WORDS.iter().any(|w| line.starts_with(w));
     let last = lines.iter().rposition(is_command).unwrap_or(0);
     let near = lines.len().saturating_sub(NEAR).max(last);
+    let mut candidates = candidates(lines);
+    candidates.retain(|(order, _)| causes()[*order].applies(phase));
+    candidates.sort_by_key(|&(order, at)| Reverse((causes()[order].rank(), at, Reverse(order))));
+    candidates.dedup();
     let best = |from: usize, near: usize| {
-        let known = causes().iter().enumerate().filter(|(_, cause)| cause.applies(phase));
-        let hits = known.filter_map(|(order, cause)| {
-            let from = if cause.general { near } else { from };
-            let (at, found) =
-                (from..lines.len()).rev().find_map(|at| Some((at, cause.find(&lines[at..])?)))?;
-            Some(((cause.rank(), at, std::cmp::Reverse(order)), cause, found))
-        });
-        let ((_, at, _), cause, mut found) = hits.max_by_key(|(key, ..)| *key)?;
-        if let Some(first) = found.first_mut().filter(|_| cause.every) {
-            *first = cause.find_every(&lines[from..]);
-        }
-        Some((at, Known::of(cause, &found)))
+        candidates.iter().find_map(|&(order, at)| {
+            let cause = &causes()[order];
+            if at < if cause.general { near } else { from } {
+                return None;
+            }
+            let mut found = cause.find(&lines[at..])?;
+            if let Some(first) = found.first_mut().filter(|_| cause.every) {
+                *first = cause.find_every(&lines[from..]);
+            }
+            Some((at, Known::of(cause, &found)))
+        })
     };
     best(last, near).or_else(|| best(0, lines.len()))
+}
+
+/// Returns the causes that may match, by their place in the catalog, each with the line where the
+/// match would begin. One pass over the lines finds the longest texts of all patterns: logs have up
+/// to millions of lines, and the catalog has hundreds of patterns.
+fn candidates(lines: &[String]) -> Vec<(usize, usize)> {
+    static TEXTS: LazyLock<(AhoCorasick, Vec<(usize, usize)>)> = LazyLock::new(|| {
+        let patterns = causes()
+            .iter()
+            .enumerate()
+            .flat_map(|(order, cause)| cause.patterns.iter().map(move |pattern| (order, pattern)));
+        let (texts, owners): (Vec<&str>, _) = patterns
+            .filter_map(|(order, pattern)| {
+                let (line, text) = pattern.longest_text()?;
+                Some((text, (order, line)))
+            })
+            .unzip();
+        // It fails only for more texts than fit into 32 bits.
+        (AhoCorasick::new(texts).expect("the catalog is small"), owners)
+    });
+    let (search, owners) = &*TEXTS;
+    let mut found = Vec::new();
+    for (at, line) in lines.iter().enumerate() {
+        found.extend(search.find_overlapping_iter(line).filter_map(|hit| {
+            let (order, below) = owners[hit.pattern()];
+            Some((order, at.checked_sub(below)?))
+        }));
+    }
+    found
 }

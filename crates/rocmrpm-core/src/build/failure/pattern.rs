@@ -23,9 +23,9 @@ enum Part {
     Any(Option<usize>),
 }
 
-/// A pattern that could be read in two ways.
+/// A pattern that could be read in two ways, or without text.
 #[derive(Debug, thiserror::Error)]
-#[error("the pattern `{0}` has `*` or `{{1}}` twice in a row, or is empty")]
+#[error("the pattern `{0}` has `*` or `{{1}}` twice in a row, or no text")]
 pub struct Ambiguous(String);
 
 impl TryFrom<String> for Pattern {
@@ -35,10 +35,11 @@ impl TryFrom<String> for Pattern {
         let lines: Vec<Vec<Part>> = text.lines().map(parts).collect();
         let is_any = |part: &Part| matches!(part, Part::Any(_));
         let ambiguous = |line: &Vec<Part>| line.windows(2).any(|pair| pair.iter().all(is_any));
-        if lines.is_empty() || lines.iter().any(ambiguous) {
-            return Err(Ambiguous(text));
+        let pattern = Self { text, lines };
+        if pattern.longest_text().is_none() || pattern.lines.iter().any(ambiguous) {
+            return Err(Ambiguous(pattern.text));
         }
-        Ok(Self { text, lines })
+        Ok(pattern)
     }
 }
 
@@ -46,6 +47,18 @@ impl Pattern {
     /// Returns the pattern's source text.
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// Returns its longest literal text, and the line of the pattern that has it. Lines without
+    /// this text do not match.
+    pub(super) fn longest_text(&self) -> Option<(usize, &str)> {
+        let texts = self.lines.iter().enumerate().flat_map(|(line, parts)| {
+            parts.iter().filter_map(move |part| match part {
+                Part::Text(text) => Some((line, text.as_str())),
+                Part::Any(_) => None,
+            })
+        });
+        texts.max_by_key(|(_, text)| text.len())
     }
 
     /// Returns the reported matches if the lines start with as many matching lines as the pattern
@@ -163,7 +176,7 @@ mod tests {
 
     #[test]
     fn rejects_ambiguous_patterns() {
-        for bad in ["", "a*{1}", "**", "{1}{2}"] {
+        for bad in ["", "*", "{1}\n*", "a*{1}", "**", "{1}{2}"] {
             assert!(Pattern::try_from(bad.to_owned()).is_err(), "{bad}");
         }
         assert!(Pattern::try_from("{x} {0} é*".to_owned()).is_ok());
