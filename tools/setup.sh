@@ -27,6 +27,7 @@ quickstart | rpm's python3dist() names   | python3-packaging                    
 quickstart | testing the wheels          | python3-venv                           |
 test       | installing the built RPMs   | dnf                                    |
 test       | an extension module in C    | gcc python3-dev                        | gcc python3-devel
+test       | the flags of a library       | pkg-config                             | pkgconf-pkg-config
 test       | reading ELF and bundles     | binutils                               | binutils llvm clang-tools-extra
 test       | LLVM for HIP's files        | clang-22 clang-tools-22 lld-22 llvm-22 | clang lld
 test       | unpacking RPMs to compare   | rpm2cpio cpio                          | rpm cpio
@@ -41,7 +42,7 @@ test       | vLLM's setup.py imports     | python3-torch python3-setuptools-scm 
 test       | its other imports           | python3-jinja2                         | python3-jinja2
 test       | building the container file | buildah busybox-static                 | buildah busybox
 test       | building the laboratory     | debootstrap                            |
-kernels    | configuring AOTriton        | g++ liblzma-dev pkg-config             | gcc-c++ xz-devel pkgconf-pkg-config
+kernels    | configuring AOTriton        | g++ liblzma-dev                        | gcc-c++ xz-devel
 copr       | COPR's own frontend         | redis-server python3-rpm               | valkey-compat-redis python3-rpm
 copr       | its imports                 | python3-lxml python3-html5-parser      | python3-lxml python3-html5-parser
 END

@@ -6,6 +6,7 @@ mod gate;
 mod publish;
 mod repository;
 mod reproduce;
+mod required;
 mod resume;
 #[path = "../support/mod.rs"]
 mod support;

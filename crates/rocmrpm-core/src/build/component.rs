@@ -18,6 +18,7 @@ use crate::events::{Event, Events};
 use crate::files;
 use crate::gpu::GpuTarget;
 use crate::process::{check_stop, end_leftovers, own_program, quote};
+use crate::rpms::name_of_file;
 use crate::sources::{self, Fetcher};
 use crate::spec::{Rendered, rocm_version};
 use crate::stack::{Stack, Step, Verdict};
@@ -71,6 +72,7 @@ impl BuildContext<'_> {
             jobs,
             timeout: self.timeout.or(component.timeout),
             repository: self.repository.dir(),
+            required: required_packages(self.stack, component)?,
             retry: self.retry(component),
             enter: Some(enter_again(self.workspace, component)),
             events: self.events,
@@ -205,6 +207,25 @@ impl BuildContext<'_> {
         }
         command_again(self.workspace, &format!("build {}", component.name), &options)
     }
+}
+
+/// Returns the accepted RPMs of all components that a component requires, without debugging packages.
+pub(crate) fn required_packages(
+    stack: &Stack<'_>,
+    component: &Component,
+) -> Result<Vec<PathBuf>, IoError> {
+    let build_dir = stack.workspace.build_dir();
+    let mut packages = Vec::new();
+    for required in stack.with_required(&[component]).into_values() {
+        if required.name != component.name {
+            packages.extend(Results::of(&build_dir, Stage::Rpm, &required.name).rpms()?);
+        }
+    }
+    packages.retain(|package| {
+        !name_of_file(package)
+            .is_some_and(|name| name.ends_with("-debuginfo") || name.ends_with("-debugsource"))
+    });
+    Ok(packages)
 }
 
 /// Returns a rocmrpm command with the current workspace, chroot and pins, for the user to copy.

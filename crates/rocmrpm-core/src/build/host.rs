@@ -5,13 +5,15 @@
 use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
+use super::host_root::{HostRoot, Unpacked};
 use super::record::work_dir;
-use super::requires::{install_help, needs_of};
+use super::requires::{HostNeeds, install_help, needs_of};
 use super::{BuildError, Builder, BuiltRpms, Job};
 use crate::digest::Sha256;
 use crate::gpu::GpuTarget;
 use crate::machine;
 use crate::macros::{FALLBACK_MACROS, macro_path};
+use crate::packages::{Answer, Packages};
 use crate::process::{BUILD_MARK, Command, ProcessError, find_program, quote};
 use crate::spec::rocm_version;
 use crate::text::file_url;
@@ -131,7 +133,8 @@ impl HostBuilder {
         }
         let command = command.args(gpu_defines(&self.gpu_macros, job.gpu_targets)).cwd(&job.work);
         let command = command.runs_code_of(&self.root);
-        Ok(build_env(command, &tmp, Some(job.spec.release.seconds)).env(BUILD_MARK, &job.work))
+        let command = build_env(command, &job.work, Some(job.spec.release.seconds));
+        Ok(command.env(BUILD_MARK, &job.work))
     }
 
     /// Returns the folder that a failed build left, and a shell or a command that runs there in the
@@ -153,7 +156,7 @@ impl HostBuilder {
             None => Command::new("bash").args(["--noprofile", "--norc"]),
         };
         let run = run.cwd(&folder).runs_code_of(&workspace.root);
-        let mut run = build_env(run, &work.join("tmp"), source_date);
+        let mut run = build_env(run, &work, source_date);
         if let Some(terminal) = std::env::var_os("TERM") {
             run = run.env("TERM", terminal);
         }
@@ -180,6 +183,25 @@ impl HostBuilder {
             .filter(|line| !line.starts_with("rpmlib("))
             .map(|line| format!("{line}\n"))
             .collect())
+    }
+
+    /// Checks the BuildRequires that the unpacked packages do not provide.
+    fn needs(&self, job: &Job<'_>, unpacked: &Unpacked) -> Result<HostNeeds, BuildError> {
+        let mut provided = Packages::empty("host", false);
+        for provide in &unpacked.provides {
+            let version = provide.version.as_ref().map_or("", |(_, version)| version);
+            provided.add(&provide.name, &provide.name, version);
+        }
+        let mut rest = String::new();
+        for line in self.build_requires(job)?.lines() {
+            if !matches!(provided.satisfy(line), Ok(Answer::By(_))) {
+                rest = rest + line + "\n";
+            }
+        }
+        Ok(match HostRoot::of_build(&job.work) {
+            Some(root) => needs_of(&rest, &root.path(BUILD_PATH), &root.python_path())?,
+            None => needs_of(&rest, BUILD_PATH, &[])?,
+        })
     }
 
     fn spec_path(&self, job: &Job<'_>) -> PathBuf {
@@ -238,9 +260,14 @@ impl HostBuilder {
     }
 }
 
-/// Sets the environment of a build, and nothing else.
-fn build_env(command: Command, tmp: &Path, source_date: Option<i64>) -> Command {
-    let command = command.isolated(tmp).env("PATH", BUILD_PATH).env("TMPDIR", tmp);
+/// Sets the environment of the build in the folder `work`, and nothing else.
+fn build_env(command: Command, work: &Path, source_date: Option<i64>) -> Command {
+    let tmp = work.join("tmp");
+    let command = command.isolated(&tmp).env("TMPDIR", tmp);
+    let command = match HostRoot::of_build(work) {
+        Some(root) => root.environment(command, BUILD_PATH),
+        None => command.env("PATH", BUILD_PATH),
+    };
     match source_date {
         Some(seconds) => command.env("SOURCE_DATE_EPOCH", seconds.to_string()),
         None => command,
@@ -320,7 +347,8 @@ impl Builder for HostBuilder {
             built.buildroot = list.lines().map(str::to_owned).collect();
             built.buildroot.sort();
         } else {
-            let needs = needs_of(&self.build_requires(job)?, BUILD_PATH)?;
+            let unpacked = HostRoot::unpack(&job.work, &job.required)?;
+            let needs = self.needs(job, &unpacked)?;
             let list = Command::new("dpkg-query").args([
                 "-W",
                 "-f",
@@ -328,6 +356,8 @@ impl Builder for HostBuilder {
             ]);
             // On a machine with neither RPMs nor Debian packages, the list stays empty.
             built.buildroot = list.text().unwrap_or_default().lines().map(str::to_owned).collect();
+            built.buildroot.extend(unpacked.packages);
+            built.buildroot.sort();
             if !needs.missing.is_empty() {
                 let list: Vec<&str> = needs.missing.iter().map(|(name, _)| name.as_str()).collect();
                 return Err(BuildError::Missing {

@@ -8,6 +8,7 @@ mod error;
 mod failure;
 mod gate;
 mod host;
+mod host_root;
 mod lock;
 mod mock;
 mod record;
@@ -22,7 +23,7 @@ mod system;
 
 pub use choice::{BuilderName, MockOptions, choose_builder};
 pub use component::Built;
-pub(crate) use component::{command_again, enter_again, lay_out};
+pub(crate) use component::{command_again, enter_again, lay_out, required_packages};
 pub use error::ComponentError;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 #[doc(hidden)]
@@ -30,10 +31,10 @@ pub use failure::fuzzing;
 pub use failure::{Cause, CauseKind, Failure, Known, Pattern, Phase, cause, causes};
 pub use gate::{expectations, inspect_wheels};
 pub use host::{HostBuilder, build_root};
+pub use host_root::UnpackError;
 pub use lock::BuildLock;
 pub use mock::{BuildRoot, HermeticError, MockBuilder, check_locks};
 pub use record::{BuildRecord, FileRecord, Results, build_folder};
-pub use requires::{HostNeeds, needs_of};
 pub(crate) use run::surroundings;
 pub use run::{Estimate, Options, Outcome, Prepared, Run, prepare, run};
 pub use schedule::Limits;
@@ -79,6 +80,8 @@ pub struct Job<'a> {
     pub timeout: Option<Duration>,
     /// The repository of earlier builds, for builders that can use it.
     pub repository: PathBuf,
+    /// The RPMs of all components that this one requires, for builders without a repository.
+    pub required: Vec<PathBuf>,
     /// The command that builds this component again, for messages.
     pub retry: String,
     /// The command that enters its build root, if `rocmrpm shell` supports that.
@@ -195,6 +198,9 @@ pub enum BuildError {
         /// The command that retries.
         retry: String,
     },
+    /// The packages of required components could not be unpacked.
+    #[error(transparent)]
+    Unpack(#[from] UnpackError),
     /// A template of the workspace is wrong.
     #[error(transparent)]
     Template(#[from] TemplateError),
@@ -258,6 +264,7 @@ impl Diagnose for BuildError {
                 .with_help(format!("full log: {}", log.display()))
                 .with_help(format!("retry: {retry}"))
                 .with_details(failure::Log::read(log).last(LAST_LINES)),
+            Self::Unpack(error) => error.diagnosis(),
             Self::Template(error) => error.diagnosis(),
             Self::Remote(error) => error.0.diagnosis(),
             Self::Hermetic(error) => error.diagnosis(),

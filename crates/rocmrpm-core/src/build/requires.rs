@@ -2,7 +2,7 @@
 //! them. Reports what is missing and what remains unchecked; installs nothing.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::machine;
 use crate::process::{Command, ProcessError, find_program_in};
@@ -39,9 +39,21 @@ struct Need {
 }
 
 /// Checks BuildRequires, as printed by `rpmspec -q --buildrequires`, on this machine, searching for
-/// programs in `path`. Asks Python about all modules at once. Versions are not compared: a
-/// BuildRequires with a version also counts as unchecked.
-pub fn needs_of(build_requires: &str, path: &str) -> Result<HostNeeds, ProcessError> {
+/// programs in `path`, and for Python packages also in `python_path`. Asks Python about all modules
+/// at once. Versions are not compared: a BuildRequires with a version also counts as unchecked.
+pub fn needs_of(
+    build_requires: &str,
+    path: &str,
+    python_path: &[PathBuf],
+) -> Result<HostNeeds, ProcessError> {
+    let python = |script: &str| {
+        let added = python_path.iter().map(|folder| folder.to_string_lossy());
+        let added = added.collect::<Vec<_>>().join(":");
+        let script = format!(
+            "import sys\nsys.path[:0] = filter(None, sys.argv.pop(1).split(':'))\n{script}"
+        );
+        Command::new(machine::PYTHON).args(["-I", "-c"]).arg(script).arg(added)
+    };
     // The table is part of the program; a test parses it.
     let table: Table = toml::from_str(NEEDS).unwrap_or(Table { need: Vec::new() });
     let mut needs = HostNeeds::default();
@@ -72,11 +84,11 @@ pub fn needs_of(build_requires: &str, path: &str) -> Result<HostNeeds, ProcessEr
             modules.push((line, need));
         }
     }
-    let script = "import importlib.util, sys\n\
+    let script = "import importlib.util\n\
                   print(*[m for m in sys.argv[1:] if importlib.util.find_spec(m) is None])";
     let asked: Vec<&String> = modules.iter().flat_map(|(_, need)| &need.modules).collect();
     if !asked.is_empty() {
-        let absent = Command::new(machine::PYTHON).args(["-I", "-c", script]).args(asked).text()?;
+        let absent = python(script).args(asked).text()?;
         for (line, need) in modules {
             if need.modules.iter().any(|m| absent.split_whitespace().any(|a| a == m)) {
                 needs.missing.push((line.to_owned(), need.debian.clone()));
@@ -86,9 +98,7 @@ pub fn needs_of(build_requires: &str, path: &str) -> Result<HostNeeds, ProcessEr
     let asked: Vec<&String> = distributions.iter().map(|(_, name)| name).collect();
     let absent = match asked.is_empty() {
         true => String::new(),
-        false => {
-            Command::new(machine::PYTHON).args(["-I", "-c", DISTRIBUTIONS]).args(asked).text()?
-        }
+        false => python(DISTRIBUTIONS).args(asked).text()?,
     };
     for (line, name) in &distributions {
         if absent.split_whitespace().any(|absent| absent == name) {
@@ -105,7 +115,7 @@ pub fn needs_of(build_requires: &str, path: &str) -> Result<HostNeeds, ProcessEr
 
 /// Prints the distributions that are not installed.
 const DISTRIBUTIONS: &str = "\
-import importlib.metadata, sys
+import importlib.metadata
 def there(name):
     try:
         return importlib.metadata.version(name)
@@ -189,6 +199,7 @@ mod tests {
         let needs = needs_of(
             "no-such-package >= 2\ngcc >= 99\ngit-core\npyproject-rpm-macros\n",
             "/usr/bin",
+            &[],
         )
         .unwrap();
         assert_eq!(needs.unchecked, ["gcc >= 99", "no-such-package >= 2"]);
@@ -200,6 +211,7 @@ mod tests {
         let needs = needs_of(
             "python3dist(pip) >= 1\npython3dist(no-such-distribution[extra])\npython3dist(pip)\n",
             "/usr/bin",
+            &[],
         )
         .unwrap();
         assert_eq!(needs.unchecked, ["python3dist(pip) >= 1"]);

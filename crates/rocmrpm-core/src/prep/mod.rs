@@ -149,6 +149,7 @@ impl<'a> Preparation<'a> {
             timeout: None,
             jobs: 1,
             repository: PathBuf::new(),
+            required: Vec::new(),
             retry: command_again(workspace, &format!("prep {}", component.name), &[]),
             enter: None,
             events,

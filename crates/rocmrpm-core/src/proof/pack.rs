@@ -195,6 +195,7 @@ impl<'a> Packer<'a> {
             timeout: None,
             jobs: 1,
             repository: PathBuf::new(),
+            required: Vec::new(),
             retry: command_again(self.stack.workspace, "closure --check", &[]),
             enter: None,
             events: self.events,

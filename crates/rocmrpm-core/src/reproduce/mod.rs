@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::build::{
     BuildLock, BuildRecord, Builder, Job, Results, Stage, build_folder, command_again, enter_again,
-    surroundings,
+    required_packages, surroundings,
 };
 use crate::digest::Sha256;
 use crate::document::Document;
@@ -160,6 +160,7 @@ pub fn reproduce(
         jobs: limits.cores.min(by_memory).max(1),
         timeout: component.timeout,
         repository: build_dir.join("repository"),
+        required: required_packages(stack, component)?,
         events,
         retry: command_again(workspace, &format!("reproduce {}", component.name), &[]),
         enter: (builder.name() == "mock").then(|| enter_again(workspace, component)),
@@ -181,6 +182,7 @@ pub fn reproduce(
         sources: PathBuf::new(),
         logs: PathBuf::new(),
         repository: PathBuf::new(),
+        required: Vec::new(),
         retry: String::new(),
         enter: None,
         ..job
