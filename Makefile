@@ -21,7 +21,7 @@ endif
 # Tests that build packages or whole stacks.
 SLOW = $(foreach tests,real_ quickstart:: guides:: container:: waivers:: newcomers,--skip $(tests))
 
-.PHONY: help quickstart check test compiled lab lab-test copr-test lab-kernels lab-llama lab-package lab-torch lab-vllm lab-vllm-kernels bench survey add-survey lint-survey fuzz book build static dist install install-pages clean
+.PHONY: help quickstart check test compiled lab lab-test copr-test lab-kernels lab-llama lab-package lab-torch lab-vllm lab-vllm-kernels bench bench-mock survey add-survey lint-survey fuzz book build static dist install install-pages clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -109,6 +109,10 @@ bench: ## compare speed with other tools, on real wheels; takes some minutes
 	cargo bench --locked --bench wheel
 	cargo bench --locked --bench index
 	cargo bench --locked --bench growth
+
+bench-mock: lab ## compare the time of a build with that of mock alone, in the laboratory; needs ROCMRPM_LAB_MOCK
+	cargo build --release --locked --bin rocmrpm
+	@bash tests/laboratory/mock-overhead
 
 survey: ## inspect published wheels with GPU code, and write crates/rocm-inspect/survey/README.md
 	@bash tools/setup.sh build
