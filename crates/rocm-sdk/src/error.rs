@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use python_packaging::wheel::WheelError;
 use rocmrpm_base::error::{Diagnose, Diagnosis, IoError, Kind};
-use rocmrpm_base::process::ProcessError;
+use rocmrpm_base::process::{ProcessError, quote};
+use rocmrpm_base::text::visible;
 use rocmrpm_rpms::RpmError;
 
 /// Why packages of ROCm could not be made. Nothing was written.
@@ -81,7 +82,7 @@ pub enum SdkError {
         found: String,
     },
     /// Two files have the same path in the packages.
-    #[error("`{one}` and `{other}` differ, and both are `{path}` in ROCm's folder")]
+    #[error("`{one}` and `{other}` differ, and both are `{path}` in the packages")]
     TwoFiles {
         /// One file of an RPM.
         one: String,
@@ -112,19 +113,85 @@ pub enum SdkError {
     },
     /// The search path of a program cannot be set.
     #[error(
-        "{path}: its search path has no room for `{text}`, without which it does not find its libraries"
+        "`{file}`: its search path has no room for `{text}`, without which it does not find its libraries"
     )]
     SearchPath {
-        /// The program.
-        path: String,
+        /// The program, in its RPM.
+        file: String,
         /// The search path.
         text: String,
     },
     /// The search path was set, but the inspection sees another change too.
-    #[error("{path}: setting its search path would damage it")]
+    #[error("`{file}`: setting its search path would damage it")]
     Damaged {
-        /// The file.
+        /// The file, in its RPM.
+        file: String,
+    },
+    /// The search path of a damaged file cannot be set.
+    #[error("{}: `{file}` is a damaged ELF file: {reason}", rpm.display())]
+    Elf {
+        /// The RPM.
+        rpm: PathBuf,
+        /// The file in it.
+        file: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A library is in a package that may be missing.
+    #[error(
+        "`{file}` needs {library}, but {package} may be installed without {holder}, which has it"
+    )]
+    Unreachable {
+        /// The file, in its RPM.
+        file: String,
+        /// The folder of its package.
+        package: String,
+        /// The SONAME.
+        library: String,
+        /// The folder of the package with the library.
+        holder: String,
+    },
+    /// A package cannot have a file of this path.
+    #[error("`{file}` cannot be `{}` in the packages: {reason}", visible(path))]
+    Path {
+        /// The file, in its RPM.
+        file: String,
+        /// The path in site-packages.
         path: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A file has the path of a folder.
+    #[error("`{path}` in the packages is the file `{file}` and a folder, for `{below}`")]
+    FileAndFolder {
+        /// The file, in its RPM.
+        file: String,
+        /// A file in the folder.
+        below: String,
+        /// The path of both.
+        path: String,
+    },
+    /// The text of a license is missing.
+    #[error("the license text `{link}` is a link to `{target}`, which no RPM has")]
+    LicenseLink {
+        /// The link.
+        link: String,
+        /// Its target, verbatim.
+        target: String,
+    },
+    /// A package requires one without files.
+    #[error("no RPM has a file for {package}, which {by} requires")]
+    NoPackage {
+        /// The required package.
+        package: String,
+        /// The package that requires it.
+        by: String,
+    },
+    /// The folder for the packages has other files.
+    #[error("{}: not one of ROCm's Python packages, which `--out` replaces", path.display())]
+    Occupied {
+        /// A file in it.
+        path: PathBuf,
     },
 }
 
@@ -160,7 +227,26 @@ impl Diagnose for SdkError {
             Self::MissingDevice { target, .. } => Kind::Usage.with_help(format!(
                 "add the RPM with its GPU code, or omit `--gpu-target {target}`"
             )),
-            Self::TwoFiles { .. } => Kind::Usage.with_help("omit the RPM with one of them"),
+            Self::TwoFiles { other: file, .. } | Self::FileAndFolder { file, .. } => Kind::Usage
+                .with_help(format!("omit one of the RPMs, or the file with `--leave-out {}`", quote(file))),
+            Self::Path { file, .. } => Kind::Usage
+                .with_help(format!("omit it with `--leave-out {}`", quote(file))),
+            Self::LicenseLink { link, .. } => Kind::Usage.with_help(format!(
+                "add the RPM with the text, or omit the link with `--leave-out {}`",
+                quote(link)
+            )),
+            Self::NoPackage { .. } => {
+                Kind::Usage.with_help("add the RPMs of ROCm's runtime, and those with the libraries")
+            }
+            Self::Occupied { .. } => Kind::Usage
+                .with_help("use a new folder for `--out`, or one with only the packages of an earlier run"),
+            Self::Unreachable { file, .. } => Kind::Usage
+                .with_help(format!("omit the file with `--leave-out {}`", quote(file))),
+            Self::Elf { rpm, file, .. } => Kind::Usage.with_help(format!(
+                "check the package with `rpm -K --nosignature {}`, or omit the file with `--leave-out {}`",
+                quote(&rpm.to_string_lossy()),
+                quote(file)
+            )),
             Self::LinkOutside { .. } => Kind::Usage
                 .with_help("fix the package: a link must lead to a file that ROCm's RPMs have"),
             Self::LeavesNothingOut { .. } => {
@@ -176,8 +262,9 @@ impl Diagnose for SdkError {
                     names.join(" ")
                 ))
             }
-            Self::SearchPath { path, .. } => Kind::Build.with_help(format!(
-                "link it with a longer RUNPATH, or omit it with `--leave-out '*/{path}'`"
+            Self::SearchPath { file, .. } => Kind::Build.with_help(format!(
+                "link it with a longer RUNPATH, or omit it with `--leave-out {}`",
+                quote(file)
             )),
             Self::Damaged { .. } => Kind::Internal.into(),
         }
