@@ -6,7 +6,9 @@ cd "$(dirname "$0")"
 mkdir -p corpus
 cp -r seeds/. corpus
 ROCMRPM_FUZZ_SEEDS="$PWD/corpus" cargo test --quiet --manifest-path ../Cargo.toml \
-    --package rocm-inspect --lib hostile::whole_files_are_read_without_damage
+    --package rocm-inspect --lib hostile::reads_undamaged_files
+mkdir -p corpus/search_path
+cp corpus/elf/* corpus/search_path
 # Logs of real failures, each with its known cause.
 for log in ../tests/failures/*.log; do
     { printf 0; tail -c 4000 "$log"; } > "corpus/log/$(basename "$log")"
