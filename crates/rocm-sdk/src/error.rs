@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use python_packaging::wheel::WheelError;
+use rocm_inspect::InspectError;
 use rocmrpm_base::error::{Diagnose, Diagnosis, IoError, Kind};
 use rocmrpm_base::process::{ProcessError, quote};
 use rocmrpm_base::text::visible;
@@ -187,6 +188,15 @@ pub enum SdkError {
         /// The package that requires it.
         by: String,
     },
+    /// The finished packages cannot be inspected.
+    #[error(transparent)]
+    Inspect(#[from] InspectError),
+    /// The finished packages do not run on what they promise.
+    #[error("the packages do not run on the promised GPU targets")]
+    Inspection {
+        /// The findings.
+        found: Vec<String>,
+    },
     /// The folder for the packages has other files.
     #[error("{}: not one of ROCm's Python packages, which `--out` replaces", path.display())]
     Occupied {
@@ -238,6 +248,13 @@ impl Diagnose for SdkError {
             Self::NoPackage { .. } => {
                 Kind::Usage.with_help("add the RPMs of ROCm's runtime, and those with the libraries")
             }
+            Self::Inspect(error) => error.diagnosis(),
+            Self::Inspection { found } => Kind::Usage
+                .with_help(
+                    "add the RPMs with the GPU code of these libraries; if a library has none for a target, omit \
+                     it with `--leave-out PATH`",
+                )
+                .with_details(found.iter().cloned()),
             Self::Occupied { .. } => Kind::Usage
                 .with_help("use a new folder for `--out`, or one with only the packages of an earlier run"),
             Self::Unreachable { file, .. } => Kind::Usage

@@ -9,6 +9,7 @@ mod error;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 pub mod fuzzing;
+mod gate;
 mod layout;
 mod licenses;
 mod link;
@@ -106,6 +107,7 @@ pub fn build(request: Request<'_>) -> Result<Made, SdkError> {
         request.events.event(Event::Step { word: "Packing", detail });
         wheels.push(python_packaging::wheel::assemble(assembly, folder, &spool)?.persist()?);
     }
+    gate::check(request, &release, &packages, &wheels)?;
     let mut selector = selector::write(request, &release, &packages, folder)?;
     wheels.sort_by(|a: &Wheel, b| a.path.cmp(&b.path));
     for path in wheels.iter_mut().map(|wheel| &mut wheel.path).chain([&mut selector.path]) {

@@ -15,6 +15,7 @@ use rocmrpm_base::events::{Event, Events};
 use super::{Family, Made, Request, SdkError, build};
 
 mod conflicts;
+mod gate;
 mod linkage;
 mod output;
 mod texts;
