@@ -242,4 +242,17 @@ fn mistakes_are_errors_before_anything_is_written() {
         .exits(2)
         .reports(["no RPM has GPU code for gfx1151; found: gfx90a"]);
     assert!(!sdk.0.path("dist").exists());
+    let current = ["sdk", rpm, "--out", ".", "--gpu-target", "gfx1151"];
+    sdk.0
+        .run(&current)
+        .exits(2)
+        .reports(["not one of ROCm's Python packages, which `--out` replaces"]);
+    let empty = sdk.0.path("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let rpm = format!("../{rpm}");
+    let current = ["sdk", &rpm, "--out", ".", "--gpu-target", "gfx1151"];
+    sdk.0
+        .outcome(sdk.0.command(&current).current_dir(&empty))
+        .exits(2)
+        .reports(["`--out` is the current folder"]);
 }

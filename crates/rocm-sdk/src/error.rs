@@ -197,6 +197,9 @@ pub enum SdkError {
         /// The findings.
         found: Vec<String>,
     },
+    /// The folder for the packages is the current one, which cannot be replaced under its users.
+    #[error("`--out` is the current folder, but it names a folder to replace")]
+    CurrentFolder,
     /// The folder for the packages has other files.
     #[error("{}: not one of ROCm's Python packages, which `--out` replaces", path.display())]
     Occupied {
@@ -255,6 +258,7 @@ impl Diagnose for SdkError {
                      it with `--leave-out PATH`",
                 )
                 .with_details(found.iter().cloned()),
+            Self::CurrentFolder => Kind::Usage.with_help("use a folder below it, such as `--out dist`"),
             Self::Occupied { .. } => Kind::Usage
                 .with_help("use a new folder for `--out`, or one with only the packages of an earlier run"),
             Self::Unreachable { file, .. } => Kind::Usage

@@ -24,8 +24,11 @@ impl Output {
         if let Some(name) = files::names_in(folder)?.iter().find(|name| !is_package(name)) {
             return Err(occupied(name));
         }
-        // A link keeps its name, and so does the current folder.
+        // A link keeps its name.
         let whole = fs_err::canonicalize(folder).or_else(|_| std::path::absolute(folder))?;
+        if std::env::current_dir().is_ok_and(|current| current == whole) {
+            return Err(SdkError::CurrentFolder);
+        }
         let parent = whole.ancestors().skip(1).find(|folder| folder.is_dir());
         let staging = tempfile::Builder::new()
             .prefix(".rocmrpm-")

@@ -110,7 +110,7 @@ pub(super) fn assign(
     }
     if let Some(first) = assigning.dangling.first() {
         request.events.event(Event::Warning(format!(
-            "no RPM has the targets of these links, which are left out: {} in total, such as {first}",
+            "these links lead to files that no RPM has, or that are left out: {} in total, such as {first}",
             assigning.dangling.len()
         )));
     }
@@ -281,10 +281,13 @@ impl Assigning<'_> {
         let (end, stored) = match self.tree.payload.follow(installed) {
             Some(Target::File(end, stored)) => (end, stored),
             Some(Target::Folder(folder)) => {
-                if let Home::Tree(folder) = layout().home(&folder)
+                // The folder itself has no place, such as that of LLVM.
+                let home = layout().home(&format!("{folder}/x"));
+                if let Home::Tree(file) = home
+                    && let folder = file.strip_suffix("/x").unwrap_or_default()
                     && folder != path
                 {
-                    self.packages.folders.insert(path.to_owned(), folder);
+                    self.packages.folders.insert(path.to_owned(), folder.to_owned());
                 }
                 return Ok(());
             }

@@ -35,6 +35,28 @@ fn replaces_the_packages_of_an_earlier_run() {
 }
 
 #[test]
+fn links_to_folders_follow_the_layout() {
+    let mut lab = Lab::new();
+    lab.rocm().rpm(
+        "rocm-llvm-devel",
+        "22",
+        &[
+            ("/usr/lib64/rocm/llvm", File::Link("../../lib/llvm-22")),
+            ("/usr/lib/llvm-22/include/llvm.h", File::Text("")),
+        ],
+    );
+    let devel = lab.wheel(&["gfx1151"], "rocm-sdk-devel");
+    let mut tar = tar::Archive::new(&devel["rocm_sdk_devel/_devel.tar"][..]);
+    let links = tar.entries().unwrap().filter_map(|entry| {
+        let entry = entry.unwrap();
+        let path = entry.path().unwrap().display().to_string();
+        Some((path, entry.link_name().unwrap()?.display().to_string()))
+    });
+    let link = ("_rocm_sdk_devel/lib/rocm/llvm".to_owned(), "../llvm".to_owned());
+    assert!(links.collect::<Vec<_>>().contains(&link));
+}
+
+#[test]
 fn keeps_a_folder_with_other_files() {
     let mut lab = Lab::new();
     lab.rocm();
