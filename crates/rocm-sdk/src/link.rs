@@ -103,10 +103,9 @@ impl Packages {
                         holder: self.folder(part).to_owned(),
                     });
                 }
-                let texts = self.search_paths(key, path, elf, &needs.folders);
-                if !texts.is_empty() {
+                if let Some((texts, necessary)) = self.search_paths(key, path, elf, &needs.folders)
+                {
                     let (key, path, stored) = (key.clone(), path.clone(), *stored);
-                    let necessary = !needs.folders.is_empty();
                     changes.push(Change { key, path, stored, texts, necessary });
                 }
             }
@@ -155,14 +154,15 @@ impl Packages {
         needs
     }
 
-    /// Returns the search paths that a file may get, the best first; none if its own is right.
+    /// Returns the search paths that a file may get, the best first, and whether it does not find its
+    /// libraries with its own; `None` if that is right.
     fn search_paths(
         &self,
         key: &Key,
         path: &str,
         elf: &Elf,
         needed: &BTreeSet<(Part, String)>,
-    ) -> Vec<String> {
+    ) -> Option<(Vec<String>, bool)> {
         let file = format!("{}/{path}", self.folder(key.part));
         let text = |part: Part, folder: &str| {
             let to = relative(&file, &format!("{}/{folder}", self.folder(part)));
@@ -173,9 +173,10 @@ impl Packages {
         let has = |(part, folder): &(Part, String)| {
             current.contains(&Some(format!("{}/{folder}", self.folder(*part))))
         };
-        let mut outside = elf.search_path.iter().chain(&elf.ignored_path);
-        if needed.iter().all(has) && outside.all(|entry| own(entry).is_some()) {
-            return Vec::new();
+        let necessary = !needed.iter().all(has);
+        let mut entries = elf.search_path.iter().chain(&elf.ignored_path);
+        if !necessary && entries.all(|entry| own(entry).is_some()) {
+            return None;
         }
         let needed: Vec<String> = needed.iter().map(|(part, folder)| text(*part, folder)).collect();
         // Libraries that are loaded by name at run time are in these.
@@ -189,7 +190,7 @@ impl Packages {
         let least = if needed.is_empty() { "$ORIGIN".to_owned() } else { needed.join(":") };
         let mut texts = vec![all.join(":"), least];
         texts.dedup();
-        texts
+        Some((texts, necessary))
     }
 }
 

@@ -83,6 +83,22 @@ fn replaces_search_paths_that_lead_out_of_the_packages() {
 }
 
 #[test]
+fn keeps_programs_that_find_their_libraries() {
+    let mut lab = Lab::new();
+    lab.rocm();
+    // The name of a symbol shares the bytes of the search path.
+    let program = lab.link(
+        &["-l:libamdhip64.so.7", "-Wl,-rpath-link,.", "-Wl,-rpath,$ORIGIN/../lib:/x/f"],
+        "int f(void); int main(void) { return f(); }\n",
+    );
+    lab.rpm("hip-tools", "7.2.4", &[("/usr/bin/hipinfo", File::Binary(filled(program)))]);
+    let core = lab.wheel(&["gfx1151"], "rocm-sdk-core");
+    assert_eq!(runpath(&core["_rocm_sdk_core/bin/hipinfo"]), "$ORIGIN/../lib:/x/f");
+    let notes = lab.notes();
+    assert!(notes.ends_with("such as bin/hipinfo with `$ORIGIN/../lib:/x/f`"), "{notes}");
+}
+
+#[test]
 fn names_damaged_files() {
     let mut lab = Lab::new();
     lab.rocm();
