@@ -112,15 +112,14 @@ pub enum SdkError {
         /// The SONAMEs with a file that needs each.
         missing: Vec<(String, String)>,
     },
-    /// The search path of a program cannot be set.
+    /// The search paths of programs cannot be set.
     #[error(
-        "`{file}`: its search path has no room for `{text}`, without which it does not find its libraries"
+        "these programs have no room for a search path, without which they do not find their libraries: {}",
+        files.join(", ")
     )]
     SearchPath {
-        /// The program, in its RPM.
-        file: String,
-        /// The search path.
-        text: String,
+        /// The programs, in their RPMs.
+        files: Vec<String>,
     },
     /// The search path was set, but the inspection sees another change too.
     #[error("`{file}`: setting its search path would damage it")]
@@ -283,10 +282,14 @@ impl Diagnose for SdkError {
                     names.join(" ")
                 ))
             }
-            Self::SearchPath { file, .. } => Kind::Build.with_help(format!(
-                "link it with a longer RUNPATH, or omit it with `--leave-out {}`",
-                quote(file)
-            )),
+            Self::SearchPath { files } => {
+                let options: Vec<String> =
+                    files.iter().map(|file| format!("--leave-out {}", quote(file))).collect();
+                Kind::Build.with_help(format!(
+                    "link them with a longer RUNPATH, or omit them with `{}`",
+                    options.join(" ")
+                ))
+            }
             Self::Damaged { .. } => Kind::Internal.into(),
         }
     }

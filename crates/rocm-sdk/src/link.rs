@@ -47,7 +47,7 @@ impl Packages {
         spool: &mut Spool,
     ) -> Result<(), SdkError> {
         let changes = self.changes(request)?;
-        let (mut late, mut outside) = (Vec::new(), Vec::new());
+        let (mut lost, mut late, mut outside) = (Vec::new(), Vec::new(), Vec::new());
         for Change { key, path, stored, texts, necessary } in changes {
             check_stop()?;
             let Some(entry) = self.contents.get_mut(&key).and_then(|all| all.get_mut(&path)) else {
@@ -59,12 +59,15 @@ impl Packages {
             }
             let Some(elf) = &entry.elf else { continue };
             if necessary && elf.is_program {
-                let (file, text) = (entry.installed.clone(), texts[0].clone());
-                return Err(SdkError::SearchPath { file, text });
+                lost.push(entry.installed.clone());
+                continue;
             }
             let kept = [&elf.search_path[..], &elf.ignored_path].concat().join(":");
             let shown = if kept.is_empty() { path } else { format!("{path} with `{kept}`") };
             if necessary { late.push(shown) } else { outside.push(shown) }
+        }
+        if !lost.is_empty() {
+            return Err(SdkError::SearchPath { files: lost });
         }
         warn(
             request,

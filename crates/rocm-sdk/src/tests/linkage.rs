@@ -99,6 +99,26 @@ fn keeps_programs_that_find_their_libraries() {
 }
 
 #[test]
+fn names_all_programs_that_would_not_find_their_libraries() {
+    let mut lab = Lab::new();
+    lab.rocm();
+    let program =
+        filled(lab.link(&["-Wl,--no-as-needed", "-l:libamdhip64.so.7", "-Wl,-rpath-link,."], MAIN));
+    let files = ["/usr/bin/hipinfo", "/usr/lib/llvm-22/bin/hip-opt"];
+    let files = files.map(|path| (path, File::Binary(program.clone())));
+    lab.rpm("hip-tools", "7.2.4", &files);
+    let error = lab.refusal(&["gfx1151"]);
+    let names = "do not find their libraries: /usr/bin/hipinfo, /usr/lib/llvm-22/bin/hip-opt";
+    assert!(error.ends_with(names), "{error}");
+    let help = lab.help(&["gfx1151"]);
+    let options = "`--leave-out /usr/bin/hipinfo --leave-out /usr/lib/llvm-22/bin/hip-opt`";
+    assert!(help.ends_with(options), "{help}");
+    // The paths in the help are those that the option takes.
+    lab.leave_out = vec!["/usr/bin/hipinfo".into(), "/usr/lib/llvm-22/bin/hip-opt".into()];
+    lab.made(&["gfx1151"]).unwrap();
+}
+
+#[test]
 fn names_damaged_files() {
     let mut lab = Lab::new();
     lab.rocm();
