@@ -17,7 +17,7 @@ for target in $targets; do
     case $target in
         # The RPM crate reserves as much as a header states, up to 4 GB, without touching it.
         rpm) limits="-max_len=65536 -malloc_limit_mb=8192" ;;
-        elf | ccob | kpack | wheel) limits="-max_len=65536" ;;
+        elf | ccob | kpack | search_path | wheel) limits="-max_len=65536" ;;
         *) limits="-max_len=4096" ;;
     esac
     # The parsers are safe Rust: without a sanitizer they run several times faster. Tracing every

@@ -13,6 +13,8 @@ for target in ccob elf kpack rpm wheel; do
         exit 1
     fi
 done
+mkdir -p corpus/search_path
+cp corpus/elf/* corpus/search_path
 # Logs of real failures, each with its known cause.
 for log in ../tests/failures/*.log; do
     { printf 0; tail -c 4000 "$log"; } > "corpus/log/$(basename "$log")"

@@ -436,7 +436,7 @@ pub struct Sdk {
     #[arg(value_name = "RPM", required = true)]
     pub rpms: Vec<PathBuf>,
 
-    /// Write the packages into this folder
+    /// Folder for the packages; replaces one with those of an earlier run
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
 

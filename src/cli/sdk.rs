@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::gpu_families::{self, NATIVE};
 use crate::report::{Progress, Shell, Style};
 use rocm_sdk::{Family, Made, Request};
+use rocmrpm_core::license::not_spdx;
 
 /// What `rocmrpm sdk --json` prints: ROCm's Python packages.
 #[derive(Serialize)]
@@ -55,6 +56,7 @@ pub(super) fn run(args: &args::Sdk, shell: &Shell) -> Done {
         targets: &families(&args.gpu_targets)?,
         system_libraries: &args.system_libraries,
         leave_out: &args.leave_out,
+        is_spdx: |license| not_spdx(license).is_none(),
         source_date_epoch: epoch,
         events: &Progress::new(shell),
     })?;

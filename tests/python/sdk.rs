@@ -36,6 +36,8 @@ impl Sdk {
         for target in ["1151", "90a"] {
             let name = format!("hipblas-gfx{target}");
             let data: &[(&str, &Path)] = &[
+                // RECORD quotes it.
+                (&format!("{kernels}{target}_a,b.dat"), &header),
                 (&format!("{kernels}{target}.dat"), &header),
                 (&format!("{kpack}{target}.kpack"), &header),
             ];
@@ -156,7 +158,22 @@ fn device_packages_come_and_go() {
     assert!(kernels("1151") && kernels("90a"));
     sdk.in_venv("pip", &["uninstall", "--quiet", "--yes", "rocm-sdk-device-gfx90a"]);
     assert!(kernels("1151") && !kernels("90a"));
-    assert!(!left_over(&venv).is_empty());
+    for name in ["rocm_sdk_device_gfx1151", "rocm_sdk_devel"] {
+        let record =
+            walkdir::WalkDir::new(&venv).into_iter().map(|entry| entry.unwrap().into_path());
+        let record = record.filter(|path| path.ends_with(format!("{name}-7.2.4.dist-info/RECORD")));
+        let text = std::fs::read_to_string(record.last().unwrap()).unwrap();
+        let mut lines: Vec<&str> = text.lines().collect();
+        assert!(lines.iter().any(|line| line.ends_with("gfx1151_a,b.dat\",,")), "{text}");
+        let number = lines.len();
+        lines.sort_unstable();
+        lines.dedup();
+        assert_eq!(lines.len(), number, "{text}");
+    }
+    // Files of the device package are in the folder.
+    sdk.in_venv("pip", &["uninstall", "--quiet", "--yes", "rocm-sdk-devel"]);
+    let left = left_over(&venv);
+    assert!(!left.iter().any(|path| path.contains("rocm_sdk_devel")), "{left:?}");
     // uv resolves the sdist to the same packages.
     let python = venv.join("bin/python");
     let base = ["--no-config", "pip", "install", "--quiet", "--offline", "--reinstall", "--python"];
@@ -166,6 +183,50 @@ fn device_packages_come_and_go() {
     for name in ["rocm-sdk-device-gfx1151", "rocm-sdk-device-gfx90a", "rocm-sdk-libraries"] {
         assert!(listed.contains(name), "{listed}");
     }
+}
+
+#[test]
+fn programs_find_what_they_need_or_name_what_is_missing() {
+    let sdk = Sdk::new();
+    let script = |name: &str, text: &str| {
+        let file = sdk.0.holder().join(name);
+        std::fs::write(&file, format!("#!/bin/sh\n{text}\n")).unwrap();
+        file
+    };
+    let run = script("run", "echo $LD_LIBRARY_PATH; echo $PYTHONPATH");
+    let library = sdk.library("librocprof-sys.so.1", &["libamdhip64.so.7"]);
+    let profilers: &[(&str, &Path)] = &[
+        ("/usr/bin/rocprof-sys-run", &run),
+        ("/usr/lib64/librocprof-sys.so.1", &library),
+        ("/usr/libexec/rocprofiler-compute/x.py", &run),
+    ];
+    sdk.rpm("rocprofiler-systems", profilers, &[]);
+    sdk.rpm("hipcc", &[("/usr/bin/hipcc", &script("hipcc", "echo $0"))], &[]);
+    let rpms = ["rocm-hip", "rocprofiler-systems", "hipcc"];
+    let venv = sdk.installed(&rpms, &["gfx1151"], "rocm[profiler]");
+    let paths = sdk.in_venv("rocprof-sys-run", &[]);
+    let paths: Vec<&str> = paths.lines().collect();
+    let first = paths[0].split(':').next().unwrap();
+    assert!(first.ends_with("site-packages/_rocm_profiler/lib"), "{paths:?}");
+    assert!(
+        paths[1].ends_with("site-packages/_rocm_profiler/libexec/rocprofiler-compute"),
+        "{paths:?}"
+    );
+    let hipcc = venv.join("bin/hipcc");
+    let warning = "hipcc: warning: headers and libraries to link with are missing; \
+        run `pip install 'rocm[devel]==7.2.4'`";
+    ran(&mut std::process::Command::new(&hipcc))
+        .exits(0)
+        .prints(["_rocm_sdk_core/bin/hipcc"])
+        .reports([warning]);
+    let dist = sdk.0.path("dist");
+    let devel =
+        ["install", "--quiet", "--no-index", "--find-links", dist.to_str().unwrap(), "rocm[devel]"];
+    sdk.in_venv("pip", &devel);
+    ran(&mut std::process::Command::new(&hipcc))
+        .exits(0)
+        .prints(["_rocm_sdk_devel/bin/hipcc"])
+        .never_reports("warning");
 }
 
 #[test]
@@ -181,4 +242,17 @@ fn mistakes_are_errors_before_anything_is_written() {
         .exits(2)
         .reports(["no RPM has GPU code for gfx1151; found: gfx90a"]);
     assert!(!sdk.0.path("dist").exists());
+    let current = ["sdk", rpm, "--out", ".", "--gpu-target", "gfx1151"];
+    sdk.0
+        .run(&current)
+        .exits(2)
+        .reports(["not one of ROCm's Python packages, which `--out` replaces"]);
+    let empty = sdk.0.path("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let rpm = format!("../{rpm}");
+    let current = ["sdk", &rpm, "--out", ".", "--gpu-target", "gfx1151"];
+    sdk.0
+        .outcome(sdk.0.command(&current).current_dir(&empty))
+        .exits(2)
+        .reports(["`--out` is the current folder"]);
 }

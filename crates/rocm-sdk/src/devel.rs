@@ -3,8 +3,11 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, Write as _};
+use std::path::Path;
 
 use python_packaging::wheel::{Content, Spool, Stored};
+use rocmrpm_base::events::Event;
+use rocmrpm_base::style::count;
 use serde_json::json;
 
 use super::layout::{Part, layout};
@@ -18,8 +21,9 @@ pub(super) fn archive(
     packages: &Packages,
     request: Request<'_>,
     spool: &mut Spool,
+    folder: &Path,
 ) -> Result<Stored, SdkError> {
-    let file = tempfile::tempfile_in(request.out_dir)?;
+    let file = tempfile::tempfile_in(folder)?;
     let mut tar = tar::Builder::new(io::BufWriter::with_capacity(1 << 20, file));
     let mut archive =
         Archive { tar: &mut tar, epoch: request.source_date_epoch, names: BTreeSet::new() };
@@ -55,16 +59,25 @@ pub(super) fn archive(
         }
     }
     // Links to names in the same folder come after these names.
+    let mut omitted = Vec::new();
     for (path, to) in &packages.aliases {
-        if archive.has(to) {
-            archive.link(path, &relative(path, to))?;
+        match archive.has(to) {
+            true => archive.link(path, &relative(path, to))?,
+            false => omitted.push(path),
         }
     }
     let usual = layout().links.iter().filter(|(path, _)| !path.contains('/'));
     for (path, to) in packages.folders.iter().chain(usual) {
-        if archive.has_folder(to) && !archive.has(path) && !archive.has_folder(path) {
-            archive.link(path, &relative(path, to))?;
+        match archive.has_folder(to) && !archive.has(path) && !archive.has_folder(path) {
+            true => archive.link(path, &relative(path, to))?,
+            false if packages.folders.contains_key(path) => omitted.push(path),
+            false => {}
         }
+    }
+    if let Some(first) = omitted.first() {
+        let links = count(omitted.len(), "link");
+        let detail = format!("{links} to files outside of rocm-sdk-devel, such as {first}");
+        request.events.event(Event::Step { word: "Omitting", detail });
     }
     let mut file = tar.into_inner()?.into_inner().map_err(io::IntoInnerError::into_error)?;
     file.flush()?;

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use python_packaging::wheel::WheelError;
+use rocm_inspect::InspectError;
 use rocmrpm_base::error::{Diagnose, Diagnosis, IoError, Kind};
-use rocmrpm_base::process::ProcessError;
+use rocmrpm_base::process::{ProcessError, quote};
+use rocmrpm_base::text::visible;
 use rocmrpm_rpms::RpmError;
 
 /// Why packages of ROCm could not be made. Nothing was written.
@@ -81,7 +83,7 @@ pub enum SdkError {
         found: String,
     },
     /// Two files have the same path in the packages.
-    #[error("`{one}` and `{other}` differ, and both are `{path}` in ROCm's folder")]
+    #[error("`{one}` and `{other}` differ, and both are `{path}` in the packages")]
     TwoFiles {
         /// One file of an RPM.
         one: String,
@@ -110,21 +112,98 @@ pub enum SdkError {
         /// The SONAMEs with a file that needs each.
         missing: Vec<(String, String)>,
     },
-    /// The search path of a program cannot be set.
+    /// The search paths of programs cannot be set.
     #[error(
-        "{path}: its search path has no room for `{text}`, without which it does not find its libraries"
+        "these programs have no room for a search path, without which they do not find their libraries: {}",
+        files.join(", ")
     )]
     SearchPath {
-        /// The program.
-        path: String,
-        /// The search path.
-        text: String,
+        /// The programs, in their RPMs.
+        files: Vec<String>,
     },
     /// The search path was set, but the inspection sees another change too.
-    #[error("{path}: setting its search path would damage it")]
+    #[error("`{file}`: setting its search path would damage it")]
     Damaged {
-        /// The file.
+        /// The file, in its RPM.
+        file: String,
+    },
+    /// The search path of a damaged file cannot be set.
+    #[error("{}: `{file}` is a damaged ELF file: {reason}", rpm.display())]
+    Elf {
+        /// The RPM.
+        rpm: PathBuf,
+        /// The file in it.
+        file: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A library is in a package that may be missing.
+    #[error(
+        "`{file}` needs {library}, but {package} may be installed without {holder}, which has it"
+    )]
+    Unreachable {
+        /// The file, in its RPM.
+        file: String,
+        /// The folder of its package.
+        package: String,
+        /// The SONAME.
+        library: String,
+        /// The folder of the package with the library.
+        holder: String,
+    },
+    /// A package cannot have a file of this path.
+    #[error("`{file}` cannot be `{}` in the packages: {reason}", visible(path))]
+    Path {
+        /// The file, in its RPM.
+        file: String,
+        /// The path in site-packages.
         path: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// A file has the path of a folder.
+    #[error("`{path}` in the packages is the file `{file}` and a folder, for `{below}`")]
+    FileAndFolder {
+        /// The file, in its RPM.
+        file: String,
+        /// A file in the folder.
+        below: String,
+        /// The path of both.
+        path: String,
+    },
+    /// The text of a license is missing.
+    #[error("the license text `{link}` is a link to `{target}`, which no RPM has")]
+    LicenseLink {
+        /// The link.
+        link: String,
+        /// Its target, verbatim.
+        target: String,
+    },
+    /// A package requires one without files.
+    #[error("no RPM has a file for {package}, which {by} requires")]
+    NoPackage {
+        /// The required package.
+        package: String,
+        /// The package that requires it.
+        by: String,
+    },
+    /// The finished packages cannot be inspected.
+    #[error(transparent)]
+    Inspect(#[from] InspectError),
+    /// The finished packages do not run on what they promise.
+    #[error("the packages do not run on the promised GPU targets")]
+    Inspection {
+        /// The findings.
+        found: Vec<String>,
+    },
+    /// The folder for the packages is the current one, which cannot be replaced under its users.
+    #[error("`--out` is the current folder, but it names a folder to replace")]
+    CurrentFolder,
+    /// The folder for the packages has other files.
+    #[error("{}: not one of ROCm's Python packages, which `--out` replaces", path.display())]
+    Occupied {
+        /// A file in it.
+        path: PathBuf,
     },
 }
 
@@ -160,7 +239,34 @@ impl Diagnose for SdkError {
             Self::MissingDevice { target, .. } => Kind::Usage.with_help(format!(
                 "add the RPM with its GPU code, or omit `--gpu-target {target}`"
             )),
-            Self::TwoFiles { .. } => Kind::Usage.with_help("omit the RPM with one of them"),
+            Self::TwoFiles { other: file, .. } | Self::FileAndFolder { file, .. } => Kind::Usage
+                .with_help(format!("omit one of the RPMs, or the file with `--leave-out {}`", quote(file))),
+            Self::Path { file, .. } => Kind::Usage
+                .with_help(format!("omit it with `--leave-out {}`", quote(file))),
+            Self::LicenseLink { link, .. } => Kind::Usage.with_help(format!(
+                "add the RPM with the text, or omit the link with `--leave-out {}`",
+                quote(link)
+            )),
+            Self::NoPackage { .. } => {
+                Kind::Usage.with_help("add the RPMs of ROCm's runtime, and those with the libraries")
+            }
+            Self::Inspect(error) => error.diagnosis(),
+            Self::Inspection { found } => Kind::Usage
+                .with_help(
+                    "add the RPMs with the GPU code of these libraries; if a library has none for a target, omit \
+                     it with `--leave-out PATH`",
+                )
+                .with_details(found.iter().cloned()),
+            Self::CurrentFolder => Kind::Usage.with_help("use a folder below it, such as `--out dist`"),
+            Self::Occupied { .. } => Kind::Usage
+                .with_help("use a new folder for `--out`, or one with only the packages of an earlier run"),
+            Self::Unreachable { file, .. } => Kind::Usage
+                .with_help(format!("omit the file with `--leave-out {}`", quote(file))),
+            Self::Elf { rpm, file, .. } => Kind::Usage.with_help(format!(
+                "check the package with `rpm -K --nosignature {}`, or omit the file with `--leave-out {}`",
+                quote(&rpm.to_string_lossy()),
+                quote(file)
+            )),
             Self::LinkOutside { .. } => Kind::Usage
                 .with_help("fix the package: a link must lead to a file that ROCm's RPMs have"),
             Self::LeavesNothingOut { .. } => {
@@ -176,9 +282,14 @@ impl Diagnose for SdkError {
                     names.join(" ")
                 ))
             }
-            Self::SearchPath { path, .. } => Kind::Build.with_help(format!(
-                "link it with a longer RUNPATH, or omit it with `--leave-out '*/{path}'`"
-            )),
+            Self::SearchPath { files } => {
+                let options: Vec<String> =
+                    files.iter().map(|file| format!("--leave-out {}", quote(file))).collect();
+                Kind::Build.with_help(format!(
+                    "link them with a longer RUNPATH, or omit them with `{}`",
+                    options.join(" ")
+                ))
+            }
             Self::Damaged { .. } => Kind::Internal.into(),
         }
     }

@@ -25,7 +25,9 @@ pub(super) enum Part {
 pub(super) struct Layout {
     release: Vec<String>,
     ignored: Vec<String>,
+    licenses: Vec<String>,
     libraries: Vec<String>,
+    copied: Vec<String>,
     pub optional: Vec<String>,
     pub programs: Programs,
     pub links: BTreeMap<String, String>,
@@ -39,6 +41,7 @@ pub(super) struct Layout {
 pub(super) struct Programs {
     pub devel: Vec<String>,
     pub core: Vec<String>,
+    pub profiler: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -78,6 +81,21 @@ impl Layout {
     /// Returns whether the version of the package with this name is ROCm's.
     pub fn has_release(&self, package: &str) -> bool {
         self.release.iter().any(|pattern| covers(pattern, package))
+    }
+
+    /// Returns whether an absolute path is that of a license text.
+    pub fn is_license(&self, path: &str) -> bool {
+        self.licenses.iter().any(|pattern| covers(pattern, path))
+    }
+
+    /// Returns whether a link to a library becomes a copy of it.
+    pub fn is_copied(&self, path: &str) -> bool {
+        self.copied.iter().any(|pattern| covers(pattern, path))
+    }
+
+    /// Returns whether AMD's packages have a library of this path.
+    pub fn is_known_library(&self, path: &str) -> bool {
+        self.library(path).is_some()
     }
 
     /// Returns the place of an absolute path.

@@ -6,8 +6,16 @@
 
 mod devel;
 mod error;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
+mod gate;
 mod layout;
+mod licenses;
+mod link;
+mod output;
 mod packages;
+mod paths;
 mod release;
 mod search_path;
 mod selector;
@@ -25,13 +33,14 @@ use rocmrpm_base::events::{Event, Events};
 use rocmrpm_base::gpu::GpuTarget;
 
 pub use error::SdkError;
+use output::Output;
 
 /// The input of [`build`].
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// The RPMs of one release of ROCm.
     pub rpms: &'a [PathBuf],
-    /// The folder for the packages.
+    /// The folder for the packages. It replaces one with packages of an earlier run.
     pub out_dir: &'a Path,
     /// The version of the packages; `None` for that of the RPMs.
     pub version: Option<&'a str>,
@@ -41,6 +50,8 @@ pub struct Request<'a> {
     pub system_libraries: &'a [String],
     /// Files that the packages omit: patterns of installed paths, with `*`.
     pub leave_out: &'a [String],
+    /// Returns whether a license is an SPDX expression.
+    pub is_spdx: fn(&str) -> bool,
     /// The time of all members, in seconds since 1970.
     pub source_date_epoch: i64,
     /// Receives warnings and steps.
@@ -80,29 +91,28 @@ pub struct Sdist {
     pub size: u64,
 }
 
-/// Makes the packages. Writes no file with its final name before all are complete.
+/// Makes the packages. All appear in the folder in one step.
 pub fn build(request: Request<'_>) -> Result<Made, SdkError> {
     let release = release::check(request)?;
-    // Unnamed files need a folder on the file system of the result.
-    let parent = request.out_dir.ancestors().find(|folder| folder.is_dir());
-    let mut spool = Spool::new(parent.unwrap_or(Path::new(".")))?;
+    let output = Output::new(request.out_dir)?;
+    let folder = output.path();
+    let mut spool = Spool::new(folder)?;
     let tree = tree::Tree::read(request, &release, &mut spool)?;
     let mut packages = packages::assign(request, &release, &tree, &mut spool)?;
-    packages.link(request, &mut spool)?;
-    fs_err::create_dir_all(request.out_dir)?;
-    let mut unnamed = Vec::new();
-    for assembly in wheels::assemblies(&packages, request, &release, &tree, &mut spool)? {
+    packages.link(request, &tree, &mut spool)?;
+    let mut wheels = Vec::new();
+    for assembly in wheels::assemblies(&packages, request, &release, &tree, &mut spool, folder)? {
         let name = assembly.metadata.lines().nth(1).unwrap_or_default();
         let detail = name.trim_start_matches("Name: ").to_owned();
         request.events.event(Event::Step { word: "Packing", detail });
-        unnamed.push(python_packaging::wheel::assemble(assembly, request.out_dir, &spool)?);
+        wheels.push(python_packaging::wheel::assemble(assembly, folder, &spool)?.persist()?);
     }
-    let selector = selector::write(request, &release, &packages)?;
-    let mut wheels = Vec::new();
-    for wheel in unnamed {
-        wheels.push(wheel.persist()?);
-    }
+    gate::check(request, &release, &packages, &wheels)?;
+    let mut selector = selector::write(request, &release, &packages, folder)?;
     wheels.sort_by(|a: &Wheel, b| a.path.cmp(&b.path));
-    let selector = selector.persist()?;
+    for path in wheels.iter_mut().map(|wheel| &mut wheel.path).chain([&mut selector.path]) {
+        *path = request.out_dir.join(path.file_name().unwrap_or_default());
+    }
+    output.publish()?;
     Ok(Made { version: release.version, split: release.split, wheels, selector })
 }

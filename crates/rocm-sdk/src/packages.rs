@@ -1,20 +1,17 @@
 //! Distributes the files of ROCm over the packages: libraries under their SONAME only, stubs for
-//! links to programs, no links. Sets search paths that cross the packages, which are next to each
-//! other in site-packages.
+//! links to programs, no links.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use python_packaging::wheel::{Content, Node, Spool, Stored, Target};
-use python_packaging::wheel::{join, manylinux_library};
+use python_packaging::wheel::{Content, Node, Spool, Stored, Target, join};
 use rocm_inspect::{ElfFacts, ElfKind};
 use rocmrpm_base::events::Event;
 use rocmrpm_base::process::check_stop;
-use rocmrpm_base::text::covers;
 
 use super::layout::{Home, Part, layout};
 use super::release::Release;
 use super::tree::Tree;
-use super::{Request, SdkError, search_path, stub};
+use super::{Request, SdkError, stub};
 
 /// A package: its part of ROCm, and the GPU target of a device package.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,16 +24,21 @@ pub(super) struct Key {
 pub(super) struct Entry {
     pub content: Content,
     pub executable: bool,
-    elf: Option<Elf>,
+    /// The file of an RPM that it comes from.
+    pub installed: String,
+    pub elf: Option<Elf>,
 }
 
 /// The linkage of a program or library.
 #[derive(Clone)]
-struct Elf {
+pub(super) struct Elf {
     soname: Option<String>,
-    needed: Vec<String>,
-    runpath: Vec<String>,
-    is_program: bool,
+    pub needed: Vec<String>,
+    /// The search path that the loader uses.
+    pub search_path: Vec<String>,
+    /// DT_RPATH, which the loader ignores beside DT_RUNPATH.
+    pub ignored_path: Vec<String>,
+    pub is_program: bool,
 }
 
 /// A library that other files need.
@@ -76,17 +78,20 @@ pub(super) fn assign(
             && !path.ends_with(".hsaco")
             && !path.ends_with(".co")
             && let Some((facts, _)) = spool.linkage(stored)?
-            && let Some(elf) = Elf::of(&facts)
+            && let Some(elf) = Elf::of(facts)
         {
             elves.insert(path.as_str(), elf);
         }
     }
+    let names = names(tree, &elves)?;
     let family = release.families.first().filter(|_| !release.split);
     let suffix = family.map_or(String::new(), |family| format!("_{}", family.name));
     let mut assigning = Assigning {
         release,
         tree,
-        names: names(tree, &elves)?,
+        spool: &*spool,
+        moved: moved(tree, &elves, &names),
+        names,
         elves,
         dangling: Vec::new(),
         packages: Packages {
@@ -99,13 +104,13 @@ pub(super) fn assign(
     };
     for (path, installed) in &tree.paths {
         match &tree.payload.nodes[installed] {
-            Node::File(stored) => assigning.file(path, installed, *stored),
+            Node::File(stored) => assigning.file(path, installed, *stored)?,
             Node::Link(target) => assigning.link(path, installed, target)?,
         }
     }
     if let Some(first) = assigning.dangling.first() {
         request.events.event(Event::Warning(format!(
-            "no RPM has the targets of these links, which are left out: {} in total, such as {first}",
+            "these links lead to files that no RPM has, or that are left out: {} in total, such as {first}",
             assigning.dangling.len()
         )));
     }
@@ -131,32 +136,77 @@ fn names<'a>(
             continue;
         }
         let name = format!("{folder}/{soname}");
-        let other = tree.paths.get(&name);
-        let same = other.is_none_or(|other| match tree.payload.follow(other) {
-            Some(Target::File(end, _)) => end == *installed,
-            _ => false,
-        });
-        match (same, other) {
-            (false, Some(other)) => {
-                let (one, other) = (other.clone(), installed.clone());
-                return Err(SdkError::TwoFiles { one, other, path: name });
-            }
-            _ => drop(names.insert(installed.as_str(), name)),
+        // A link of this name must lead to the file, or to a copy of it.
+        if let Some(other) = tree.paths.get(&name)
+            && let Node::File(stored) = &tree.payload.nodes[installed]
+            && !matches!(tree.payload.follow(other), Some(Target::File(_, end)) if end.sha256 == stored.sha256)
+        {
+            let (one, other) = (other.clone(), installed.clone());
+            return Err(SdkError::TwoFiles { one, other, path: name });
         }
+        names.insert(installed.as_str(), name);
     }
     Ok(names)
 }
 
+/// Returns the paths in ROCm's folder of files that belong in the package of the libraries although
+/// others in their folders are in `core`, because they need one of the libraries.
+fn moved(
+    tree: &Tree,
+    elves: &BTreeMap<&str, Elf>,
+    names: &BTreeMap<&str, String>,
+) -> BTreeSet<String> {
+    let files = || {
+        tree.paths.iter().filter_map(|(path, installed)| {
+            let elf = elves.get(installed.as_str())?;
+            Some((names.get(installed.as_str()).unwrap_or(path), elf))
+        })
+    };
+    // Whether all libraries of a name are in the package of the libraries.
+    let mut libraries: BTreeMap<&str, bool> = BTreeMap::new();
+    for (path, _) in files().filter(|(_, elf)| !elf.is_program) {
+        let there = matches!(layout().part(path).0, Part::Libraries | Part::Device);
+        *libraries.entry(file_name(path)).or_insert(true) &= there;
+    }
+    let mut moved = BTreeSet::new();
+    loop {
+        let before = moved.len();
+        for (path, elf) in files() {
+            let needs = |name: &String| libraries.get(name.as_str()) == Some(&true);
+            if layout().part(path).0 == Part::Core
+                && !layout().is_known_library(path)
+                && elf.needed.iter().any(needs)
+                && moved.insert(path.clone())
+                && !elf.is_program
+            {
+                libraries.insert(file_name(path), true);
+            }
+        }
+        if moved.len() == before {
+            return moved;
+        }
+    }
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
 impl Elf {
     /// Returns what a file for this machine's loader needs; `None` for other ELF files.
-    fn of(facts: &ElfFacts) -> Option<Self> {
+    fn of(facts: ElfFacts) -> Option<Self> {
         let is_program = facts.kind == ElfKind::Executable || facts.interpreter.is_some();
         let loaded = is_program || facts.kind == ElfKind::Shared;
         let text = |name: &rocmrpm_base::names::Soname| name.as_str().to_owned();
+        let (search_path, ignored_path) = match facts.runpath.is_empty() {
+            true => (facts.rpath, Vec::new()),
+            false => (facts.runpath, facts.rpath),
+        };
         (loaded && facts.machine == "x86_64").then(|| Self {
             soname: facts.soname.as_ref().map(text),
             needed: facts.needed.iter().map(text).collect(),
-            runpath: [&facts.rpath[..], &facts.runpath[..]].concat(),
+            search_path,
+            ignored_path,
             is_program,
         })
     }
@@ -165,9 +215,12 @@ impl Elf {
 struct Assigning<'a> {
     release: &'a Release,
     tree: &'a Tree,
+    spool: &'a Spool,
     /// Names that differ from the installed ones.
     names: BTreeMap<&'a str, String>,
     elves: BTreeMap<&'a str, Elf>,
+    /// Paths in the package of the libraries that the layout assigns to another.
+    moved: BTreeSet<String>,
     dangling: Vec<String>,
     packages: Packages,
 }
@@ -175,78 +228,121 @@ struct Assigning<'a> {
 impl Assigning<'_> {
     fn key(&self, path: &str) -> Key {
         match layout().part(path) {
+            _ if self.moved.contains(path) => Key { part: Part::Libraries, target: None },
             // The GPU code is part of the libraries.
             (Part::Device, _) if !self.release.split => Key { part: Part::Libraries, target: None },
             (part, target) => Key { part, target },
         }
     }
 
-    fn put(&mut self, path: &str, content: Content, executable: bool, elf: Option<Elf>) {
+    /// Adds a file. Fails if another one has its path.
+    fn put(
+        &mut self,
+        path: &str,
+        installed: &str,
+        content: Content,
+        elf: Option<Elf>,
+    ) -> Result<(), SdkError> {
+        let executable = match &content {
+            Content::File(stored) | Content::Script(stored, _) => stored.executable,
+            Content::Text(_) => true,
+        };
+        let entry = Entry { content, executable, installed: installed.to_owned(), elf };
         let package = self.packages.contents.entry(self.key(path)).or_default();
-        package.insert(path.to_owned(), Entry { content, executable, elf });
+        match package.get_mut(path) {
+            None => drop(package.insert(path.to_owned(), entry)),
+            Some(old) => match (&old.content, &entry.content) {
+                (Content::File(one), Content::File(other)) if one.sha256 == other.sha256 => {
+                    old.executable |= executable;
+                }
+                _ => {
+                    let (one, other) = (old.installed.clone(), entry.installed);
+                    return Err(SdkError::TwoFiles { one, other, path: path.to_owned() });
+                }
+            },
+        }
+        Ok(())
     }
 
-    fn file(&mut self, path: &str, installed: &str, stored: Stored) {
+    fn file(&mut self, path: &str, installed: &str, stored: Stored) -> Result<(), SdkError> {
         let elf = self.elves.get(installed).cloned();
-        match self.names.get(installed).cloned() {
-            Some(name) => {
-                self.packages.aliases.insert(path.to_owned(), name.clone());
-                self.put(&name, Content::File(stored), stored.executable, elf);
-            }
-            None => self.put(path, Content::File(stored), stored.executable, elf),
+        let name = self.names.get(installed).cloned();
+        if let Some(name) = &name {
+            self.packages.aliases.insert(path.to_owned(), name.clone());
         }
+        self.put(name.as_deref().unwrap_or(path), installed, Content::File(stored), elf)
     }
 
     fn link(&mut self, path: &str, installed: &str, target: &str) -> Result<(), SdkError> {
+        let outside = || {
+            let (link, target) = (installed.to_owned(), target.to_owned());
+            Err(SdkError::LinkOutside { link, target })
+        };
         let (end, stored) = match self.tree.payload.follow(installed) {
             Some(Target::File(end, stored)) => (end, stored),
             Some(Target::Folder(folder)) => {
-                if let Home::Tree(folder) = layout().home(&folder)
+                // The folder itself has no place, such as that of LLVM.
+                let home = layout().home(&format!("{folder}/x"));
+                if let Home::Tree(file) = home
+                    && let folder = file.strip_suffix("/x").unwrap_or_default()
                     && folder != path
                 {
-                    self.packages.folders.insert(path.to_owned(), folder);
+                    self.packages.folders.insert(path.to_owned(), folder.to_owned());
                 }
                 return Ok(());
             }
             None => {
                 let inside = join(installed, target).map(|target| layout().home(&target));
                 if !matches!(inside, Some(Home::Tree(_))) {
-                    let (link, target) = (installed.to_owned(), target.to_owned());
-                    return Err(SdkError::LinkOutside { link, target });
+                    return outside();
                 }
                 self.dangling.push(installed.to_owned());
                 return Ok(());
             }
         };
-        let Home::Tree(home) = layout().home(&end) else {
-            let (link, target) = (installed.to_owned(), target.to_owned());
-            return Err(SdkError::LinkOutside { link, target });
-        };
+        let Home::Tree(home) = layout().home(&end) else { return outside() };
+        // Copies of a file in two folders have one path.
+        let end = self.tree.paths.get(&home).cloned().unwrap_or(end);
         let name = self.names.get(end.as_str()).cloned().unwrap_or(home);
         if name == path {
             return Ok(());
         }
+        if self.moved.contains(&name) {
+            self.moved.insert(path.to_owned());
+        }
         let elf = self.elves.get(end.as_str());
         let key = self.key(path);
-        match elf {
-            _ if key.part == Part::Devel => {}
-            Some(elf) if elf.is_program => {
-                let to = self.packages.relative(&key, path, &self.key(&name), &name);
-                if to.len() <= stub::MAX_TARGET {
-                    self.put(path, Content::Text(stub::stub(&to)), true, None);
-                    return Ok(());
-                }
+        let is_program = match elf {
+            Some(elf) => elf.is_program,
+            None => stored.executable && in_bin(path) && self.is_script(stored)?,
+        };
+        if key.part != Part::Devel {
+            let to = self.packages.relative(&key, path, &self.key(&name), &name);
+            if is_program && to.len() <= stub::MAX_TARGET {
+                return self.put(path, installed, Content::Text(stub::stub(&to)), None);
             }
-            // A library has one name at run time.
-            Some(_) => {}
-            None => {
-                self.put(path, Content::File(stored), stored.executable, None);
-                return Ok(());
+            // A library has one name at run time, unless programs load it by another.
+            if elf.is_none() || layout().is_copied(path) {
+                let elf = elf.cloned();
+                return self.put(path, installed, Content::File(stored), elf);
             }
         }
         self.packages.aliases.insert(path.to_owned(), name);
         Ok(())
     }
+
+    /// Returns whether the kernel runs a file with an interpreter. A stub keeps the folder of such a
+    /// program, in which it may find its other files; a copy would not.
+    fn is_script(&self, stored: Stored) -> Result<bool, SdkError> {
+        let mut start = [0; 2];
+        let length = self.spool.read_at(&stored, 0, &mut start)?;
+        Ok(start[..length] == *b"#!")
+    }
+}
+
+/// Returns whether users run the files of this folder. Others may be read, such as a Python module.
+fn in_bin(path: &str) -> bool {
+    path.rsplit('/').nth(1) == Some("bin")
 }
 
 impl Packages {
@@ -269,7 +365,7 @@ impl Packages {
     fn find_libraries(&mut self) {
         for (key, entries) in &self.contents {
             for (path, entry) in entries {
-                let name = path.rsplit('/').next().unwrap_or(path);
+                let name = file_name(path);
                 let Some(elf) = entry.elf.as_ref().filter(|elf| !elf.is_program) else { continue };
                 if key.part == Part::Devel
                     || elf.soname.as_deref().unwrap_or(name) != name
@@ -307,153 +403,10 @@ impl Packages {
         }
         Ok(())
     }
-
-    /// Sets the search paths of all programs and libraries. Fails if a library that one needs is
-    /// in no package.
-    pub fn link(&mut self, request: Request<'_>, spool: &mut Spool) -> Result<(), SdkError> {
-        let mut missing: BTreeMap<String, String> = BTreeMap::new();
-        let mut wanted = Vec::new();
-        for (key, entries) in self.contents.iter().filter(|(key, _)| key.part != Part::Devel) {
-            for (path, entry) in entries {
-                let (Some(elf), Content::File(stored)) = (&entry.elf, &entry.content) else {
-                    continue;
-                };
-                let (folders, absent) = self.folders_for(key, path, elf, request.system_libraries);
-                for name in absent {
-                    let by = format!("{} of {}", path, self.folder(key.part));
-                    missing.entry(name).or_insert(by);
-                }
-                if let Some(text) = self.search_path(key, path, elf, &folders) {
-                    wanted.push((key.clone(), path.clone(), *stored, text));
-                }
-            }
-        }
-        if !missing.is_empty() {
-            return Err(SdkError::MissingLibraries { missing: missing.into_iter().collect() });
-        }
-        let mut unset = Vec::new();
-        for (key, path, stored, text) in wanted {
-            check_stop()?;
-            match set(spool, &path, stored, &text)? {
-                Some(new) => {
-                    if let Some(entry) =
-                        self.contents.get_mut(&key).and_then(|all| all.get_mut(&path))
-                    {
-                        entry.content = Content::File(new);
-                    }
-                }
-                None if self.contents[&key][&path].elf.as_ref().is_some_and(|e| e.is_program) => {
-                    return Err(SdkError::SearchPath { path, text });
-                }
-                None => unset.push(path),
-            }
-        }
-        if let Some(first) = unset.first() {
-            request.events.event(Event::Warning(format!(
-                "these libraries load only after `rocm_sdk.initialize_process` loaded what they need, because \
-                 they have no room for a search path: {} in total, such as {first}",
-                unset.len()
-            )));
-        }
-        Ok(())
-    }
-
-    /// Returns the folders with the libraries that a file needs, and the names of libraries that
-    /// neither the packages nor every system has.
-    fn folders_for(
-        &self,
-        key: &Key,
-        path: &str,
-        elf: &Elf,
-        system: &[String],
-    ) -> (BTreeSet<(Part, String)>, Vec<String>) {
-        let reachable = |part: Part| match key.part {
-            Part::Core => part == Part::Core,
-            Part::Profiler => matches!(part, Part::Core | Part::Profiler),
-            _ => matches!(part, Part::Core | Part::Libraries | Part::Device),
-        };
-        let (mut folders, mut absent) = (BTreeSet::new(), Vec::new());
-        for name in &elf.needed {
-            let library = self.libraries.get(name).filter(|library| reachable(library.part));
-            // A library may be next to the file under a name that is not public.
-            let beside = format!("{}/{name}", path.rsplit_once('/').map_or("", |(at, _)| at));
-            match library {
-                _ if self.contents[key].contains_key(&beside) => {
-                    let folder = beside.rsplit_once('/').map_or("", |(at, _)| at);
-                    folders.insert((key.part, folder.to_owned()));
-                }
-                // Every distribution has it, in a version that its other libraries work with.
-                _ if manylinux_library(name).is_some() => {}
-                Some(library) => {
-                    let folder = library.path.rsplit_once('/').map_or("", |(at, _)| at);
-                    folders.insert((library.part, folder.to_owned()));
-                }
-                None if system.iter().any(|pattern| covers(pattern, name)) => {}
-                None => absent.push(name.clone()),
-            }
-        }
-        (folders, absent)
-    }
-
-    /// Returns the search path that a file should get; `None` if it needs none or its own is right.
-    fn search_path(
-        &self,
-        key: &Key,
-        path: &str,
-        elf: &Elf,
-        needed: &BTreeSet<(Part, String)>,
-    ) -> Option<String> {
-        if needed.is_empty() {
-            return None;
-        }
-        let file = format!("{}/{path}", self.folder(key.part));
-        let text = |part: Part, folder: &str| {
-            let to = relative(&file, &format!("{}/{folder}", self.folder(part)));
-            if to == "." { "$ORIGIN".to_owned() } else { format!("$ORIGIN/{to}") }
-        };
-        let own = |entry: &String| resolved(&file, entry);
-        let current: BTreeSet<Option<String>> = elf.runpath.iter().map(own).collect();
-        let has = |(part, folder): &(Part, String)| {
-            current.contains(&Some(format!("{}/{folder}", self.folder(*part))))
-        };
-        if needed.iter().all(has) && !current.contains(&None) {
-            return None;
-        }
-        // Libraries that are loaded by name at run time are in these.
-        let usual = layout().folders(key.part).map(|(part, folder)| text(part, folder));
-        let mut all: Vec<String> = Vec::new();
-        for entry in needed.iter().map(|(part, folder)| text(*part, folder)).chain(usual) {
-            if !all.contains(&entry) {
-                all.push(entry);
-            }
-        }
-        Some(all.join(":"))
-    }
 }
 
 fn depth(path: &str) -> usize {
     path.matches('/').count()
-}
-
-/// Sets the search path of a file, if it has room, and checks that nothing else changed.
-fn set(
-    spool: &mut Spool,
-    path: &str,
-    stored: Stored,
-    text: &str,
-) -> Result<Option<Stored>, SdkError> {
-    let Some((mut before, _)) = spool.linkage(&stored)? else { return Ok(None) };
-    let Some(edits) = search_path::edits(spool, stored, &before, text)? else { return Ok(None) };
-    let new = spool.overwrite(stored, &edits)?;
-    let after = spool.linkage(&new)?;
-    before.rpath = Vec::new();
-    before.runpath = text.split(':').map(str::to_owned).collect();
-    let same =
-        |after: &ElfFacts| serde_json::to_value(after).ok() == serde_json::to_value(&before).ok();
-    match after {
-        Some((after, true)) if same(&after) => Ok(Some(new)),
-        _ => Err(SdkError::Damaged { path: path.to_owned() }),
-    }
 }
 
 /// Returns the path from the folder of `file` to another path of site-packages.
@@ -465,12 +418,4 @@ pub(super) fn relative(file: &str, to: &str) -> String {
     let up = std::iter::repeat_n("..", from.len() - common);
     let parts: Vec<&str> = up.chain(to[common..].iter().copied()).collect();
     if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
-}
-
-/// Returns the folder in site-packages that an entry of a search path of `file` names; `None` if it
-/// is not below site-packages.
-fn resolved(file: &str, entry: &str) -> Option<String> {
-    let rest = entry.strip_prefix("$ORIGIN").or_else(|| entry.strip_prefix("${ORIGIN}"))?;
-    let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
-    join("/", &format!("/{folder}{rest}")).map(|path| path.trim_start_matches('/').to_owned())
 }

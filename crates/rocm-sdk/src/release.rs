@@ -1,10 +1,12 @@
 //! Determines which release of ROCm the RPMs are of, from their headers, and what they promise.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use pep440_rs::{Prerelease, PrereleaseKind, Version};
 use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::events::Event;
+use rocmrpm_base::style::count;
 use rocmrpm_rpms::{self as rpms, EntryKind, Header};
 
 use super::layout::{Home, Part, layout};
@@ -33,11 +35,13 @@ impl Release {
 /// Reads the headers of all RPMs and checks that they are of one release.
 pub(super) fn check(request: Request<'_>) -> Result<Release, SdkError> {
     let mut found: Option<(PathBuf, String)> = None;
-    let (mut processors, mut split) = (BTreeSet::new(), false);
-    let mut all = Vec::new();
+    // The processors with GPU code, by what they are for.
+    let mut code: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+    let (mut all, mut debug, mut split) = (Vec::new(), Vec::new(), false);
     for rpm in request.rpms {
         let (header, files) = rpms::files(rpm)?;
         if header.is_debug() {
+            debug.push(header.name);
             continue;
         }
         if !["x86_64", "noarch"].contains(&header.arch.as_str()) {
@@ -53,7 +57,7 @@ pub(super) fn check(request: Request<'_>) -> Result<Release, SdkError> {
                         other_version: version.clone(),
                     });
                 }
-                Some((_, version)) if *version >= header.version => {}
+                Some((_, version)) if numbers(version) >= numbers(&header.version) => {}
                 _ => found = Some((rpm.clone(), header.version.clone())),
             }
         }
@@ -61,7 +65,7 @@ pub(super) fn check(request: Request<'_>) -> Result<Release, SdkError> {
             let Home::Tree(path) = layout().home(&file.path) else { continue };
             split |= path.ends_with(".kpack");
             if let (Part::Device, Some(processor)) = layout().part(&path) {
-                processors.insert(processor);
+                code.entry(owner(&path, processor)).or_default().insert(processor);
             }
         }
         let (sha256, _) = Sha256::of_file(rpm)?;
@@ -70,25 +74,67 @@ pub(super) fn check(request: Request<'_>) -> Result<Release, SdkError> {
     let (_, release) = found.ok_or(SdkError::NoRelease)?;
     let version = version(request.version.unwrap_or(&release), &release)?;
     let families = families(request.targets, split)?;
+    if let Some(first) = debug.first() {
+        let detail = format!("{}, such as {first}", count(debug.len(), "debug package"));
+        request.events.event(Event::Step { word: "Omitting", detail });
+    }
+    check_code(request, &families, split, &code)?;
+    Ok(Release { version, split, families, rpms: all })
+}
+
+/// Fails if a target has no GPU code. Warns if only a part of the libraries has code for it.
+fn check_code(
+    request: Request<'_>,
+    families: &[Family],
+    split: bool,
+    code: &BTreeMap<String, BTreeSet<&str>>,
+) -> Result<(), SdkError> {
     // Libraries without any file for a target may still contain GPU code.
-    if split || !processors.is_empty() {
-        for target in families.iter().flat_map(|family| &family.targets) {
-            if !processors.contains(target.processor()) {
-                let found: Vec<&str> = processors.iter().copied().collect();
-                let found = if found.is_empty() { "none".into() } else { found.join(", ") };
-                return Err(SdkError::MissingDevice { target: target.to_string(), found });
-            }
+    if !split && code.is_empty() {
+        return Ok(());
+    }
+    for target in families.iter().flat_map(|family| &family.targets) {
+        let (with, without): (Vec<_>, Vec<_>) =
+            code.iter().partition(|(_, processors)| processors.contains(target.processor()));
+        if with.is_empty() {
+            let found: BTreeSet<&str> = code.values().flatten().copied().collect();
+            let found: Vec<&str> = found.into_iter().collect();
+            let found = if found.is_empty() { "none".into() } else { found.join(", ") };
+            return Err(SdkError::MissingDevice { target: target.to_string(), found });
+        }
+        if !without.is_empty() {
+            let names: Vec<&str> = without.iter().map(|(owner, _)| owner.as_str()).collect();
+            request.events.event(Event::Warning(format!(
+                "no RPM has GPU code for {target} of {}, which has code for other targets",
+                names.join(", ")
+            )));
         }
     }
-    Ok(Release { version, split, families, rpms: all })
+    Ok(())
+}
+
+/// Returns what a file with GPU code is for: the archive or library without its target, or the
+/// folder of a library's data.
+fn owner(path: &str, processor: &str) -> String {
+    let start = path.rsplit_once(processor).map_or(path, |(start, _)| start);
+    if path.ends_with(".kpack") || path.contains(".so") {
+        return start.trim_end_matches('_').to_owned();
+    }
+    start.rsplit_once('/').map_or(start, |(folder, _)| folder).to_owned()
 }
 
 /// Returns the families of the packages: single targets if the GPU code is in packages of its own.
 fn families(given: &[Family], split: bool) -> Result<Vec<Family>, SdkError> {
     if !split {
         return match given {
-            [family] => Ok(vec![family.clone()]),
-            _ => Err(SdkError::SeveralFamilies { count: given.len() }),
+            [family, rest @ ..] if rest.iter().all(|other| other == family) => {
+                Ok(vec![family.clone()])
+            }
+            _ => {
+                let names: BTreeSet<&str> =
+                    given.iter().map(|family| family.name.as_str()).collect();
+                Err(SdkError::SeveralFamilies { count: names.len() })
+            }
         };
     }
     let mut targets: Vec<_> = given.iter().flat_map(|family| &family.targets).collect();
@@ -99,6 +145,11 @@ fn families(given: &[Family], split: bool) -> Result<Vec<Family>, SdkError> {
         targets: vec![target.clone()],
     };
     Ok(targets.into_iter().map(family).collect())
+}
+
+/// Returns the numbers that a version starts with.
+fn numbers(version: &str) -> Vec<u64> {
+    version.split('.').map_while(|part| part.parse().ok()).collect()
 }
 
 fn first_two(version: &str) -> Vec<&str> {

@@ -17,6 +17,7 @@ const HEADER: usize = 64;
 const PROGRAM: usize = 56;
 const SECTION: usize = 64;
 const SYMBOL: usize = 24;
+const ENTRY: usize = 16;
 const PAGE: u64 = 4096;
 const PT_LOAD: u64 = 1;
 const PT_DYNAMIC: u64 = 2;
@@ -52,10 +53,12 @@ struct File<'a> {
     string_tables: Vec<(u64, u64)>,
     /// Tag, value and position of each entry of the dynamic section.
     dynamic: Vec<(u64, u64, u64)>,
+    /// The edit after which the entries have these positions.
+    compacted: Option<(u64, Vec<u8>)>,
 }
 
 /// Returns the edits that set the search path of a file to `text`; `None` if it has no room.
-/// `facts` are those of the file.
+/// `facts` are those of the file. A table that is not in the file is `InvalidData`.
 pub(super) fn edits(
     spool: &Spool,
     stored: Stored,
@@ -65,11 +68,12 @@ pub(super) fn edits(
     if facts.bits != 64 || facts.big_endian {
         return Ok(None);
     }
-    let file = File::read(spool, stored)?;
-    match file.in_padding(text)? {
-        Some(edits) => Ok(Some(edits)),
-        None => file.in_place(facts, text),
-    }
+    let mut file = File::read(spool, stored)?;
+    let edits = match file.in_padding(text)? {
+        Some(edits) => Some(edits),
+        None => file.in_place(facts, text)?,
+    };
+    Ok(edits.map(|edits| file.compacted.take().into_iter().chain(edits).collect()))
 }
 
 impl<'a> File<'a> {
@@ -81,11 +85,12 @@ impl<'a> File<'a> {
             sections: Vec::new(),
             string_tables: Vec::new(),
             dynamic: Vec::new(),
+            compacted: None,
         };
         let header = file.bytes(0, HEADER as u64)?;
         let programs = number(&header, 32, 8);
         for index in 0..number(&header, 56, 2) {
-            let at = programs + index * PROGRAM as u64;
+            let at = programs.checked_add(index * PROGRAM as u64).ok_or_else(beyond)?;
             let program = file.bytes(at, PROGRAM as u64)?;
             let field = |offset| number(&program, offset, 8);
             file.segments.push(Segment {
@@ -99,7 +104,7 @@ impl<'a> File<'a> {
         }
         let sections = number(&header, 40, 8);
         for index in 0..number(&header, 60, 2) {
-            let at = sections + index * SECTION as u64;
+            let at = sections.checked_add(index * SECTION as u64).ok_or_else(beyond)?;
             let section = file.bytes(at, SECTION as u64)?;
             if number(&section, 4, 4) != SHT_NOBITS {
                 file.sections.push((number(&section, 24, 8), number(&section, 32, 8)));
@@ -112,18 +117,43 @@ impl<'a> File<'a> {
         let dynamic = file.segments.iter().find(|segment| segment.kind == PT_DYNAMIC);
         if let Some(&Segment { offset, in_file, .. }) = dynamic {
             let table = file.bytes(offset, in_file)?;
-            let entries = table.chunks_exact(16).enumerate();
-            let entry = |(index, entry): (usize, &[u8])| {
-                (number(entry, 0, 8), number(entry, 8, 8), offset + 16 * index as u64)
-            };
-            file.dynamic = entries.map(entry).collect();
+            file.read_dynamic(offset, &table);
         }
         Ok(file)
     }
 
+    /// Reads the dynamic section. Beside DT_RUNPATH, it skips DT_RPATH, which has no effect then:
+    /// the other entries move up.
+    fn read_dynamic(&mut self, offset: u64, table: &[u8]) {
+        let entries = || table.chunks_exact(ENTRY).map(|entry| (number(entry, 0, 8), entry));
+        let used = || entries().take_while(|(tag, _)| *tag != 0);
+        let skips =
+            used().any(|(tag, _)| tag == DT_RUNPATH) && used().any(|(tag, _)| tag == DT_RPATH);
+        let end = used().count();
+        let kept = entries()
+            .enumerate()
+            .filter(|(at, (tag, _))| !(skips && *at < end && *tag == DT_RPATH));
+        let kept: Vec<&[u8]> = kept.map(|(_, (_, entry))| entry).collect();
+        let position = |index: usize| offset + (index * ENTRY) as u64;
+        let entry = |(index, entry): (usize, &&[u8])| {
+            (number(entry, 0, 8), number(entry, 8, 8), position(index))
+        };
+        self.dynamic = kept.iter().enumerate().map(entry).collect();
+        if skips {
+            let mut bytes = kept.concat();
+            bytes.resize(table.len() / ENTRY * ENTRY, 0);
+            self.compacted = Some((offset, bytes));
+        }
+    }
+
     fn bytes(&self, at: u64, length: u64) -> io::Result<Vec<u8>> {
         if length > MAX_TABLE {
-            return Err(io::Error::other("an ELF file has a table of more than 64 MiB"));
+            let reason = "a table in it has more than 64 MiB";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+        }
+        // Before the memory is reserved.
+        if self.stored.size.checked_sub(at).is_none_or(|left| left < length) {
+            return Err(beyond());
         }
         let mut bytes = vec![0; length as usize];
         self.spool.read_exact_at(&self.stored, at, &mut bytes)?;
@@ -160,19 +190,29 @@ impl<'a> File<'a> {
             return Ok(None);
         };
         let length = text.len() as u64 + 1;
-        let (offset, address) =
-            (segment.offset + segment.in_file, segment.address + segment.in_file);
-        let page_end = address.next_multiple_of(PAGE);
+        let ends = segment
+            .offset
+            .checked_add(segment.in_file)
+            .zip(segment.address.checked_add(segment.in_file));
+        let Some((offset, address)) = ends else { return Ok(None) };
+        let (Some(page_end), Some(end), Some(new_end)) = (
+            address.checked_next_multiple_of(PAGE),
+            offset.checked_add(length),
+            address.checked_add(length),
+        ) else {
+            return Ok(None);
+        };
         let crowded = |other: &Segment| {
             let first = other.address - other.address % PAGE;
-            other.header != segment.header
-                && (other.offset < offset + length && offset < other.offset + other.in_file
-                    || first < page_end && segment.address < other.address + other.in_memory)
+            let in_file = other.offset < end && offset < other.offset.saturating_add(other.in_file);
+            let in_memory =
+                first < page_end && segment.address < other.address.saturating_add(other.in_memory);
+            other.header != segment.header && (in_file || in_memory)
         };
-        let used = |&(start, size): &(u64, u64)| start < offset + length && offset < start + size;
+        let used = |&(start, size): &(u64, u64)| start < end && offset < start.saturating_add(size);
         if segment.in_file != segment.in_memory
-            || address + length > page_end
-            || offset + length > self.stored.size
+            || new_end > page_end
+            || end > self.stored.size
             || self.loads().any(crowded)
             || self.sections.iter().any(used)
             || self.bytes(offset, length)?.iter().any(|byte| *byte != 0)
@@ -180,7 +220,7 @@ impl<'a> File<'a> {
             return Ok(None);
         }
         let size_in_file = [segment.in_file + length, segment.in_memory + length];
-        let table = (address + length - strings.0).to_le_bytes().to_vec();
+        let table = (new_end - strings.0).to_le_bytes().to_vec();
         let mut edits = vec![
             (offset, [text.as_bytes(), b"\0"].concat()),
             (segment.header + 32, size_in_file.map(u64::to_le_bytes).concat()),
@@ -214,17 +254,20 @@ impl<'a> File<'a> {
         let Some((place, table)) = self.holding(strings).zip(self.holding(symbols)) else {
             return Ok(None);
         };
-        let at = place.offset + (strings - place.address) + value;
+        let position = |segment: &Segment, address: u64| {
+            segment.offset.checked_add(address - segment.address).ok_or_else(beyond)
+        };
+        let at = position(place, strings)?.checked_add(value).ok_or_else(beyond)?;
         if self.bytes(at, old.len() as u64 + 1)? != [old.as_bytes(), b"\0"].concat() {
             return Ok(None);
         }
         // Linkers let a name that is the end of another share its bytes. No table states how many
         // symbols there are; reading further than the last one only finds more names.
-        let from = table.offset + (symbols - table.address);
+        let from = position(table, symbols)?;
         let until = if symbols < strings { strings - symbols } else { table.in_file };
         let until = until.min(self.stored.size.saturating_sub(from)).min(MAX_TABLE);
         let symbols = self.bytes(from, until)?;
-        let inside = |name: u64| (value..value + old.len() as u64).contains(&name);
+        let inside = |name: u64| (value..value.saturating_add(old.len() as u64)).contains(&name);
         let names = (facts.needed.iter().chain(&facts.soname)).map(|name| name.as_str());
         let versions = facts
             .versions_needed
@@ -241,6 +284,11 @@ impl<'a> File<'a> {
         bytes.resize(old.len(), 0);
         Ok(Some(vec![(at, bytes), (entry, DT_RUNPATH.to_le_bytes().to_vec())]))
     }
+}
+
+fn beyond() -> io::Error {
+    let reason = "a table is beyond the end of the file";
+    io::Error::new(io::ErrorKind::InvalidData, reason)
 }
 
 /// Reads a little-endian number of up to eight bytes.

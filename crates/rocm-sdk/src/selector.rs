@@ -2,12 +2,11 @@
 //! modules that run ROCm's programs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write as _;
+use std::path::Path;
 
 use flate2::{Compression, GzBuilder};
 use python_packaging::wheel::{Assembly, Member, sdk_library};
 use rocmrpm_base::digest::Sha256;
-use rocmrpm_base::error::IoError;
 use rocmrpm_base::names::Soname;
 use serde_json::json;
 
@@ -32,13 +31,14 @@ const SOURCES: &[(&str, &str)] = &[
     ("src/rocm_sdk/tests/core_test.py", include_str!("../python/rocm_sdk/tests/core_test.py")),
     ("src/rocm_sdk/tests/devel_test.py", include_str!("../python/rocm_sdk/tests/devel_test.py")),
 ];
-const CLI: &str = include_str!("../python/rocm_sdk_core/_cli.py");
+const CORE_CLI: &str = include_str!("../python/rocm_sdk_core/_cli.py");
+const PROFILER_CLI: &str = include_str!("../python/rocm_profiler/_cli.py");
 const PYPROJECT: &str = "[build-system]\nrequires = []\nbuild-backend = \"backend\"\nbackend-path = [\".\"]\n\
     [project]\nname = \"rocm\"\nversion = \"VERSION\"\n\
     dynamic = [\"dependencies\", \"optional-dependencies\"]\n";
 
 /// Returns the distribution of a package.
-fn distribution(release: &Release, key: &Key) -> String {
+pub(super) fn distribution(release: &Release, key: &Key) -> String {
     match (key.part, key.target, release.families.first()) {
         (Part::Core, ..) => "rocm-sdk-core".to_owned(),
         (Part::Libraries, _, Some(family)) if !release.split => {
@@ -68,7 +68,8 @@ pub(super) fn assembly(
     packages: &Packages,
     key: &Key,
     mut members: BTreeMap<String, Member>,
-    licenses: &BTreeMap<String, String>,
+    mut dist_info: BTreeMap<String, Member>,
+    license_fields: &str,
 ) -> Assembly {
     let name = distribution(release, key);
     let module = name.replace('-', "_");
@@ -76,33 +77,35 @@ pub(super) fn assembly(
     if key.part != Part::Device {
         members.insert(format!("{module}/__init__.py"), Member::text(""));
     }
-    let mut dist_info = licenses.clone();
-    if key.part == Part::Core {
-        let programs = programs(packages);
-        let table: Vec<String> = programs
+    if let Some((table, cli)) = match key.part {
+        Part::Core => Some((core_programs(packages), CORE_CLI)),
+        Part::Profiler => Some((profiler_programs(packages), PROFILER_CLI)),
+        _ => None,
+    } {
+        let functions: Vec<String> = table
             .iter()
-            .map(|(name, (path, devel))| {
-                let devel = if *devel { "True" } else { "False" };
-                format!("    {}: ({}, {devel}),\n", quoted(&function(name)), quoted(path))
-            })
+            .map(|(name, value)| format!("    {}: {value},\n", quoted(&function(name))))
             .collect();
-        let table = format!("PROGRAMS = {{\n{}}}\n", table.concat());
-        members.insert(format!("{module}/_programs.py"), Member::text(table));
-        members.insert(format!("{module}/_cli.py"), Member::text(CLI));
+        let functions = format!("PROGRAMS = {{\n{}}}\n", functions.concat());
+        members.insert(format!("{module}/_programs.py"), Member::text(functions));
+        members.insert(format!("{module}/_cli.py"), Member::text(cli));
         let scripts =
-            programs.keys().map(|name| format!("{name} = {module}._cli:{}\n", function(name)));
+            table.keys().map(|name| format!("{name} = {module}._cli:{}\n", function(name)));
         let scripts: String = scripts.collect();
         if !scripts.is_empty() {
-            dist_info.insert("entry_points.txt".into(), format!("[console_scripts]\n{scripts}"));
+            let text = format!("[console_scripts]\n{scripts}");
+            dist_info.insert("entry_points.txt".into(), Member::text(text));
         }
     }
-    dist_info.insert("rocmrpm-sdk.json".into(), origin(release));
+    dist_info.insert("rocmrpm-sdk.json".into(), Member::text(origin(release)));
     let mut metadata = format!(
-        "Metadata-Version: 2.1\nName: {name}\nVersion: {}\nSummary: {}\nRequires-Python: {PYTHON}\n",
+        "Metadata-Version: 2.4\nName: {name}\nVersion: {}\nSummary: {}\n{license_fields}\
+         Requires-Python: {PYTHON}\n",
         release.version,
         summary(key.part)
     );
-    if let Some(needed) = requirement(release, key) {
+    if let Some(needed) = requirement(key) {
+        let needed = distribution(release, &needed);
         metadata += &format!("Requires-Dist: {needed}=={}\n", release.version);
     }
     let source_date_epoch = request.source_date_epoch;
@@ -110,13 +113,13 @@ pub(super) fn assembly(
 }
 
 /// The package that this one does not work without. `rocm-profiler` has none: `rocm` requires both.
-fn requirement(release: &Release, key: &Key) -> Option<String> {
+pub(super) fn requirement(key: &Key) -> Option<Key> {
     let part = match key.part {
         Part::Libraries => Part::Core,
         Part::Device => Part::Libraries,
         _ => return None,
     };
-    Some(distribution(release, &Key { part, target: None }))
+    Some(Key { part, target: None })
 }
 
 /// Returns the RPMs that the packages were made from, as JSON.
@@ -133,17 +136,34 @@ fn origin(release: &Release) -> String {
     format!("{:#}\n", json!({"generator": generator, "rpms": rpms}))
 }
 
-/// Returns the programs that pip installs: name, path, and whether they use the development files.
-fn programs(packages: &Packages) -> BTreeMap<String, (String, bool)> {
-    let core = packages.contents.get(&Key { part: Part::Core, target: None });
-    let listed = [(&layout().programs.devel, true), (&layout().programs.core, false)];
-    let all = listed.into_iter().flat_map(|(paths, devel)| paths.iter().map(move |p| (p, devel)));
-    all.filter(|(path, _)| core.is_some_and(|entries| entries.contains_key(*path)))
-        .map(|(path, devel)| {
-            let name = path.rsplit('/').next().unwrap_or(path);
-            (name.to_owned(), (path.clone(), devel))
-        })
-        .collect()
+/// Returns the programs of `rocm-sdk-core` that pip installs, each with a tuple of Python: its path,
+/// and whether it uses the development files.
+fn core_programs(packages: &Packages) -> BTreeMap<&'static str, String> {
+    let listed = [(&layout().programs.devel, "True"), (&layout().programs.core, "False")];
+    let all = listed.into_iter().flat_map(|(paths, devel)| {
+        programs(packages, Part::Core, paths)
+            .map(move |(name, path)| (name, format!("({}, {devel})", quoted(path))))
+    });
+    all.collect()
+}
+
+/// Returns the programs of `rocm-profiler` that pip installs, each with its path.
+fn profiler_programs(packages: &Packages) -> BTreeMap<&'static str, String> {
+    let listed = programs(packages, Part::Profiler, &layout().programs.profiler);
+    listed.map(|(name, path)| (name, quoted(path))).collect()
+}
+
+/// Returns name and path of those programs that a package has.
+fn programs<'a>(
+    packages: &'a Packages,
+    part: Part,
+    paths: &'static [String],
+) -> impl Iterator<Item = (&'static str, &'static str)> + use<'a> {
+    let entries = packages.contents.get(&Key { part, target: None });
+    paths
+        .iter()
+        .filter(move |path| entries.is_some_and(|entries| entries.contains_key(*path)))
+        .map(|path| (path.rsplit('/').next().unwrap_or(path), path.as_str()))
 }
 
 /// Returns the Python name of a program's function.
@@ -156,32 +176,14 @@ fn quoted(text: &str) -> String {
     json!(text).to_string()
 }
 
-/// The sdist without its name. Dropping it removes the file.
-pub(super) struct Unnamed {
-    file: tempfile::NamedTempFile,
-    sdist: Sdist,
-}
-
-impl Unnamed {
-    pub fn persist(self) -> Result<Sdist, SdkError> {
-        let path = &self.sdist.path;
-        let action = || IoError::doing(format!("write `{}`", path.display()));
-        self.file.persist(path).map_err(|error| SdkError::Io(action()(error.error)))?;
-        Ok(self.sdist)
-    }
-}
-
 /// Writes the sdist of `rocm`.
 pub(super) fn write(
     request: Request<'_>,
     release: &Release,
     packages: &Packages,
-) -> Result<Unnamed, SdkError> {
+    folder: &Path,
+) -> Result<Sdist, SdkError> {
     let version = &release.version;
-    let file = tempfile::Builder::new()
-        .prefix(".rocmrpm-")
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
-        .tempfile_in(request.out_dir)?;
     let gzip = GzBuilder::new().mtime(0).write(Vec::new(), Compression::new(6));
     let mut tar = tar::Builder::new(gzip);
     let info = format!(
@@ -204,13 +206,9 @@ pub(super) fn write(
         tar.append_data(&mut header, format!("rocm-{version}/{path}"), text.as_bytes())?;
     }
     let bytes = tar.into_inner()?.finish()?;
-    file.as_file().write_all(&bytes)?;
-    let sdist = Sdist {
-        path: request.out_dir.join(format!("rocm-{version}.tar.gz")),
-        sha256: Sha256::of_bytes(&bytes),
-        size: bytes.len() as u64,
-    };
-    Ok(Unnamed { file, sdist })
+    let path = folder.join(format!("rocm-{version}.tar.gz"));
+    fs_err::write(&path, &bytes)?;
+    Ok(Sdist { path, sha256: Sha256::of_bytes(&bytes), size: bytes.len() as u64 })
 }
 
 /// Returns the module with what differs between releases.

@@ -7,14 +7,40 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rocmrpm_base::events::Silent;
+use std::sync::Mutex;
+
+use rocmrpm_base::error::Diagnose;
+use rocmrpm_base::events::{Event, Events};
 
 use super::{Family, Made, Request, SdkError, build};
+
+mod conflicts;
+mod gate;
+mod linkage;
+mod output;
+mod texts;
 
 struct Lab {
     dir: tempfile::TempDir,
     rpms: Vec<PathBuf>,
+    license: &'static str,
     leave_out: Vec<String>,
+    system_libraries: Vec<String>,
+    /// The warnings, and the steps that omit something.
+    notes: Notes,
+}
+
+#[derive(Default)]
+struct Notes(Mutex<Vec<String>>);
+
+impl Events for Notes {
+    fn event(&self, event: Event) {
+        match event {
+            Event::Warning(text) => self.0.lock().unwrap().push(text),
+            Event::Step { word: "Omitting", detail } => self.0.lock().unwrap().push(detail),
+            _ => {}
+        }
+    }
 }
 
 /// A file of an RPM.
@@ -26,14 +52,22 @@ enum File<'a> {
 
 impl Lab {
     fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap(), rpms: Vec::new(), leave_out: Vec::new() }
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+            rpms: Vec::new(),
+            license: "MIT",
+            leave_out: Vec::new(),
+            system_libraries: Vec::new(),
+            notes: Notes::default(),
+        }
     }
 
     fn rpm(&mut self, name: &str, version: &str, files: &[(&str, File<'_>)]) -> &mut Self {
-        let mut builder = rpm::PackageBuilder::new(name, version, "MIT", "x86_64", "a test");
+        let mut builder = rpm::PackageBuilder::new(name, version, self.license, "x86_64", "a test");
         builder.release("1.fc43");
         for (path, file) in files {
-            let mode = if path.contains("/bin/") { 0o755 } else { 0o644 };
+            let program = path.contains("/bin/") || path.contains("/libexec/");
+            let mode = if program { 0o755 } else { 0o644 };
             let options = || rpm::FileOptions::new(*path).permissions(mode);
             match file {
                 File::Text(text) => builder.with_file_contents(*text, options()).unwrap(),
@@ -127,10 +161,11 @@ impl Lab {
             out_dir: &self.out(),
             version: None,
             targets: &targets,
-            system_libraries: &[],
+            system_libraries: &self.system_libraries,
             leave_out: &self.leave_out,
+            is_spdx: |license| license == "MIT",
             source_date_epoch: 1_700_000_000,
-            events: &Silent,
+            events: &self.notes,
         })
     }
 
@@ -138,11 +173,32 @@ impl Lab {
         self.dir.path().join("out-dir")
     }
 
+    /// Makes the packages, and returns the members of the one with this name.
+    fn wheel(&self, targets: &[&str], name: &str) -> BTreeMap<String, Vec<u8>> {
+        let made = self.made(targets).unwrap();
+        let wheel = made.wheels.iter().find(|wheel| wheel.distribution == name);
+        members(&wheel.unwrap_or_else(|| panic!("{made:?}")).path)
+    }
+
+    fn notes(&self) -> String {
+        self.notes.0.lock().unwrap().join("\n")
+    }
+
+    /// Returns the help of the error.
+    fn help(&self, targets: &[&str]) -> String {
+        let diagnosis = self.made(targets).unwrap_err().diagnosis();
+        diagnosis.help.join("\n")
+    }
+
     fn refusal(&self, targets: &[&str]) -> String {
         let error = self.made(targets).unwrap_err().to_string();
         assert!(!self.out().exists(), "{error}");
         error
     }
+}
+
+fn runpath(bytes: &[u8]) -> String {
+    rocm_inspect::linkage_in(bytes).unwrap().0.runpath.join(":")
 }
 
 /// Returns the members of a wheel.
@@ -191,7 +247,6 @@ fn distributes_files_over_packages() {
             "rocm_sdk_core/_programs.py",
         ]
     );
-    let runpath = |bytes: &[u8]| rocm_inspect::linkage_in(bytes).unwrap().0.runpath.join(":");
     assert_eq!(runpath(&core["_rocm_sdk_core/lib/libamdhip64.so.7"]), "$ORIGIN");
     assert_eq!(runpath(&core["_rocm_sdk_core/bin/rocminfo"]), "$ORIGIN/../lib");
     let libraries = members(wheels["rocm-sdk-libraries-gfx1151"]);
@@ -290,116 +345,4 @@ fn leaves_files_out() {
     lab.leave_out.push("/usr/bin/*.exe".to_owned());
     let error = lab.made(&["gfx1151"]).unwrap_err().to_string();
     assert_eq!(error, "no RPM has a file that `/usr/bin/*.exe` matches");
-}
-
-#[test]
-fn rejects_rpms_of_two_releases() {
-    let mut lab = Lab::new();
-    lab.rocm().rpm("rocfft", "7.1.0", &[]);
-    let error = lab.refusal(&["gfx1151"]);
-    assert!(error.contains("is of ROCm 7.1.0, but"), "{error}");
-}
-
-#[test]
-fn rejects_targets_without_gpu_code() {
-    let mut lab = Lab::new();
-    let error = lab.rocm().refusal(&["gfx1201"]);
-    assert_eq!(error, "no RPM has GPU code for gfx1201; found: gfx1151, gfx90a");
-    let error = lab.refusal(&["gfx1151", "gfx90a"]);
-    assert!(error.contains("for one target or family, not for 2"), "{error}");
-}
-
-#[test]
-fn rejects_two_files_with_one_path() {
-    let mut lab = Lab::new();
-    lab.rocm().rpm(
-        "other",
-        "1",
-        &[("/usr/lib/cmake/hip/hip-config.cmake", File::Text("# other\n"))],
-    );
-    let error = lab.refusal(&["gfx1151"]);
-    assert!(
-        error.ends_with("and both are `lib/cmake/hip/hip-config.cmake` in ROCm's folder"),
-        "{error}"
-    );
-}
-
-#[test]
-fn rejects_links_out_of_the_tree() {
-    for (path, to) in [("/usr/lib64/a", "/srv/a"), ("/usr/bin/b", "../../../../b")] {
-        let mut lab = Lab::new();
-        lab.rocm().rpm("other", "1", &[(path, File::Link(to))]);
-        let error = lab.refusal(&["gfx1151"]);
-        assert_eq!(error, format!("`{path}` links to `{to}`, which is outside of ROCm's folders"));
-    }
-}
-
-#[test]
-fn rejects_libraries_that_no_package_has() {
-    let mut lab = Lab::new();
-    lab.rocm();
-    lab.library("libfar.so.1", &[]);
-    let near = lab.library("libhiprtc.so.7", &["libfar.so.1"]);
-    lab.rpm("hiprtc", "1", &[("/usr/lib64/libhiprtc.so.7", File::Binary(near))]);
-    let error = lab.refusal(&["gfx1151"]);
-    assert!(error.ends_with("libfar.so.1 (for lib/libhiprtc.so.7 of _rocm_sdk_core)"), "{error}");
-}
-
-#[test]
-fn sets_search_paths_only_where_there_is_room() {
-    let lab = Lab::new();
-    lab.library("libhsa-runtime64.so.1", &[]);
-    let link = |options: &[&str]| {
-        let mut arguments =
-            vec!["-shared", "-fPIC", "-Wl,--no-as-needed", "-l:libhsa-runtime64.so.1"];
-        arguments.extend(options);
-        lab.link(&arguments, "int g(void) { return 7; }\n")
-    };
-    let set = |bytes: &[u8], text: &str| {
-        let mut spool = python_packaging::wheel::Spool::new(lab.dir.path()).unwrap();
-        let stored = spool.append(bytes, false).unwrap();
-        let facts = spool.linkage(&stored).unwrap().unwrap().0;
-        let edits = super::search_path::edits(&spool, stored, &facts, text).unwrap()?;
-        let changed: usize = edits.iter().map(|(_, bytes)| bytes.len()).sum();
-        let new = spool.overwrite(stored, &edits).unwrap();
-        let after = spool.linkage(&new).unwrap().unwrap();
-        assert!(after.1 && after.0.header_faults == facts.header_faults);
-        assert_eq!(after.0.runpath.join(":"), text);
-        assert!(after.0.rpath.is_empty() && changed < text.len() + 64);
-        // A linker reads the section headers, which the loader does not.
-        let mut edited = Vec::new();
-        spool.reader(new, 0).read_to_end(&mut edited).unwrap();
-        fs_err::write(lab.dir.path().join("libedited.so"), edited).unwrap();
-        lab.link(
-            &["-l:libedited.so", "-Wl,-rpath-link,."],
-            "int g(void); int main(void) { return g(); }\n",
-        );
-        Some(())
-    };
-    assert_eq!(set(&link(&[]), "$ORIGIN/../../a/lib"), Some(()));
-    let old = ["-Wl,--disable-new-dtags,-rpath,/usr/lib64/rocm"];
-    assert_eq!(set(&link(&old), "$ORIGIN/../../a/much/longer/path/lib"), Some(()));
-    // Without padding, the text must fit into the old one, and nothing may share its bytes.
-    let dense = filled(link(&["-Wl,-rpath,/usr/lib64/rocm/lib"]));
-    assert_eq!(set(&dense, "$ORIGIN/../lib"), Some(()));
-    assert_eq!(set(&dense, "$ORIGIN/../../a/much/longer/path/lib"), None);
-    let shared = filled(link(&["-Wl,-rpath,/usr/lib64/rocm/g"]));
-    assert_eq!(set(&shared, "$ORIGIN"), None);
-}
-
-/// Returns the ELF file without padding after its segments.
-fn filled(mut bytes: Vec<u8>) -> Vec<u8> {
-    let number = |bytes: &[u8], at: usize| {
-        u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize
-    };
-    let programs = (0..usize::from(bytes[56])).map(|index| number(&bytes, 32) + index * 56);
-    let loads = programs.filter(|at| bytes[*at] == 1 && bytes[*at + 1] == 0);
-    let ends: Vec<usize> =
-        loads.map(|at| number(&bytes, at + 8) + number(&bytes, at + 32)).collect();
-    for end in ends {
-        let gap = bytes[end..].iter().take(4096 - end % 4096).take_while(|byte| **byte == 0);
-        let gap = end + gap.count();
-        bytes[end..gap].fill(0xff);
-    }
-    bytes
 }

@@ -1,18 +1,21 @@
 //! Reads the files of all RPMs and gives each its path in ROCm's folder. It does not know packages.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-use python_packaging::wheel::{Node, Payload, Spool, Stored};
+use python_packaging::wheel::{Node, Payload, Spool, Stored, Target};
 use rocmrpm_base::events::Event;
 use rocmrpm_base::process::check_stop;
+use rocmrpm_base::style::count;
 use rocmrpm_base::text::covers;
+use rocmrpm_rpms::EntryKind;
 
 use super::layout::{Home, Part, layout};
 use super::release::Release;
 use super::{Request, SdkError};
 
-/// The folder of license texts in RPMs.
-const LICENSES: &str = "/usr/share/licenses/";
+/// Documentation, which no package has. Links to license texts may lead to it.
+const DOCS: &str = "/usr/share/doc/";
 
 /// The files of all RPMs.
 pub(super) struct Tree {
@@ -20,6 +23,16 @@ pub(super) struct Tree {
     pub payload: Payload,
     /// The installed path of each file and link, by the path in ROCm's folder.
     pub paths: BTreeMap<String, String>,
+    /// The numbers of the RPMs in the payload, by installed path.
+    rpms: BTreeMap<String, usize>,
+}
+
+/// Files that the packages do not have, although the user may expect them.
+#[derive(Default)]
+struct Omitted {
+    unknown: Vec<String>,
+    /// Files for other GPU targets.
+    other_targets: Vec<String>,
 }
 
 impl Tree {
@@ -30,64 +43,113 @@ impl Tree {
         spool: &mut Spool,
     ) -> Result<Self, SdkError> {
         let left_out = |path: &str| request.leave_out.iter().any(|pattern| covers(pattern, path));
+        let for_other = |path: &str| match layout().part(path) {
+            (Part::Device, Some(processor)) => !release.wants(processor),
+            _ => false,
+        };
         let wanted = |path: &str| match layout().home(path) {
             _ if left_out(path) => false,
-            Home::Tree(path) => match layout().part(&path) {
-                (Part::Device, Some(processor)) => release.wants(processor),
-                _ => true,
-            },
-            _ => path.starts_with(LICENSES),
+            _ if layout().is_license(path) => true,
+            Home::Tree(path) => !for_other(&path),
+            _ => path.starts_with(DOCS),
         };
         let mut idle: BTreeSet<&String> = request.leave_out.iter().collect();
         let mut payload =
             Payload { rpms: Vec::new(), nodes: BTreeMap::new(), left_out: Vec::new() };
-        let mut unknown = Vec::new();
+        let (mut rpms, mut omitted) = (BTreeMap::new(), Omitted::default());
         for (rpm, header, _) in &release.rpms {
             check_stop()?;
             request.events.event(Event::Step { word: "Reading", detail: header.name.clone() });
             let files = rocmrpm_rpms::files(rpm)?.1;
             idle.retain(|pattern| !files.iter().any(|file| covers(pattern, &file.path)));
-            let strays = files.iter().filter(|file| {
-                let folder = matches!(file.kind, rocmrpm_rpms::EntryKind::Directory);
-                !folder && layout().home(&file.path) == Home::Unknown && !left_out(&file.path)
-            });
-            unknown.extend(strays.map(|file| file.path.clone()));
+            let files = files
+                .into_iter()
+                .filter(|file| file.kind != EntryKind::Directory && !left_out(&file.path));
+            for file in files {
+                match layout().home(&file.path) {
+                    Home::Unknown => omitted.unknown.push(file.path),
+                    Home::Tree(path) if for_other(&path) => omitted.other_targets.push(file.path),
+                    _ => {}
+                }
+            }
             if let Some(read) = Payload::read(rpm, spool, wanted)? {
+                let number = payload.rpms.len();
+                rpms.extend(read.nodes.keys().map(|path| (path.clone(), number)));
                 payload.merge(read)?;
             }
         }
         if let Some(pattern) = idle.pop_first() {
             return Err(SdkError::LeavesNothingOut { pattern: pattern.clone() });
         }
-        if let Some(first) = unknown.first() {
-            request.events.event(Event::Warning(format!(
-                "no package has these files, which are outside of ROCm's folders: {} in total, such as {first}",
-                unknown.len()
-            )));
-        }
-        let mut paths: BTreeMap<String, String> = BTreeMap::new();
-        for (path, node) in &payload.nodes {
-            let Home::Tree(home) = layout().home(path) else { continue };
-            if let Some(other) = paths.get(&home) {
-                let same = match (node, &payload.nodes[other]) {
-                    (Node::File(a), Node::File(b)) => a.sha256 == b.sha256,
-                    (a, b) => a == b,
-                };
-                if !same {
-                    let (one, other) = (other.clone(), path.clone());
-                    return Err(SdkError::TwoFiles { one, other, path: home });
-                }
-            }
-            paths.insert(home, path.clone());
-        }
-        Ok(Self { payload, paths })
+        omitted.report(request);
+        let paths = paths(&payload)?;
+        Ok(Self { payload, paths, rpms })
     }
 
-    /// Returns the license texts by package and file name, such as `hip/LICENSE.md`.
-    pub fn licenses(&self) -> impl Iterator<Item = (&str, Stored)> {
-        self.payload.nodes.iter().filter_map(|(path, node)| match node {
-            Node::File(stored) => Some((path.strip_prefix(LICENSES)?, *stored)),
-            Node::Link(_) => None,
-        })
+    /// Returns the RPM with an installed path.
+    pub fn rpm(&self, installed: &str) -> &Path {
+        let number = self.rpms.get(installed);
+        number.and_then(|number| self.payload.rpms.get(*number)).map_or(Path::new(""), |rpm| rpm)
     }
+
+    /// Returns the license texts: names such as `hip/LICENSE.md`, the file of each, and its content.
+    pub fn licenses(&self) -> Result<BTreeMap<String, (&str, Stored)>, SdkError> {
+        let mut texts = BTreeMap::new();
+        for (path, node) in self.payload.nodes.iter().filter(|(path, _)| layout().is_license(path))
+        {
+            let stored = match node {
+                Node::File(stored) => *stored,
+                Node::Link(to) => match self.payload.follow(path) {
+                    Some(Target::File(_, stored)) => stored,
+                    // The folder has texts of its own.
+                    Some(Target::Folder(folder)) if layout().is_license(&format!("{folder}/x")) => {
+                        continue;
+                    }
+                    _ => {
+                        let (link, target) = (path.clone(), to.clone());
+                        return Err(SdkError::LicenseLink { link, target });
+                    }
+                },
+            };
+            let name = path.strip_prefix("/usr/share/licenses/").unwrap_or(&path[1..]);
+            texts.insert(name.to_owned(), (path.as_str(), stored));
+        }
+        Ok(texts)
+    }
+}
+
+impl Omitted {
+    fn report(&self, request: Request<'_>) {
+        if let Some(first) = self.unknown.first() {
+            request.events.event(Event::Warning(format!(
+                "no package has these files, which are outside of ROCm's folders: {} in total, such as {first}",
+                self.unknown.len()
+            )));
+        }
+        if let Some(first) = self.other_targets.first() {
+            let files = count(self.other_targets.len(), "file");
+            let detail = format!("{files} for other GPU targets, such as {first}");
+            request.events.event(Event::Step { word: "Omitting", detail });
+        }
+    }
+}
+
+/// Returns the installed path of each file and link, by the path in ROCm's folder.
+fn paths(payload: &Payload) -> Result<BTreeMap<String, String>, SdkError> {
+    let mut paths: BTreeMap<String, String> = BTreeMap::new();
+    for (path, node) in &payload.nodes {
+        let Home::Tree(home) = layout().home(path) else { continue };
+        if let Some(other) = paths.get(&home) {
+            let same = match (node, &payload.nodes[other]) {
+                (Node::File(a), Node::File(b)) => a.sha256 == b.sha256,
+                (a, b) => a == b,
+            };
+            if !same {
+                let (one, other) = (other.clone(), path.clone());
+                return Err(SdkError::TwoFiles { one, other, path: home });
+            }
+        }
+        paths.insert(home, path.clone());
+    }
+    Ok(paths)
 }

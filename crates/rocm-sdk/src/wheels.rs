@@ -1,53 +1,103 @@
 //! Puts the wheels together from the files of each package.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use python_packaging::wheel::{Assembly, Content, Member, Spool};
 
 use super::layout::Part;
-use super::packages::{Key, Packages};
+use super::licenses::Licenses;
+use super::packages::{Entry, Key, Packages};
+use super::paths::{OURS, Paths};
 use super::release::Release;
 use super::tree::Tree;
 use super::{Request, SdkError, devel, selector};
 
-/// Returns the wheels to write.
+/// Returns the wheels to write. `folder` is for temporary files.
 pub(super) fn assemblies(
     packages: &Packages,
     request: Request<'_>,
     release: &Release,
     tree: &Tree,
     spool: &mut Spool,
+    folder: &Path,
 ) -> Result<Vec<Assembly>, SdkError> {
-    let licenses: BTreeMap<String, String> = tree
-        .licenses()
-        .filter_map(|(name, stored)| {
-            let text = spool.small(stored, 1 << 20).ok()??;
-            Some((format!("licenses/{name}"), String::from_utf8(text).ok()?))
-        })
-        .collect();
-    let mut all = Vec::new();
-    for (key, entries) in &packages.contents {
+    check_requirements(packages, release)?;
+    let licenses = Licenses::new(request, release, tree)?;
+    let fields = |entries: &BTreeMap<String, Entry>| {
+        let rpms: BTreeSet<&Path> =
+            entries.values().map(|entry| tree.rpm(&entry.installed)).collect();
+        licenses.fields(&rpms)
+    };
+    let (mut all, mut paths) = (Vec::new(), Paths::default());
+    for (key, entries) in packages.contents.iter().filter(|(key, _)| key.part != Part::Devel) {
         let mut members = BTreeMap::new();
-        if key.part == Part::Devel {
-            continue;
-        }
         let folder = packages.folder(key.part);
         for (path, entry) in entries {
             let member = Member { content: entry.content.clone(), executable: entry.executable };
+            paths.add(format!("{folder}/{path}"), &entry.installed)?;
             members.insert(format!("{folder}/{path}"), member);
         }
-        if key.part != Part::Device {
-            members.insert(format!("{folder}/__init__.py"), Member::text(""));
-        } else if let Some(target) = key.target {
-            let links = devel::device_links(packages, &release.version, entries.keys());
-            members.insert(format!("{folder}/.devel_links/{target}.json"), Member::text(links));
-        }
-        all.push(selector::assembly(request, release, packages, key, members, &licenses));
+        let (name, text) = match key.target {
+            None => ("__init__.py".to_owned(), String::new()),
+            Some(target) => (
+                format!(".devel_links/{target}.json"),
+                devel::device_links(packages, &release.version, entries.keys()),
+            ),
+        };
+        paths.add(format!("{folder}/{name}"), OURS)?;
+        members.insert(format!("{folder}/{name}"), Member::text(text));
+        let (texts, fields) = (licenses.members(), fields(entries));
+        all.push(selector::assembly(request, release, packages, key, members, texts, &fields));
     }
-    let archive = devel::archive(packages, request, spool)?;
+    for (name, (file, _)) in &licenses.texts {
+        paths.add(format!("dist-info/licenses/{name}"), file)?;
+    }
+    devel_paths(packages, tree, &mut paths)?;
+    paths.check()?;
+    let archive = devel::archive(packages, request, spool, folder)?;
     let devel = Key { part: Part::Devel, target: None };
     let content = Content::File(archive);
     let members = [("rocm_sdk_devel/_devel.tar".to_owned(), Member { content, executable: false })];
-    all.push(selector::assembly(request, release, packages, &devel, members.into(), &licenses));
+    let fields = packages.contents.get(&devel).map_or(licenses.fields(&BTreeSet::new()), fields);
+    let (members, texts) = (members.into(), licenses.members());
+    all.push(selector::assembly(request, release, packages, &devel, members, texts, &fields));
     Ok(all)
+}
+
+/// Adds the paths of the unpacked development files, among which are those of device packages.
+fn devel_paths<'a>(
+    packages: &'a Packages,
+    tree: &'a Tree,
+    paths: &mut Paths<'a>,
+) -> Result<(), SdkError> {
+    let folder = packages.folder(Part::Devel);
+    paths.add(format!("{folder}/__init__.py"), OURS)?;
+    for (_, entries) in packages.contents.iter().filter(|(key, _)| key.part != Part::Profiler) {
+        for (path, entry) in entries {
+            paths.add(format!("{folder}/{path}"), &entry.installed)?;
+        }
+    }
+    for path in packages.aliases.keys() {
+        paths.add(format!("{folder}/{path}"), tree.paths.get(path).map_or(OURS, String::as_str))?;
+    }
+    Ok(())
+}
+
+/// Fails if a package requires one that has no files.
+fn check_requirements(packages: &Packages, release: &Release) -> Result<(), SdkError> {
+    let has = |part| packages.contents.keys().any(|key| key.part == part);
+    let core = Key { part: Part::Core, target: None };
+    let mut required = vec![("rocm".to_owned(), core)];
+    for key in packages.contents.keys() {
+        let by = selector::distribution(release, key);
+        required.extend(selector::requirement(key).map(|needed| (by, needed)));
+    }
+    match required.into_iter().find(|(_, key)| !has(key.part)) {
+        Some((by, key)) => {
+            let package = selector::distribution(release, &key);
+            Err(SdkError::NoPackage { package, by })
+        }
+        None => Ok(()),
+    }
 }

@@ -19,7 +19,7 @@ pub struct Assembly {
     /// The members, except for METADATA, WHEEL and RECORD.
     pub members: BTreeMap<String, Member>,
     /// Files below the dist-info folder, by their path in it.
-    pub dist_info: BTreeMap<String, String>,
+    pub dist_info: BTreeMap<String, Member>,
     /// The time of all members, in seconds since 1970.
     pub source_date_epoch: i64,
 }
@@ -53,13 +53,9 @@ pub fn assemble(parts: Assembly, folder: &Path, spool: &Spool) -> Result<Unnamed
     let dist_info = format!("{stem}.dist-info");
     let tags = [tag.clone()].into();
     let fixed = [("METADATA", text.clone()), ("WHEEL", wheel_file(false, &tags))];
-    let fixed = fixed.map(|(name, text)| (name.to_owned(), text));
-    members.extend(
-        files
-            .into_iter()
-            .chain(fixed)
-            .map(|(name, text)| (format!("{dist_info}/{name}"), Member::text(text))),
-    );
+    let fixed = fixed.map(|(name, text)| (name.to_owned(), Member::text(text)));
+    let files = files.into_iter().chain(fixed);
+    members.extend(files.map(|(name, member)| (format!("{dist_info}/{name}"), member)));
     let temporary = super::temporary(folder)?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let file = fs_err::OpenOptions::new().write(true).open(temporary.path())?;

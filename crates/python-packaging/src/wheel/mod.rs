@@ -43,7 +43,7 @@ pub use label::{LocalLabel, public_and_label};
 pub use manylinux::library as manylinux_library;
 pub use metadata::commands;
 pub use name::{FileName, normalized, wheel_project};
-pub use payload::{Node, Payload, Spool, Stored, Target, join};
+pub use payload::{Node, Payload, Spool, Stored, Target, check_path, join};
 pub use peek::{member_names, metadata_in, name_and_version};
 #[cfg(feature = "schema")]
 pub(crate) use provenance::schema as provenance_schema;

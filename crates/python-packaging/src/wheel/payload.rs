@@ -355,7 +355,7 @@ pub fn join(link: &str, target: &str) -> Option<String> {
 }
 
 /// Checks that any system can unpack a path of the payload.
-fn check_path(path: &str) -> Result<(), &'static str> {
+pub fn check_path(path: &str) -> Result<(), &'static str> {
     let rest = path.strip_prefix('/').ok_or("the path is not absolute")?;
     if path.contains('\u{fffd}') {
         return Err("the path is not UTF-8");

@@ -3,10 +3,11 @@
 A wheel cannot contain links, so `rocm-sdk-devel` contains a tar archive of a whole ROCm in which the
 files of other packages are links. Unpacked, these are hard links: a program that looks for its own
 folder finds the folder with everything. Every unpacked path goes into the RECORD of `rocm-sdk-devel`,
-or of the device package that has the file, so uninstalling removes it.
+and into that of the device package that has the file, so uninstalling removes it.
 """
 
 import contextlib
+import csv
 import fcntl
 import importlib.metadata
 import json
@@ -95,16 +96,18 @@ def _link_device_files(site):
         for file in dist.files or []:
             if file.parent.name != ".devel_links" or file.suffix != ".json":
                 continue
-            names = []
-            for link in json.loads(Path(file.locate()).read_text())["links"]:
+            links = json.loads(Path(file.locate()).read_text())["links"]
+            # Uninstalling either package removes them, even if this run is interrupted.
+            names = [f"{_FOLDER}/{link['relpath']}" for link in links]
+            for name in [dist.metadata["Name"], "rocm-sdk-devel"]:
+                _add(_record(name, site), names)
+            for link in links:
                 path = site / _FOLDER / link["relpath"]
                 target = path.parent / link["target"]
-                names.append(path.relative_to(site).as_posix())
                 path.parent.mkdir(parents=True, exist_ok=True)
                 if not (path.exists() and path.samefile(target)):
                     path.unlink(missing_ok=True)
                     _link(target, path, link["target"])
-            _add(_record(dist.metadata["Name"], site), names)
 
 
 def _record(name, site):
@@ -117,14 +120,13 @@ def _record(name, site):
 
 def _add(record, names):
     """Adds paths to a RECORD that does not list them yet."""
-    text = record.read_text()
-    known = {line.split(",", 1)[0] for line in text.splitlines()}
-    new = "".join(f"{_field(name)},,\n" for name in names if _field(name) not in known)
+    with open(record, encoding="utf-8", newline="") as file:
+        text = file.read()
+    known = {row[0] for row in csv.reader(text.splitlines()) if row}
+    new = [name for name in names if name not in known]
     if new:
         temporary = record.with_name("RECORD.new")
-        temporary.write_text(text + new)
+        with open(temporary, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            csv.writer(file, lineterminator="\n").writerows([name, "", ""] for name in new)
         temporary.replace(record)
-
-
-def _field(name):
-    return '"' + name.replace('"', '""') + '"' if "," in name or '"' in name else name

@@ -18,6 +18,14 @@ def _root(expand):
             from rocm_sdk import _devel
 
             return _devel.get_devel_root()
+    elif expand:
+        from importlib import metadata
+
+        print(
+            f"{Path(sys.argv[0]).name}: warning: headers and libraries to link with are missing; "
+            f"run `pip install 'rocm[devel]=={metadata.version('rocm-sdk-core')}'`",
+            file=sys.stderr,
+        )
     return Path(importlib.util.find_spec("_rocm_sdk_core").origin).parent
 
 
