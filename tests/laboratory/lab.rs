@@ -85,12 +85,6 @@ pub fn script(workspace: &Workspace, script: &str) -> Ran {
     run(enter(workspace, "builder").args(["bash", "-euo", "pipefail", "-c", script]))
 }
 
-/// Runs rocmrpm as that user after a script by root, which may install packages.
-#[track_caller]
-pub fn rocmrpm_after(workspace: &Workspace, script: &str, args: &[&str]) -> Ran {
-    run(enter(workspace, "root").args(["bash", SCRATCH, script, "builder", PROGRAM]).args(args))
-}
-
 /// Runs a shell script as root.
 #[track_caller]
 pub fn root(workspace: &Workspace, script: &str) -> Ran {

@@ -117,7 +117,7 @@ impl HostBuilder {
             fs_err::create_dir_all(dir)?;
         }
         let folder = |dir: &Path| dir.to_string_lossy().replace('%', "%%");
-        let defines = vec![
+        let mut defines = vec![
             ("_topdir".to_owned(), folder(&top)),
             ("_tmppath".to_owned(), folder(&tmp)),
             ("_smp_build_ncpus".to_owned(), job.jobs.to_string()),
@@ -126,6 +126,9 @@ impl HostBuilder {
             ("clamp_mtime_to_source_date_epoch".to_owned(), "1".to_owned()),
         ];
         let mut command = Command::new(program).arg("--macros").arg(macro_path(&fallback)?);
+        if let Some(database) = HostRoot::database(&job.work) {
+            defines.push(("_dbpath".to_owned(), folder(&database)));
+        }
         // The chroot's definitions come first: they must not override those that the build itself
         // relies on.
         for (name, value) in self.defines.iter().cloned().chain(defines) {
@@ -342,12 +345,17 @@ impl Builder for HostBuilder {
     fn rpms(&self, job: &Job<'_>, srpm: &Path) -> Result<BuiltRpms, BuildError> {
         let mut built = BuiltRpms::default();
         let mut args = vec!["--rebuild"];
+        let unpacked = HostRoot::unpack(&job.work, &job.required)?;
         if machine::packages_are_rpms() {
-            let list = Command::new("rpm").args(["-qa"]).text()?;
+            HostRoot::add_to_database(&job.work, &job.required)?;
+            let mut list = Command::new("rpm").arg("-qa");
+            if let Some(database) = HostRoot::database(&job.work) {
+                list = list.arg("--dbpath").arg(database);
+            }
+            let list = list.text()?;
             built.buildroot = list.lines().map(str::to_owned).collect();
             built.buildroot.sort();
         } else {
-            let unpacked = HostRoot::unpack(&job.work, &job.required)?;
             let needs = self.needs(job, &unpacked)?;
             let list = Command::new("dpkg-query").args([
                 "-W",

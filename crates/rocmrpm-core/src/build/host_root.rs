@@ -1,6 +1,7 @@
 //! The packages of the components that a component requires, unpacked below its build folder. A
-//! build on a machine whose packages are not RPMs cannot install them, and finds them here: by
-//! variables for compilers, linkers, CMake, pkg-config, Python, and the shell.
+//! build on this machine does not install them, and finds them here: by variables for compilers,
+//! linkers, CMake, pkg-config, Python, and the shell. On a machine with RPMs, rpmbuild checks
+//! BuildRequires in a copy of the RPM database that lists them.
 //!
 //! Paths inside the files still name the installed system. Files of pkg-config and links are
 //! corrected; CMake's files find their folder by themselves. Scripts that contain such a path do
@@ -30,6 +31,28 @@ impl HostRoot {
     pub fn of_build(work: &Path) -> Option<Self> {
         let dir = work.join("root");
         dir.is_dir().then_some(Self { dir })
+    }
+
+    /// Returns the copy of the RPM database below a build folder, if there is one.
+    pub fn database(work: &Path) -> Option<PathBuf> {
+        Some(work.join("rpmdb")).filter(|dir| dir.is_dir())
+    }
+
+    /// Copies this machine's RPM database below a build folder, and adds packages to the copy. Of a
+    /// package that is installed, too, the copy only has the added version.
+    pub fn add_to_database(work: &Path, packages: &[PathBuf]) -> Result<(), BuildError> {
+        if packages.is_empty() {
+            return Ok(());
+        }
+        let machine = Command::new("rpm").args(["--eval", "%{_dbpath}"]).text()?;
+        let database = work.join("rpmdb");
+        let copy = ["-r", "--reflink=auto", "--no-preserve=mode,ownership", "-T"];
+        Command::new("cp").args(copy).arg(machine.trim()).arg(&database).text()?;
+        // The packages are our own results, and nothing of them runs.
+        let add = ["-U", "--justdb", "--force", "--nodeps", "--noscripts", "--notriggers"];
+        let add = Command::new("rpm").args(add).args(["--nosignature", "--dbpath"]).arg(&database);
+        add.args(packages).text()?;
+        Ok(())
     }
 
     /// Unpacks packages below a build folder. Returns what they provide, and their NEVRAs.
