@@ -213,6 +213,10 @@ fn parse_pin(text: &str) -> Result<(String, String), String> {
 /// `rocmrpm init`.
 #[derive(Debug, Args)]
 pub struct Init {
+    /// Folder of the workspace, created if missing [default: that of -C]
+    #[arg(value_name = "FOLDER")]
+    pub folder: Option<PathBuf>,
+
     /// Name of the stack [default: name of the folder]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,

@@ -4,6 +4,7 @@ pub(super) mod documents;
 
 use std::path::Path;
 
+use super::plan::{self, Question};
 use super::{Done, args, context};
 use crate::build::{Outcome, Prepared, Results, Run, Stage};
 use crate::document::Document;
@@ -20,6 +21,9 @@ use crate::workspace::{Component, Workspace};
 use documents::{FetchedSource, RenderedSpec, RunDocument, RunReport, SourcesReport, SpecsReport};
 
 pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
+    if args.dry_run {
+        return plan::show(&Question::of_build(args), dir, shell);
+    }
     let mut workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
     let progress = Progress::new(shell);
     let root = workspace.root.clone();
@@ -40,6 +44,8 @@ pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
         hermetic: args.hermetic,
         offline: args.offline,
         keep_going: args.keep_going,
+        force: args.force,
+        wait: args.wait,
         timeout: args.timeout,
     };
     if args.until <= Stage::Spec {

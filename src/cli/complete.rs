@@ -111,7 +111,9 @@ fn with_candidates(command: Command, dir: &Path, bash: bool) -> Command {
 /// Makes arguments complete paths.
 fn with_paths(command: &str, arg: Arg, bash: bool) -> Arg {
     let arg = match (command, arg.get_id().as_str()) {
-        (_, "directory") | ("add", "path") => arg.value_hint(ValueHint::DirPath),
+        (_, "directory") | ("add", "path") | ("init", "folder") => {
+            arg.value_hint(ValueHint::DirPath)
+        }
         ("check", "index") | (_, "destination") => arg.value_hint(ValueHint::AnyPath),
         _ => arg,
     };
@@ -176,6 +178,7 @@ mod tests {
             "add git",
             "pins derive output",
             "pins update version",
+            "build jobs",
             "build timeout",
             "log log",
             "cache prune days",

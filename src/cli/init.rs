@@ -6,7 +6,7 @@ use super::{Done, args, inspect, schemas};
 use crate::error::{Error, IoError, Kind};
 use crate::files;
 use crate::names::is_plain;
-use crate::process::find_program;
+use crate::process::{find_program, quote};
 use crate::report::{Shell, Style};
 use crate::text::visible;
 use crate::trust::TrustList;
@@ -59,6 +59,7 @@ const FILES: &[(&str, &str)] = &[
 const FOLDERS: &[&str] = &["copr", "mock-configs", "pins", "specs-templates"];
 
 pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
+    let dir = &args.folder.as_ref().map_or_else(|| dir.to_owned(), |folder| dir.join(folder));
     let action = || IoError::doing(format!("create a workspace in `{}`", dir.display()));
     let targets = inspect::targets(&args.gpu_targets)?;
     fs_err::create_dir_all(dir).map_err(action())?;
@@ -109,7 +110,10 @@ pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
     shell.status(Style::Good, "Created", format!("the workspace `{name}` in {}", root.display()));
     shell.status(Style::Good, "Default", format!("chroot `{chroot}`{reason}"));
     let next = Style::Note.paint("next:");
-    shell.talk(format!("\n{next} add a component: `rocmrpm add NAME`, then `rocmrpm build`"));
+    let enter = args.folder.as_ref().map(|folder| quote(&folder.to_string_lossy()));
+    let enter = enter.map(|folder| format!("`cd {folder}`, then ")).unwrap_or_default();
+    shell
+        .talk(format!("\n{next} {enter}add a component: `rocmrpm add NAME`, then `rocmrpm build`"));
     Ok(0)
 }
 

@@ -74,7 +74,12 @@ pub fn main() -> ExitCode {
     color.apply();
     let shell = Shell::new(arguments.quiet);
     let done = config.and_then(|config| {
-        config.jobs.into_iter().for_each(machine::limit_cores);
+        // Only the first limit has an effect.
+        let jobs = match &arguments.command {
+            Command::Build(build) => build.jobs,
+            _ => None,
+        };
+        jobs.or(config.jobs).into_iter().for_each(machine::limit_cores);
         run(&arguments, &shell)
     });
     match done {

@@ -7,7 +7,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{Done, args, context};
-use crate::build::{Builder, Estimate, MockOptions, Prepared, Stage, choose_builder, prepare};
+use crate::build::{
+    Builder, BuilderName, Estimate, MockOptions, Prepared, Stage, choose_builder, prepare,
+};
 use crate::digest::Sha256;
 use crate::document::Document;
 use crate::duration;
@@ -115,9 +117,46 @@ impl Document for PlanReport<'_> {
     const SCHEMA: &'static str = "rocmrpm/plan/2";
 }
 
+/// What `plan` and `build --dry-run` ask.
+pub(super) struct Question<'a> {
+    components: &'a [String],
+    choice: &'a args::Choice,
+    overrides: &'a args::PinArgs,
+    builder: Option<BuilderName>,
+    force: bool,
+    json: bool,
+}
+
+impl<'a> Question<'a> {
+    pub(super) fn of_build(build: &'a args::Build) -> Self {
+        Self {
+            components: &build.components,
+            choice: &build.choice,
+            overrides: &build.pin,
+            builder: build.builder.map(Into::into),
+            force: build.force,
+            json: build.json,
+        }
+    }
+}
+
 pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
-    let mut workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
-    if !args.pin.overrides.is_empty() {
+    let question = Question {
+        components: &args.components,
+        choice: &args.choice,
+        overrides: &args.pin,
+        builder: args.builder.map(Into::into),
+        force: false,
+        json: args.json,
+    };
+    show(&question, dir, shell)
+}
+
+/// Prints what a build would do.
+pub(super) fn show(question: &Question<'_>, dir: &Path, shell: &Shell) -> Done {
+    let overrides = &question.overrides.overrides;
+    let mut workspace = context::workspace(dir, question.choice, overrides)?;
+    if !overrides.is_empty() {
         let progress = Progress::new(shell);
         let root = workspace.root.clone();
         context::resolve_overrides(
@@ -126,15 +165,17 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
         )?;
     }
     let stack = Stack::new(&workspace)?;
-    let selected = stack.named_with_requirements(&args.components)?;
-    let (builder, _) =
-        choose_builder(&stack, args.builder.map(Into::into), Stage::Rpm, MockOptions::default());
-    let prepared = prepare(&stack, selected, builder.as_ref(), Stage::Rpm)?;
+    let selected = stack.named_with_requirements(question.components)?;
+    let (builder, _) = choose_builder(&stack, question.builder, Stage::Rpm, MockOptions::default());
+    let mut prepared = prepare(&stack, selected, builder.as_ref(), Stage::Rpm)?;
+    if question.force {
+        prepared.force(question.components);
+    }
     for warning in &prepared.warnings {
         shell.warning(warning);
     }
     let preview = Preview::new(&prepared, builder.as_ref());
-    if args.json {
+    if question.json {
         shell.json(&preview.report())?;
         return Ok(0);
     }

@@ -23,7 +23,7 @@ const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 /// without a prompt.
 fn code_run_by(command: &Command) -> Option<&'static str> {
     match command {
-        Command::Build(build) if build.until <= Stage::Spec => None,
+        Command::Build(build) if build.until <= Stage::Spec || build.dry_run => None,
         Command::Build(_) | Command::Reproduce(_) => {
             Some("rpm runs macros and scripts of its specs, and mock runs its config")
         }

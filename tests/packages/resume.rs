@@ -400,3 +400,38 @@ fn signal_ends_waiting_for_a_locked_repository() {
     drop(lock);
     workspace.build().exits(0);
 }
+
+#[test]
+fn waits_for_a_process_that_uses_the_build_folder() {
+    let workspace = Workspace::new();
+    add_sleeper(&workspace, "first", "");
+    let first = start_and_sleep(&workspace, "first");
+    workspace
+        .run(&["build"])
+        .exits(20)
+        .reports(["another rocmrpm process is using", "help: pass `--wait` to `build`"]);
+    let second = workspace.start(&["build", "--wait"]);
+    workspace.write("go", "");
+    // Long enough for the second process to find the lock taken.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    first.signal("INT");
+    first.finish().exits(130);
+    second.finish().exits(0).reports(["waiting for the rocmrpm process", "Built first"]);
+}
+
+#[test]
+fn builds_again_on_request_and_previews_builds() {
+    let workspace = Workspace::new();
+    for name in ["first", "second"] {
+        workspace.component(name, &Parts::default());
+    }
+    let preview = workspace.run(&["build", "--dry-run", "--jobs", "1"]);
+    assert_eq!(preview.exits(0).stdout.matches("it was never built").count(), 2, "{preview}");
+    workspace.assert_nothing_of("first");
+    workspace.run(&["build", "-j1"]).exits(0).reports(["2 built, 0 fresh"]);
+    workspace.run(&["build", "--force", "second"]).exits(0).reports(["Built second", "1 built"]);
+    let preview = workspace.run(&["build", "--force", "--dry-run"]);
+    assert_eq!(preview.exits(0).stdout.matches("it was requested").count(), 2, "{preview}");
+    workspace.run(&["build"]).exits(0).reports(["0 built, 2 fresh"]);
+    workspace.run(&["build", "--jobs", "0"]).exits(2);
+}

@@ -57,6 +57,15 @@ fn with_hello() -> Workspace {
 }
 
 #[test]
+fn init_creates_the_folder() {
+    let workspace = Workspace::empty();
+    let next = "next: `cd new/stack`, then add a component";
+    workspace.run(&["init", "new/stack"]).exits(0).reports(["the workspace `stack`", next]);
+    workspace.run(&["-C", "new/stack", "plan"]).exits(0);
+    workspace.run(&["init", "new/stack"]).exits(2).reports(["is already a workspace"]);
+}
+
+#[test]
 fn help_goes_to_stdout_and_matches_the_golden_file() {
     let workspace = Workspace::empty();
     let mut all = workspace.run(&["--help"]).exits(0).stdout.clone();

@@ -41,6 +41,10 @@ pub struct Order {
     pub offline: bool,
     /// Whether to continue after a failure with components that do not depend on it.
     pub keep_going: bool,
+    /// Whether to build the named components, or all, even if they are up to date.
+    pub force: bool,
+    /// Whether to wait for another process that uses the build folder.
+    pub wait: bool,
     /// The time limit of each build; `None` for those of the components.
     pub timeout: Option<Duration>,
 }
@@ -138,7 +142,11 @@ fn prepare_order<'s, 'w>(
     chosen: &Chosen<'w>,
     events: &dyn Events,
 ) -> Result<Prepared<'s, 'w>, Error> {
-    let prepared = prepare(stack, chosen.components.clone(), chosen.builder.as_ref(), order.until)?;
+    let builder = chosen.builder.as_ref();
+    let mut prepared = prepare(stack, chosen.components.clone(), builder, order.until)?;
+    if order.force {
+        prepared.force(&order.components);
+    }
     let about_builder = chosen.warning.iter().filter(|_| prepared.plan.stale() > 0);
     for warning in prepared.warnings.iter().chain(about_builder) {
         events.event(Event::Warning(warning.clone()));
@@ -162,7 +170,10 @@ pub fn produce<'s, 'w>(
     events: &dyn Events,
 ) -> Result<Production<'s, 'w>, Error> {
     let chosen = choose(stack, order, fetcher)?;
-    let lock = BuildLock::take(stack.workspace)?;
+    let lock = match order.wait {
+        true => BuildLock::wait_for(stack.workspace, events)?,
+        false => BuildLock::take(stack.workspace)?,
+    };
     let prepared = prepare_order(stack, order, &chosen, events)?;
     let options = Options {
         until: order.until,

@@ -1,5 +1,6 @@
 //! Arguments of `rocmrpm build`, `reproduce` and `shell`.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -28,6 +29,22 @@ pub struct Build {
     #[arg(long, value_name = "STAGE", value_parser = parse_stage, default_value = "container")]
     #[arg(help = "Stop after this stage: sources, spec, srpm, rpm, wheel, index, container")]
     pub until: Stage,
+
+    /// Show what would be built, and why, without building it (`rocmrpm plan`)
+    #[arg(long, conflicts_with = "until")]
+    pub dry_run: bool,
+
+    /// Build the named components again even if they are up to date; without names, all
+    #[arg(long)]
+    pub force: bool,
+
+    /// Wait for another rocmrpm process that uses the same build folder
+    #[arg(long)]
+    pub wait: bool,
+
+    /// Use up to this many cores [default: all]
+    #[arg(long, short, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
 
     /// After a failure, continue with components that do not depend on it
     #[arg(long)]

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::error::{Error, IoError, Kind};
+use crate::events::{Event, Events};
 use crate::files;
+use crate::process::check_stop;
 use crate::workspace::Workspace;
 
 /// Keeps two runs from working in the same build folder at the same time. It is released when the
@@ -16,6 +18,27 @@ impl BuildLock {
     /// Takes the lock of a workspace's build folder for the chosen chroot.
     pub fn take(workspace: &Workspace) -> Result<Self, Error> {
         Self::take_in(&workspace.build_dir())
+    }
+
+    /// Takes the lock, and waits while another process has it.
+    pub fn wait_for(workspace: &Workspace, events: &dyn Events) -> Result<Self, Error> {
+        let dir = workspace.build_dir();
+        let path = dir.join(".lock");
+        let refused = || IoError::doing(format!("lock `{}`", path.display()));
+        fs_err::create_dir_all(&dir).map_err(refused())?;
+        let mut reported = false;
+        loop {
+            if let Some(lock) = files::try_lock(&path).map_err(refused())? {
+                return Ok(Self(lock));
+            }
+            if !reported {
+                let text = format!("waiting for the rocmrpm process that uses `{}`", dir.display());
+                events.event(Event::Warning(text));
+                reported = true;
+            }
+            check_stop()?;
+            std::thread::sleep(Duration::from_millis(200));
+        }
     }
 
     /// Returns whether another process works in a workspace's build folder.
@@ -42,7 +65,7 @@ impl BuildLock {
         lock.map(Self).ok_or_else(|| {
             let message = format!("another rocmrpm process is using `{}`", dir.display());
             Error::new(Kind::Environment, message)
-                .with_help("wait until it finishes, or use another chroot")
+                .with_help("pass `--wait` to `build`, or try again when it has finished")
         })
     }
 }

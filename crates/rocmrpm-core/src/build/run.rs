@@ -63,6 +63,15 @@ pub struct Estimate {
 }
 
 impl Prepared<'_, '_> {
+    /// Makes the named components stale, or all if there are no names.
+    pub fn force(&mut self, names: &[String]) {
+        for component in &self.selected {
+            if names.is_empty() || names.iter().any(|name| name == component.name.as_str()) {
+                self.plan.force(component.name.as_str());
+            }
+        }
+    }
+
     /// Returns the work to do, in build order.
     fn tasks(&self) -> Vec<Task> {
         let verdict =

@@ -139,6 +139,14 @@ impl Plan {
         });
     }
 
+    /// Makes a component stale, if it is not.
+    pub fn force(&mut self, component: &str) {
+        let step = self.index.get(component).and_then(|&at| self.steps.get_mut(at));
+        if let Some(step) = step.filter(|step| !matches!(step.verdict, Verdict::Stale(_))) {
+            step.verdict = Verdict::Stale(vec!["it was requested".to_owned()]);
+        }
+    }
+
     /// Returns the step of a component.
     pub fn step(&self, component: &str) -> Option<&Step> {
         self.steps.get(*self.index.get(component)?)
