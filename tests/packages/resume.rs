@@ -357,7 +357,7 @@ fn rejects_a_concurrent_run() {
     second.exits(20).reports([
         "another rocmrpm process is using",
         "build/host",
-        "help: wait until it finishes",
+        "help: pass `--wait` to `build`",
     ]);
     workspace.write("go", "");
     running.finish().exits(0).reports(["1 built, 0 fresh"]);
@@ -434,4 +434,41 @@ fn builds_again_on_request_and_previews_builds() {
     assert_eq!(preview.exits(0).stdout.matches("it was requested").count(), 2, "{preview}");
     workspace.run(&["build"]).exits(0).reports(["0 built, 2 fresh"]);
     workspace.run(&["build", "--jobs", "0"]).exits(2);
+}
+
+/// A failure stops what requires the component, and nothing else: users get the repository, wheels,
+/// and index of all others.
+#[test]
+fn failed_component_that_nothing_requires_stops_nothing_else() {
+    let workspace = Workspace::new();
+    // It is first in order, and the others cannot run beside it.
+    let alone = "memory-per-job = \"9000 GB\"\n";
+    workspace.component("bad", &Parts { toml: alone, build: "exit 7", ..Parts::default() });
+    let metadata = "printf 'Metadata-Version: 2.1\\nName: module\\nVersion: 1.0\\n'";
+    let folder = "%{python3_sitelib}/module-1.0.dist-info";
+    workspace.component(
+        "module",
+        &Parts {
+            toml: alone,
+            preamble: "BuildRequires: python3-devel",
+            install: &format!(
+                "mkdir -p %{{buildroot}}{folder}\n{metadata} > %{{buildroot}}{folder}/METADATA\n\
+                 echo 'x = 1' > %{{buildroot}}%{{python3_sitelib}}/module.py\n"
+            ),
+            files: &format!("%{{python3_sitelib}}/module.py\n{folder}"),
+            ..Parts::default()
+        },
+    );
+    let ran = workspace.build();
+    ran.exits(10).reports([
+        "`bad` failed in %build",
+        "Built module",
+        "Indexed 1 distribution",
+        "Incomplete 1 failed, 0 skipped, 1 up to date",
+        "without what failed",
+    ]);
+    let repository = support::names_in(&workspace.built("repository"));
+    assert!(repository.iter().any(|name| name == "repodata"), "{repository:?}");
+    let pages = support::names_in(&workspace.built("index/simple/module"));
+    assert!(pages.iter().any(|name| name == "index.html"), "{pages:?}");
 }

@@ -131,6 +131,7 @@ struct ScheduleState<'a, T, E> {
     free_cores: usize,
     free_memory: u64,
     ends: Vec<Option<End<T, E>>>,
+    /// Whether a task failed that another one requires.
     failed: bool,
     /// Whether a task failed or was skipped.
     lost: bool,
@@ -185,7 +186,10 @@ impl<'a, T, E> ScheduleState<'a, T, E> {
                     }
                 }
             }
-            End::Failed(_) => (self.failed, self.lost) = (true, true),
+            End::Failed(_) => {
+                self.failed |= !self.graph.required_by[index].is_empty();
+                self.lost = true;
+            }
             End::Skipped(_) => self.lost = true,
         }
         self.ends[index] = Some(end);
@@ -257,8 +261,8 @@ pub fn estimate(tasks: &[Task], limits: Limits) -> f64 {
 }
 
 /// Runs all tasks and returns how each finished, in the given order. `work` gets the task and the
-/// number of jobs that it may run. After a failure or an interrupt, no new task starts; with
-/// `keep_going`, tasks that do not depend on a failed one still do.
+/// number of jobs that it may run. After an interrupt, or after the failure of a task that others
+/// require, no new task starts; with `keep_going`, tasks that do not depend on a failed one still do.
 pub fn run_tasks<T: Send, E: Send>(
     tasks: &[Task],
     limits: Limits,
