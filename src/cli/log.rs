@@ -72,8 +72,11 @@ fn last_built(workspace: &Workspace) -> Result<ComponentName, Error> {
         Some((_, name)) => Ok(name.clone()),
         None => {
             let message = format!("nothing was built for `{}`", workspace.chroot.name);
-            Err(Error::new(Kind::Usage, message)
-                .with_help(format!("run `{} build` first", own_program())))
+            let error = Error::new(Kind::Usage, message);
+            Err(match context::elsewhere(workspace, "results") {
+                Some(help) => error.with_help(help),
+                None => error.with_help(format!("run `{} build` first", own_program())),
+            })
         }
     }
 }

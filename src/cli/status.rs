@@ -110,6 +110,11 @@ pub(super) fn run(args: &args::Status, dir: &Path, shell: &Shell) -> Done {
         let hidden = count(components.len() - shown.len(), "component");
         shell.talk(format!("{hidden} never built for `{}`", workspace.chroot.name));
     }
+    if shown.is_empty()
+        && let Some(help) = context::elsewhere(&workspace, "results")
+    {
+        shell.talk(format!("{} {help}", Style::Note.paint("help:")));
+    }
     for component in &components {
         if let LastBuildReport::Failed { error, help, log, .. } = component {
             let first =

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::{Done, args, context};
 use crate::document::Document;
-use crate::error::Kind;
+use crate::error::{Error, Kind};
+use crate::process::own_program;
 use crate::report::{Shell, verify_text};
 use crate::stack::Stack;
 use crate::verify::{Check, Outcome, Subject, verify};
@@ -55,5 +56,19 @@ pub(super) fn run(args: &args::Verify, dir: &Path, shell: &Shell) -> Done {
     } else {
         shell.data(verify_text(&verified).trim_end())?;
     }
-    Ok(if verified.number(Outcome::Fail) == 0 { 0 } else { Kind::Findings.exit_code() })
+    if verified.number(Outcome::Fail) > 0 {
+        return Ok(Kind::Findings.exit_code());
+    }
+    if args.container.is_none() && !verified.checked_packages() {
+        let chroot = &workspace.chroot.name;
+        let message = format!(
+            "no package of the stack was checked: none is built for `{chroot}`, or dnf is missing"
+        );
+        let error = Error::new(Kind::Findings, message);
+        return Err(match context::elsewhere(&workspace, "repository") {
+            Some(help) => error.with_help(help),
+            None => error.with_help(format!("run `{} build` first", own_program())),
+        });
+    }
+    Ok(0)
 }

@@ -71,8 +71,9 @@ fn empty_root_shows_what_can_be_installed() {
     );
     assert_eq!(check(&json, "file-conflicts"), ("pass", ""));
     assert_eq!(check(&json, "import good"), ("not-run", "good is not installed"));
-    // Missing GPUs and components are reported as such.
-    assert_eq!(check(&json, "vllm"), ("not-run", "the stack has no component `vllm`"));
+    // Only checks that concern the stack are listed.
+    let foreign = json["checks"].as_array().unwrap().iter().any(|check| check["id"] == "vllm");
+    assert!(!foreign, "{json}");
     if !Path::new("/dev/kfd").exists() {
         let (outcome, detail) = check(&json, "rocminfo");
         assert!(outcome == "not-run" && detail.contains("no GPU"), "{detail}");
@@ -93,6 +94,33 @@ fn empty_root_shows_what_can_be_installed() {
     );
     assert!(text.exits(1).stdout.contains(&tally), "{text}");
     assert!(text.stdout.contains("FAIL     install bad"), "{text}");
+}
+
+#[test]
+fn checks_all_packages_if_none_is_named_and_never_passes_without_any() {
+    let workspace = Workspace::new();
+    workspace.component("plain", &Parts::default());
+    let root = tempfile::tempdir().unwrap();
+    let verify = ["verify", "--root", root.path().to_str().unwrap()];
+    workspace.run(&verify).exits(1).reports([
+        "no package of the stack was checked",
+        "none is built for `host`",
+        "help: ",
+    ]);
+    workspace.run(&["build", "--until", "rpm"]).exits(0);
+    let verified = workspace.run(&verify);
+    assert!(verified.exits(0).stdout.contains("install plain"), "{verified}");
+    // Another chroot has the packages.
+    workspace.write(
+        "mock-configs/other.toml",
+        "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\n\
+         base-config = \"fedora-43-x86_64.cfg\"\nrocm-provider = \"host\"\n",
+    );
+    let other = [&verify[..], &["--chroot", "other"]].concat();
+    workspace.run(&other).exits(1).reports(["pass `--chroot host`"]);
+    for command in ["status", "log"] {
+        workspace.run(&[command, "--chroot", "other"]).reports(["pass `--chroot host`"]);
+    }
 }
 
 #[test]

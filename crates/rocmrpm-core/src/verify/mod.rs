@@ -23,6 +23,10 @@ use crate::stack::Stack;
 use crate::text::visible;
 use crate::workspace::{Component, Flavor};
 
+/// How the checks of packages and modules are called, before their name.
+const INSTALL: &str = "install ";
+const IMPORT: &str = "import ";
+
 /// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -61,6 +65,14 @@ pub struct Verified {
 }
 
 impl Verified {
+    /// Returns whether a package was installed by dnf's solver, or a module imported.
+    pub fn checked_packages(&self) -> bool {
+        self.checks.iter().any(|check| {
+            let of_packages = check.id.starts_with(INSTALL) || check.id.starts_with(IMPORT);
+            of_packages && check.outcome != Outcome::NotRun
+        })
+    }
+
     /// Returns the number of checks with this outcome.
     pub fn number(&self, outcome: Outcome) -> usize {
         self.checks.iter().filter(|check| check.outcome == outcome).count()
@@ -166,7 +178,7 @@ fn imports(
                 None => imported(place, &module)?,
             };
             let what = format!("`import {module}` of {package} works");
-            verified.checks.push(Check { id: format!("import {module}"), what, outcome, detail });
+            verified.checks.push(Check { id: format!("{IMPORT}{module}"), what, outcome, detail });
         }
     }
     Ok(())

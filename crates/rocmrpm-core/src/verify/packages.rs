@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use super::place::VerifyTarget;
-use super::{Check, Outcome, Verified};
+use super::{Check, INSTALL, Outcome, Verified};
 use crate::error::{Error, IoError};
 use crate::packages::repositories_text;
 use crate::process::{Command, Finished, ProcessError, find_program, install_help, last_lines};
@@ -29,7 +29,8 @@ pub(super) struct Packages<'a> {
 }
 
 impl<'a> Packages<'a> {
-    /// Finds the packages for an image flavor in the stack's repository.
+    /// Finds the packages for an image flavor in the stack's repository: for RPMs without
+    /// `[container] packages`, all except those with debugging data.
     pub fn of(stack: &'a Stack<'a>, flavor: Flavor) -> Result<Self, Error> {
         let names = stack.order().iter().flat_map(|c| match flavor {
             Flavor::Vulkan => &c.vulkan_packages[..],
@@ -37,14 +38,22 @@ impl<'a> Packages<'a> {
             Flavor::Spoof | Flavor::Ollama => &[],
         });
         let mut names: Vec<String> = names.map(|at| at.value.clone()).collect();
-        names.sort_unstable();
-        names.dedup();
         let repository = stack.workspace.build_dir().join("repository");
         let listed =
             crate::files::names_in(&repository).map_err(IoError::doing("list the repository"))?;
         let rpms =
             listed.iter().filter(|name| name.ends_with(".rpm")).map(|name| repository.join(name));
-        Ok(Self { stack, flavor, names, rpms: rpms.collect(), repository })
+        let rpms: Vec<PathBuf> = rpms.collect();
+        if names.is_empty() && matches!(flavor, Flavor::Fedora | Flavor::Ubuntu) {
+            let debugging =
+                |name: &&str| name.ends_with("-debuginfo") || name.ends_with("-debugsource");
+            let built = rpms.iter().filter(|path| !path.to_string_lossy().ends_with(".src.rpm"));
+            let built = built.filter_map(|path| name_of_file(path));
+            names = built.filter(|name| !debugging(name)).map(str::to_owned).collect();
+        }
+        names.sort_unstable();
+        names.dedup();
+        Ok(Self { stack, flavor, names, rpms, repository })
     }
 
     /// Returns whether the location contains RPMs; other images contain wheels, or nothing from the
@@ -207,7 +216,7 @@ fn not_installed(program: &str) -> String {
 
 fn installable(name: &str, outcome: Outcome, detail: String) -> Check {
     let what = format!("`dnf install {name}` finds all dependencies");
-    Check { id: format!("install {name}"), what, outcome, detail }
+    Check { id: format!("{INSTALL}{name}"), what, outcome, detail }
 }
 
 /// Interprets dnf's result. With `--assumeno`, dnf exits with 1 even after finding a solution and
