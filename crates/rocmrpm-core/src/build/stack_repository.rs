@@ -24,7 +24,7 @@ pub(super) struct StackRepository<'a> {
     repository: Repository,
     own: OnceLock<Own>,
     /// The components that this run has yet to build. The lock also guards changes of the
-    /// repository.
+    /// repository and of the results that it is made from.
     pending: Mutex<BTreeSet<ComponentName>>,
 }
 
@@ -55,6 +55,13 @@ impl<'a> StackRepository<'a> {
     /// damaged, or that have the name of a package that another component now provides.
     pub fn refresh(&self) -> Result<(), Error> {
         self.refresh_with(&self.lock())
+    }
+
+    /// Moves results while no other thread reads them: a refresh lists the results of all components
+    /// and then reads their RPMs.
+    pub fn while_unread<T>(&self, change: impl FnOnce() -> T) -> T {
+        let _guard = self.lock();
+        change()
     }
 
     /// Adds a component's new results.
