@@ -472,3 +472,39 @@ fn failed_component_that_nothing_requires_stops_nothing_else() {
     let pages = support::names_in(&workspace.built("index/simple/module"));
     assert!(pages.iter().any(|name| name == "index.html"), "{pages:?}");
 }
+
+#[test]
+fn warns_before_a_long_build_of_uncommitted_changes() {
+    let workspace = Workspace::new();
+    workspace
+        .component("large", &Parts { toml: "memory-per-job = \"3 GB\"\n", ..Parts::default() });
+    workspace.component("small", &Parts::default());
+    workspace.git(&["init", "--quiet"]);
+    workspace.commit("Begin");
+    let warning = "will be built from uncommitted changes, and again after the commit";
+    workspace.write("src/large/hello", "changed\n");
+    workspace.write("src/small/hello", "changed\n");
+    let build = || workspace.run(&["build", "--until", "rpm"]);
+    build().exits(0).reports([&format!("`large` {warning}")]).never_reports("`small` will");
+    // It took less than ten minutes.
+    workspace.write("src/large/hello", "changed again\n");
+    build().exits(0).never_reports(warning);
+    workspace.commit("Change both");
+    build().exits(0).never_reports(warning).reports(["2 built"]);
+}
+
+#[test]
+fn concurrent_rebuilds_replace_results_that_the_repository_reads() {
+    let workspace = Workspace::new();
+    let names = ["one", "two", "three", "four"];
+    for name in names {
+        let toml = "memory-per-job = \"1 MB\"\n";
+        workspace.component(name, &Parts { toml, ..Parts::default() });
+    }
+    for round in 0..5 {
+        // Other names for the RPMs each time.
+        let pins = names.map(|n| format!("[{n}]\nversion = \"1.{round}\"\npath = \"src/{n}\"\n"));
+        workspace.write("pins/stable.toml", pins.join("\n"));
+        workspace.run(&["build", "--until", "rpm"]).exits(0).reports(["4 built, 0 fresh"]);
+    }
+}

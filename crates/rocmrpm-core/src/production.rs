@@ -151,6 +151,16 @@ fn prepare_order<'s, 'w>(
     for warning in prepared.warnings.iter().chain(about_builder) {
         events.event(Event::Warning(warning.clone()));
     }
+    if let [first, others @ ..] = &prepared.long_and_uncommitted()[..] {
+        let more = match others.len() {
+            0 => String::new(),
+            n => format!(" and {}", count(n, "other component")),
+        };
+        events.event(Event::Warning(format!(
+            "`{first}`{more} will be built from uncommitted changes, and again after the commit; \
+             commit before long builds"
+        )));
+    }
     if order.hermetic {
         let stale =
             prepared.plan.steps.iter().filter(|step| matches!(step.verdict, Verdict::Stale(_)));

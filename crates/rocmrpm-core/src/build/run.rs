@@ -24,6 +24,12 @@ use crate::spec::{self, History, Rendered};
 use crate::stack::{Earlier, Inputs, KeyInputs, Plan, Recorded, Stack, Verdict};
 use crate::workspace::{Chroot, Component, Provider, Workspace, closure_not_written, today};
 
+/// The time from which a build counts as long, in seconds.
+const LONG_BUILD: f64 = 600.0;
+
+/// The memory per job from which a build that never ran counts as long: that of large C++ sources.
+const MEMORY_OF_LONG_BUILDS: u64 = 3_000_000_000;
+
 /// The options of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
@@ -70,6 +76,28 @@ impl Prepared<'_, '_> {
                 self.plan.force(component.name.as_str());
             }
         }
+    }
+
+    /// Returns the components that would take long to build and have to be built again once the
+    /// changes in the workspace are committed: a commit changes the Release. Overridden pins are
+    /// experiments, which are not committed.
+    pub fn long_and_uncommitted(&self) -> Vec<&ComponentName> {
+        let pins = &self.stack.workspace.pins.pins;
+        if self.until < Stage::Rpm || pins.values().any(|pin| pin.value.overridden) {
+            return Vec::new();
+        }
+        let stale = |name: &ComponentName| {
+            let step = self.plan.step(name.as_str());
+            step.is_some_and(|step| matches!(step.verdict, Verdict::Stale(_)))
+        };
+        let long = |component: &Component| {
+            let earlier = self.task(component, &Verdict::Stale(Vec::new())).seconds;
+            earlier.map_or(component.memory_per_job >= MEMORY_OF_LONG_BUILDS, |s| s >= LONG_BUILD)
+        };
+        let selected = self.selected.iter().filter(|component| {
+            self.specs[&component.name].release.dirty && stale(&component.name) && long(component)
+        });
+        selected.map(|component| &component.name).collect()
     }
 
     /// Returns the work to do, in build order.
