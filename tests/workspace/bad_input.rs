@@ -196,7 +196,7 @@ fn failed_build_names_its_phase() {
             &[
                 "`demo` failed in %prep: the source unpacks to another folder than the spec expects",
                 "elsewhere",
-                "help: set the folder with `-n`",
+                "help: set `top-folder` in the pin",
             ],
         ),
         (check, &["`demo` failed in %check", "    test_a failed: 1 != 2"]),
