@@ -35,7 +35,8 @@ const MEMORY_OF_LONG_BUILDS: u64 = 3_000_000_000;
 pub struct Options {
     /// The last stage to run.
     pub until: Stage,
-    /// Whether to continue after a failure with components that do not depend on it.
+    /// Whether to continue after every failure with components that do not depend on it; otherwise
+    /// only after that of a component that no other one requires.
     pub keep_going: bool,
     /// The timeout of each build; overrides that of the component.
     pub timeout: Option<Duration>,
@@ -292,6 +293,12 @@ pub fn prepare<'s, 'w>(
     Ok(Prepared { stack, selected, specs, plan, warnings, until })
 }
 
+/// Returns whether an error is about this machine, such as a full disk, and not about a component:
+/// other builds would fail in the same way.
+fn stops_all(error: &Error) -> bool {
+    matches!(error.kind(), Kind::Environment | Kind::Internal)
+}
+
 /// Reads the record of existing results, which count as damaged if the builder has lost them.
 fn recorded(results: &Results, builder: &dyn Builder) -> Result<Option<Recorded>, Error> {
     let Some(mut recorded) = results.recorded()? else { return Ok(None) };
@@ -433,10 +440,10 @@ pub fn run(
             installable,
             repository: &repository,
         };
-        let results =
-            run_tasks(&prepared.tasks(), builder.limits(), options.keep_going, |task, jobs| {
-                prepared.build(&context, task, jobs)
-            });
+        let stops = |error: &Error, required| !options.keep_going && (required || stops_all(error));
+        let results = run_tasks(&prepared.tasks(), builder.limits(), stops, |task, jobs| {
+            prepared.build(&context, task, jobs)
+        });
         ends = stale.iter().map(|c| c.name.clone()).zip(results).collect();
     }
     let mut outcome = |component: &&Component| match ends.remove(&component.name) {

@@ -131,7 +131,7 @@ struct ScheduleState<'a, T, E> {
     free_cores: usize,
     free_memory: u64,
     ends: Vec<Option<End<T, E>>>,
-    /// Whether a task failed that another one requires.
+    /// Whether a task failed in a way that stops the others.
     failed: bool,
     /// Whether a task failed or was skipped.
     lost: bool,
@@ -186,11 +186,7 @@ impl<'a, T, E> ScheduleState<'a, T, E> {
                     }
                 }
             }
-            End::Failed(_) => {
-                self.failed |= !self.graph.required_by[index].is_empty();
-                self.lost = true;
-            }
-            End::Skipped(_) => self.lost = true,
+            End::Failed(_) | End::Skipped(_) => self.lost = true,
         }
         self.ends[index] = Some(end);
     }
@@ -214,7 +210,7 @@ impl<'a, T, E> ScheduleState<'a, T, E> {
     }
 
     /// Skips the tasks that can never start.
-    fn skip_hopeless(&mut self, keep_going: bool) {
+    fn skip_hopeless(&mut self) {
         let stop = stop_requested();
         while stop || self.lost {
             let hopeless = self.waiting.iter().find_map(|rank| {
@@ -227,7 +223,7 @@ impl<'a, T, E> ScheduleState<'a, T, E> {
                         format!("requires `{}`, which was not built", self.tasks[*lost].name)
                     }
                     None if stop => "the run was interrupted".to_owned(),
-                    None if self.failed && !keep_going => "another component failed".to_owned(),
+                    None if self.failed => "another component failed".to_owned(),
                     None => return None,
                 };
                 Some((*rank, index, reason))
@@ -261,12 +257,13 @@ pub fn estimate(tasks: &[Task], limits: Limits) -> f64 {
 }
 
 /// Runs all tasks and returns how each finished, in the given order. `work` gets the task and the
-/// number of jobs that it may run. After an interrupt, or after the failure of a task that others
-/// require, no new task starts; with `keep_going`, tasks that do not depend on a failed one still do.
+/// number of jobs that it may run. After an interrupt, or after a failure that `stops` the others, no
+/// new task starts; otherwise, tasks that do not depend on a failed one still do. `stops` gets the
+/// error, and whether another task requires the failed one.
 pub fn run_tasks<T: Send, E: Send>(
     tasks: &[Task],
     limits: Limits,
-    keep_going: bool,
+    stops: impl Fn(&E, bool) -> bool + Sync,
     work: impl Fn(&Task, usize) -> Result<T, E> + Sync,
 ) -> Vec<End<T, E>> {
     let graph = Graph::new(tasks);
@@ -275,7 +272,7 @@ pub fn run_tasks<T: Send, E: Send>(
     let worker = || {
         let mut guard = lock(&state);
         loop {
-            guard.skip_hopeless(keep_going);
+            guard.skip_hopeless();
             if guard.waiting.is_empty() {
                 break;
             }
@@ -292,6 +289,9 @@ pub fn run_tasks<T: Send, E: Send>(
                 // The other tasks must not wait for this one.
                 Err(panic) => (End::Skipped("rocmrpm failed".to_owned()), Some(panic)),
             };
+            if let End::Failed(error) = &end {
+                guard.failed |= stops(error, !graph.required_by[index].is_empty());
+            }
             guard.end(index, &share, end);
             changed.notify_all();
             if let Some(panic) = panic {
@@ -338,10 +338,10 @@ mod tests {
         work: impl Fn(&Task, usize) -> Result<T, E> + Send + Sync + 'static,
     ) -> Vec<End<T, E>> {
         let tasks = tasks.to_vec();
+        let stops = move |_: &E, required| required && !keep_going;
         let (sender, receiver) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            let ends =
-                catch_unwind(AssertUnwindSafe(|| run_tasks(&tasks, limits, keep_going, work)));
+            let ends = catch_unwind(AssertUnwindSafe(|| run_tasks(&tasks, limits, stops, work)));
             sender.send(ends)
         });
         let ends =
@@ -468,6 +468,17 @@ mod tests {
         let panic = catch_unwind(run).unwrap_err();
         let text = panic.downcast_ref::<&str>().copied();
         assert!(matches!(text, Some("x" | "a scoped thread panicked")), "{text:?}");
+    }
+
+    #[test]
+    fn failure_that_nothing_requires_stops_others_only_on_request() {
+        let tasks = [task("a", &[], 1), task("b", &[], 1)];
+        let limits = Limits { cores: 1, memory: 100 };
+        let work = |task: &Task, _| if task.name == "a" { Err(7) } else { Ok(()) };
+        assert_eq!(run(&tasks, limits, false, work), [End::Failed(7), End::Done(())]);
+        let skipped = End::Skipped("another component failed".to_owned());
+        let fatal = |error: &i32, _| *error == 7;
+        assert_eq!(run_tasks(&tasks, limits, fatal, work), [End::Failed(7), skipped]);
     }
 
     #[test]
