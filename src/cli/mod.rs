@@ -60,6 +60,7 @@ use crate::error::{Error, IoError};
 use crate::machine;
 use crate::process;
 use crate::report::{Shell, show_error};
+use crate::table;
 use args::{Arguments, Command};
 
 /// Runs the program and returns its exit code.
@@ -72,6 +73,12 @@ pub fn main() -> ExitCode {
     let config = user::UserConfig::read();
     let color = config.as_ref().map_or(arguments.color, |config| config.color(arguments.color));
     color.apply();
+    // It fails if stdout is not a terminal; some terminals do not know their width.
+    if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdout())
+        && size.ws_col > 0
+    {
+        table::limit_width(size.ws_col.into());
+    }
     let shell = Shell::new(arguments.quiet);
     let done = config.and_then(|config| {
         // Only the first limit has an effect.

@@ -34,10 +34,11 @@ impl Shell {
         self.quiet
     }
 
-    /// Returns whether progress can be updated in place: stderr is a terminal, and neither
-    /// `--quiet` nor `CI` is set.
+    /// Returns whether progress can be updated in place: stderr is a terminal that can move its
+    /// cursor, and neither `--quiet` nor `CI` is set.
     pub fn is_live(&self) -> bool {
-        !self.quiet && std::io::stderr().is_terminal() && std::env::var_os("CI").is_none()
+        let dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
+        !self.quiet && !dumb && std::io::stderr().is_terminal() && std::env::var_os("CI").is_none()
     }
 
     /// Writes data to stdout unchanged, with a line feed at its end. It is not an error if the

@@ -1,7 +1,25 @@
-//! Formats tables for a terminal: columns as wide as their widest cell, without borders.
+//! Formats tables for a terminal: columns as wide as their widest cell, without borders. The last
+//! column is wrapped between words if the terminal is narrower.
+
+use std::sync::OnceLock;
 
 use crate::style::Style;
 use crate::text::visible;
+
+/// The narrowest last column beside the others; with less room, it is below them.
+const NARROWEST: usize = 20;
+
+/// The indentation of a last column below the others.
+const INDENT: usize = 4;
+
+/// The width of the terminal.
+static WIDTH: OnceLock<usize> = OnceLock::new();
+
+/// Wraps all tables to this width. Only the first call has an effect; without one, tables are as wide
+/// as they need to be, as programs that read them expect.
+pub fn limit_width(columns: usize) {
+    WIDTH.get_or_init(|| columns);
+}
 
 /// Rows of cells with a header.
 pub struct Table {
@@ -27,6 +45,10 @@ impl Table {
 
     /// Returns the table as text; every line ends with a line feed.
     pub fn text(&self) -> String {
+        self.within(WIDTH.get().copied())
+    }
+
+    fn within(&self, limit: Option<usize>) -> String {
         let columns = self.header.len();
         let width = |column: usize| {
             let cells = self
@@ -37,13 +59,36 @@ impl Table {
             cells.chain([self.header[column].chars().count()]).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
+        let before: usize = widths.iter().take(columns.saturating_sub(1)).map(|w| w + 2).sum();
+        let whole = before + widths.last().copied().unwrap_or(0);
+        let layout = limit.filter(|limit| whole > *limit && columns > 1).map(|limit| {
+            match limit.checked_sub(before).filter(|room| *room >= NARROWEST) {
+                Some(room) => LastColumn { below: false, indent: before, room },
+                None => {
+                    let room = limit.saturating_sub(INDENT).max(NARROWEST);
+                    LastColumn { below: true, indent: INDENT, room }
+                }
+            }
+        });
         let mut text = String::new();
         let header: Vec<_> = self.header.iter().map(|h| (Some(Style::Dim), h.clone())).collect();
         for row in [&header].into_iter().chain(&self.rows) {
             let mut line = String::new();
             for (column, (style, cell)) in row.iter().enumerate() {
                 let last = column + 1 == row.len();
-                line.push_str(&style.map_or_else(|| cell.clone(), |style| style.paint(cell)));
+                let paint = |part: &str| style.map_or_else(|| part.to_owned(), |s| s.paint(part));
+                if let Some(column) = layout.as_ref().filter(|_| column + 1 == columns) {
+                    let lines = wrapped(cell, column.room);
+                    let lines: Vec<String> = lines.iter().map(|part| paint(part)).collect();
+                    let indent = format!("\n{}", " ".repeat(column.indent));
+                    if column.below && !cell.is_empty() {
+                        line.truncate(line.trim_end().len());
+                        line.push_str(&indent);
+                    }
+                    line.push_str(&lines.join(&indent));
+                } else {
+                    line.push_str(&paint(cell));
+                }
                 if !last {
                     line.push_str(&" ".repeat(widths[column] - cell.chars().count() + 2));
                 }
@@ -55,9 +100,53 @@ impl Table {
     }
 }
 
+/// Where the last column of a table goes that is wider than the terminal.
+struct LastColumn {
+    /// Whether it is below the other columns.
+    below: bool,
+    indent: usize,
+    room: usize,
+}
+
+/// Breaks a text into lines of at most `width` characters, between words. Longer words, such as
+/// paths, have a line of their own.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wraps_the_last_column_between_words() {
+        let mut table = Table::new(&["name", "what"]);
+        table.row(["a", "one two three four five six seven"]);
+        table.row(["bbbb", "/a/path/without/any/blank/in/it and more"]);
+        let plain = |width| crate::style::uncolored(&table.within(width));
+        assert_eq!(
+            plain(Some(28)),
+            "NAME  WHAT\na     one two three four\n      five six seven\n\
+             bbbb  /a/path/without/any/blank/in/it\n      and more\n"
+        );
+        assert_eq!(
+            plain(Some(24)),
+            "NAME\n    WHAT\na\n    one two three four\n    five six seven\n\
+             bbbb\n    /a/path/without/any/blank/in/it\n    and more\n"
+        );
+        assert_eq!(plain(Some(100)), plain(None));
+        assert_eq!(plain(None).lines().count(), 3);
+    }
 
     #[test]
     fn aligns_columns() {
