@@ -172,9 +172,11 @@ pub struct ElfFacts {
     pub bind_now: bool,
     /// Libraries that dlopen notes name (`.note.dlopen`, systemd's ELF_DLOPEN_METADATA).
     pub dlopen_notes: Vec<String>,
-    /// Library file names in read-only strings, which the file may open by name, sorted.
+    /// Library file names in read-only strings, which the file may open by name, sorted. A quick
+    /// inspection leaves out segments with code, where some linkers put such strings.
     pub mentioned_libraries: Vec<String>,
-    /// `/opt/rocm` and build folders in read-only strings, sorted.
+    /// `/opt/rocm` and build folders in read-only strings, sorted; of a quick inspection like
+    /// `mentioned_libraries`.
     pub mentioned_paths: Vec<Mention>,
     /// Contradictions in the program headers.
     pub header_faults: Vec<HeaderFault>,

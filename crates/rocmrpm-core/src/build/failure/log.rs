@@ -96,7 +96,7 @@ impl Log {
         if contains(&["Failed build dependencies"]) {
             return "BuildRequires".into();
         }
-        if contains(&["unpackaged", "File not found"]) {
+        if contains(&["(but unpackaged)", "File not found"]) {
             return "%files".into();
         }
         "rpmbuild".into()
@@ -281,6 +281,15 @@ mod tests {
         assert_eq!(plain(&vec![b'a'; 10_000_000]).len(), LONGEST);
         assert_eq!(shown_line("\ta\u{7}\u{202e}b"), "    a\\u{7}\\u{202e}b");
         assert_eq!(shown_line(&"ü".repeat(9000)).chars().count(), WIDEST + 3);
+    }
+
+    /// rpm announces the check in every build.
+    #[test]
+    fn blames_unpackaged_files_only_if_rpm_found_some() {
+        let checking = "Checking for unpackaged file(s): /usr/lib/rpm/check-files /b\n";
+        assert_eq!(Log::of(checking.as_bytes()).phase(), "rpmbuild");
+        let found = format!("{checking}error: Installed (but unpackaged) file(s) found:\n   /x\n");
+        assert_eq!(Log::of(found.as_bytes()).phase(), "%files");
     }
 
     /// For each log, the first and the last line to show.
