@@ -32,6 +32,7 @@ const PROGRAMS: &[(&str, &[&str])] = &[
         "\"rpm\"",
         &[
             "rocmrpm-core/build/host.rs",
+            "rocmrpm-core/build/host_root.rs",
             "rocmrpm-core/copr/results.rs",
             "rocmrpm-core/macros.rs",
             "rocmrpm-core/verify/packages.rs",
