@@ -410,13 +410,17 @@ fn waits_for_a_process_that_uses_the_build_folder() {
         .run(&["build"])
         .exits(20)
         .reports(["another rocmrpm process is using", "help: pass `--wait` to `build`"]);
-    let second = workspace.start(&["build", "--wait"]);
+    let log = workspace.path("second.log");
+    let second = workspace.start_with(&["build", "--wait"], |command| {
+        command.stderr(std::fs::File::create(&log).unwrap());
+    });
+    let printed = || std::fs::read_to_string(&log).unwrap();
+    wait_until("it waits", || printed().contains("waiting for the rocmrpm process"));
     workspace.write("go", "");
-    // Long enough for the second process to find the lock taken.
-    std::thread::sleep(std::time::Duration::from_secs(1));
     first.signal("INT");
     first.finish().exits(130);
-    second.finish().exits(0).reports(["waiting for the rocmrpm process", "Built first"]);
+    second.finish().exits(0);
+    assert!(printed().contains("Built first"), "{}", printed());
 }
 
 #[test]

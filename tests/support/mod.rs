@@ -386,9 +386,9 @@ impl Workspace {
     /// Starts `rocmrpm` with these arguments and further settings without waiting for it.
     pub fn start_with(&self, args: &[&str], settle: impl FnOnce(&mut Command)) -> Running {
         let mut command = self.command(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         settle(&mut command);
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        Running { child: Some(child) }
+        Running { child: Some(command.spawn().unwrap()) }
     }
 
     /// Fails if the results or the repository contain files of a component, or leftovers of an
