@@ -11,6 +11,7 @@ use crate::files::names_in;
 use crate::gpu::GpuTarget;
 use crate::index::publish::Destination;
 use crate::index::seen::Seen;
+use crate::process::own_program;
 use crate::report::{Shell, Style};
 use crate::sources::{Cache, Fetcher};
 use crate::stack::Stack;
@@ -50,6 +51,12 @@ pub fn or_elsewhere(error: impl Into<Error>, workspace: &Workspace, what: &str) 
         Some(help) => error.with_help(help),
         None => error,
     }
+}
+
+/// Adds what [`elsewhere`] returns to an error, or else that a build comes first.
+pub fn elsewhere_or_build(error: Error, workspace: &Workspace, what: &str) -> Error {
+    let build = || format!("run `{} build` first", own_program());
+    error.with_help(elsewhere(workspace, what).unwrap_or_else(build))
 }
 
 /// Resolves digests and commits for versions from the command line, because those in the pin set

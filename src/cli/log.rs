@@ -73,10 +73,7 @@ fn last_built(workspace: &Workspace) -> Result<ComponentName, Error> {
         None => {
             let message = format!("nothing was built for `{}`", workspace.chroot.name);
             let error = Error::new(Kind::Usage, message);
-            Err(match context::elsewhere(workspace, "results") {
-                Some(help) => error.with_help(help),
-                None => error.with_help(format!("run `{} build` first", own_program())),
-            })
+            Err(context::elsewhere_or_build(error, workspace, "results"))
         }
     }
 }

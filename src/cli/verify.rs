@@ -7,7 +7,6 @@ use serde::Serialize;
 use super::{Done, args, context};
 use crate::document::Document;
 use crate::error::{Error, Kind};
-use crate::process::own_program;
 use crate::report::{Shell, verify_text};
 use crate::stack::Stack;
 use crate::verify::{Check, Outcome, Subject, verify};
@@ -65,10 +64,7 @@ pub(super) fn run(args: &args::Verify, dir: &Path, shell: &Shell) -> Done {
             "no package of the stack was checked: none is built for `{chroot}`, or dnf is missing"
         );
         let error = Error::new(Kind::Findings, message);
-        return Err(match context::elsewhere(&workspace, "repository") {
-            Some(help) => error.with_help(help),
-            None => error.with_help(format!("run `{} build` first", own_program())),
-        });
+        return Err(context::elsewhere_or_build(error, &workspace, "repository"));
     }
     Ok(0)
 }

@@ -33,6 +33,11 @@ pub fn name_of_file(path: &Path) -> Option<&str> {
     stem.rsplitn(3, '-').nth(2).filter(|name| !name.is_empty())
 }
 
+/// Returns whether a package of this name has only debugging data, as rpmbuild names it.
+pub fn is_debug(name: &str) -> bool {
+    name.ends_with("-debuginfo") || name.ends_with("-debugsource")
+}
+
 /// The errors of RPM files and repositories.
 #[derive(Debug, thiserror::Error)]
 pub enum RpmError {

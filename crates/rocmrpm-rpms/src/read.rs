@@ -58,7 +58,7 @@ impl Header {
 
     /// Returns whether this is a debugging package, which has ELF files without code.
     pub fn is_debug(&self) -> bool {
-        self.name.ends_with("-debuginfo") || self.name.ends_with("-debugsource")
+        super::is_debug(&self.name)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::events::{Event, Events};
 use crate::files;
 use crate::gpu::GpuTarget;
 use crate::process::{check_stop, end_leftovers, own_program, quote};
-use crate::rpms::name_of_file;
+use crate::rpms::{is_debug, name_of_file};
 use crate::sources::{self, Fetcher};
 use crate::spec::{Rendered, rocm_version};
 use crate::stack::{Stack, Step, Verdict};
@@ -223,10 +223,7 @@ pub(crate) fn required_packages(
             packages.extend(Results::of(&build_dir, Stage::Rpm, &required.name).rpms()?);
         }
     }
-    packages.retain(|package| {
-        !name_of_file(package)
-            .is_some_and(|name| name.ends_with("-debuginfo") || name.ends_with("-debugsource"))
-    });
+    packages.retain(|package| !name_of_file(package).is_some_and(is_debug));
     Ok(packages)
 }
 

@@ -20,6 +20,9 @@ use crate::rpms::{self, EntryKind, PayloadEntry, Relation, Relations, RpmError};
 /// The folders of libraries, below the root.
 const LIBRARIES: [&str; 2] = ["usr/lib64", "usr/lib"];
 
+/// The folders of pkg-config's files, below the root.
+const PKG_CONFIG: [&str; 3] = ["usr/lib64/pkgconfig", "usr/lib/pkgconfig", "usr/share/pkgconfig"];
+
 /// The unpacked packages.
 #[derive(Debug, Clone)]
 pub struct HostRoot {
@@ -143,7 +146,7 @@ impl HostRoot {
     /// Makes files of pkg-config name this root, and shows CMake the folder lib64, where it does not
     /// search on Debian.
     fn correct(&self) -> std::io::Result<()> {
-        for folder in ["usr/lib64/pkgconfig", "usr/lib/pkgconfig", "usr/share/pkgconfig"] {
+        for folder in PKG_CONFIG {
             for file in self.entries(folder)? {
                 if file.extension().is_some_and(|end| end == "pc") && !file.is_symlink() {
                     let text = fs_err::read_to_string(&file)?;
@@ -165,13 +168,8 @@ impl HostRoot {
     /// Returns what a folder below the root contains, sorted; nothing if it is missing.
     fn entries(&self, folder: &str) -> std::io::Result<Vec<PathBuf>> {
         let folder = self.dir.join(folder);
-        if !folder.is_dir() {
-            return Ok(Vec::new());
-        }
-        let entries = fs_err::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path()));
-        let mut entries = entries.collect::<std::io::Result<Vec<_>>>()?;
-        entries.sort();
-        Ok(entries)
+        let names = crate::files::names_in(&folder)?;
+        Ok(names.into_iter().map(|name| folder.join(name)).collect())
     }
 
     /// Returns the folders of Python packages.
@@ -203,10 +201,7 @@ impl HostRoot {
             .env("LD_LIBRARY_PATH", below(&LIBRARIES))
             .env("CMAKE_PREFIX_PATH", below(&["usr"]))
             .env("CMAKE_LIBRARY_PATH", below(&LIBRARIES))
-            .env(
-                "PKG_CONFIG_PATH",
-                below(&["usr/lib64/pkgconfig", "usr/lib/pkgconfig", "usr/share/pkgconfig"]),
-            )
+            .env("PKG_CONFIG_PATH", below(&PKG_CONFIG))
             .env("PYTHONPATH", joined(&self.python_path()))
     }
 }

@@ -23,13 +23,10 @@ impl BuildLock {
     /// Takes the lock, and waits while another process has it.
     pub fn wait_for(workspace: &Workspace, events: &dyn Events) -> Result<Self, Error> {
         let dir = workspace.build_dir();
-        let path = dir.join(".lock");
-        let refused = || IoError::doing(format!("lock `{}`", path.display()));
-        fs_err::create_dir_all(&dir).map_err(refused())?;
         let mut reported = false;
         loop {
-            if let Some(lock) = files::try_lock(&path).map_err(refused())? {
-                return Ok(Self(lock));
+            if let Some(lock) = Self::try_take_in(&dir)? {
+                return Ok(lock);
             }
             if !reported {
                 let text = format!("waiting for the rocmrpm process that uses `{}`", dir.display());
@@ -51,18 +48,22 @@ impl BuildLock {
         Ok(lock.map_err(IoError::doing(format!("lock `{}`", path.display())))?.is_none())
     }
 
+    /// Takes the lock of a folder; `None` if another process has it.
+    fn try_take_in(dir: &Path) -> Result<Option<Self>, IoError> {
+        let path = dir.join(".lock");
+        let lock = fs_err::create_dir_all(dir).and_then(|()| files::try_lock(&path));
+        Ok(lock.map_err(IoError::doing(format!("lock `{}`", path.display())))?.map(Self))
+    }
+
     /// Takes the lock of a folder that only one run may work in.
     pub fn take_in(dir: &Path) -> Result<Self, Error> {
-        let path = dir.join(".lock");
-        let refused = || IoError::doing(format!("lock `{}`", path.display()));
-        fs_err::create_dir_all(dir).map_err(refused())?;
-        let mut lock = files::try_lock(&path).map_err(refused())?;
+        let mut lock = Self::try_take_in(dir)?;
         if lock.is_none() {
             // `is_held` of another process holds it for a moment.
             std::thread::sleep(Duration::from_millis(50));
-            lock = files::try_lock(&path).map_err(refused())?;
+            lock = Self::try_take_in(dir)?;
         }
-        lock.map(Self).ok_or_else(|| {
+        lock.ok_or_else(|| {
             let message = format!("another rocmrpm process is using `{}`", dir.display());
             Error::new(Kind::Environment, message)
                 .with_help("pass `--wait` to `build`, or try again when it has finished")

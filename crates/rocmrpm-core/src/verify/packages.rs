@@ -10,7 +10,7 @@ use super::{Check, INSTALL, Outcome, Verified};
 use crate::error::{Error, IoError};
 use crate::packages::repositories_text;
 use crate::process::{Command, Finished, ProcessError, find_program, install_help, last_lines};
-use crate::rpms::{self, name_of_file};
+use crate::rpms::{self, is_debug, name_of_file};
 use crate::stack::Stack;
 use crate::text::visible;
 use crate::workspace::Flavor;
@@ -45,11 +45,9 @@ impl<'a> Packages<'a> {
             listed.iter().filter(|name| name.ends_with(".rpm")).map(|name| repository.join(name));
         let rpms: Vec<PathBuf> = rpms.collect();
         if names.is_empty() && matches!(flavor, Flavor::Fedora | Flavor::Ubuntu) {
-            let debugging =
-                |name: &&str| name.ends_with("-debuginfo") || name.ends_with("-debugsource");
             let built = rpms.iter().filter(|path| !path.to_string_lossy().ends_with(".src.rpm"));
             let built = built.filter_map(|path| name_of_file(path));
-            names = built.filter(|name| !debugging(name)).map(str::to_owned).collect();
+            names = built.filter(|name| !is_debug(name)).map(str::to_owned).collect();
         }
         names.sort_unstable();
         names.dedup();
