@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rocmrpm::inspect::{Depth, inspect_bytes};
+use rocm_inspect::{Depth, inspect_bytes};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((choice, rest)) = bytes.split_first() else { return };

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rocmrpm::inspect::{Depth, inspect_bytes};
+use rocm_inspect::{Depth, inspect_bytes};
 
 fuzz_target!(|bytes: &[u8]| {
     inspect_bytes("fuzzed", bytes, Depth::Quick);

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rocmrpm::inspect::{Depth, inspect_bytes};
+use rocm_inspect::{Depth, inspect_bytes};
 
 fuzz_target!(|bytes: &[u8]| {
     let bytes = [b"KPAK\x01\0\0\0", bytes].concat();

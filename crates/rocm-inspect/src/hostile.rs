@@ -10,7 +10,7 @@ use super::testing::{
     HostElf, Kpack, Method, aligned, archive, bundle, ccob, code_object, flip_bytes,
     kernels_object, offload_binary,
 };
-use super::{Depth, Expectations, InspectError, inspect, inspect_bytes};
+use super::{Depth, Expectations, InspectError, Subject, inspect, inspect_bytes};
 use rocmrpm_base::gpu::GpuTarget;
 
 /// A file: the fuzz target that it is a seed for, its name, its bytes.
@@ -184,6 +184,10 @@ fn answered(path: &Path, bytes: &[u8]) {
     }
 }
 
+fn shown(subject: &Subject) -> String {
+    format!("{:#?} {:#?}", subject.files, subject.contents)
+}
+
 /// Returns where to write the fuzz targets' seeds; see `fuzz/seeds.sh`.
 fn seeds() -> Option<PathBuf> {
     std::env::var_os("ROCMRPM_FUZZ_SEEDS").map(PathBuf::from)
@@ -213,6 +217,9 @@ fn reads_undamaged_files() {
         let code = |file: &super::FileFacts| !file.device.is_empty() || file.kpack.is_some();
         let without = ["empty.so", "debug.so"].contains(&&*name);
         assert_eq!(subject.files.iter().any(code), !without, "{name}: {subject:?}");
+        let alone = super::fuzzing::archive(&path).map(|alone| shown(&alone));
+        let archive = matches!(target, "rpm" | "wheel");
+        assert_eq!(alone, archive.then(|| shown(subject)));
     }
 }
 

@@ -38,6 +38,9 @@ mod facts;
 mod file;
 mod finding;
 pub mod formats;
+#[cfg(any(test, fuzzing))]
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(test)]
 mod hostile;
 mod image;

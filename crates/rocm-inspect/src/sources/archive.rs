@@ -51,7 +51,9 @@ pub(super) fn read(path: &Path, kind: SubjectKind, depth: Depth) -> Result<Subje
     };
     let next = AtomicUsize::new(0);
     let work = |sender: SyncSender<(String, u64, Image)>| {
-        let mut walker = Walker::new(path, size, depth, &next, sender);
+        // The receiver only disconnects if it panicked, which joining its thread reports.
+        let mut hand_over = |name, size, image| drop(sender.send((name, size, image)));
+        let mut walker = Walker::new(path, size, depth, &next, &mut hand_over);
         let mut subject = Subject::new(path, kind);
         let walked = walker.walk(kind, &mut subject);
         if walked.is_err() {
@@ -106,6 +108,26 @@ pub(super) fn read(path: &Path, kind: SubjectKind, depth: Depth) -> Result<Subje
     .map(|()| subject.completed())
 }
 
+/// Reads all members of the archive at `path` on this thread: starting threads takes longer than
+/// inspecting a small file.
+#[cfg(any(test, fuzzing))]
+pub(super) fn read_alone(
+    path: &Path,
+    kind: SubjectKind,
+    depth: Depth,
+) -> Result<Subject, InspectError> {
+    let size = fs::metadata(path)?.len();
+    let mut files = Vec::new();
+    let mut inspect = |name, size, image: Image| files.push(facts(name, size, &image, depth));
+    let next = AtomicUsize::new(0);
+    let mut walker = Walker::new(path, size, depth, &next, &mut inspect);
+    let mut subject = Subject::new(path, kind);
+    walker.walk(kind, &mut subject)?;
+    (subject.contents, subject.unread) = (walker.contents, walker.unread);
+    subject.files = files;
+    Ok(subject.completed())
+}
+
 /// Inspects the members of one archive.
 struct Walker<'a> {
     archive: &'a Path,
@@ -122,7 +144,8 @@ struct Walker<'a> {
     again: BTreeSet<usize>,
     /// The only members to inspect in the second pass.
     second: Option<BTreeSet<usize>>,
-    sender: SyncSender<(String, u64, Image)>,
+    /// Inspects a member, given its name, size and bytes.
+    inspect: &'a mut dyn FnMut(String, u64, Image),
     /// The name of a nested archive and a slash while its members are read.
     inside: String,
     unread: Vec<Unread>,
@@ -134,7 +157,7 @@ impl<'a> Walker<'a> {
         size: u64,
         depth: Depth,
         next: &'a AtomicUsize,
-        sender: SyncSender<(String, u64, Image)>,
+        inspect: &'a mut dyn FnMut(String, u64, Image),
     ) -> Self {
         Self {
             next,
@@ -147,7 +170,7 @@ impl<'a> Walker<'a> {
             count: 0,
             again: BTreeSet::new(),
             second: None,
-            sender,
+            inspect,
             inside: String::new(),
             unread: Vec::new(),
         }
@@ -202,8 +225,7 @@ impl<'a> Walker<'a> {
         match image::of_member(content, name, size, allowed, taking) {
             Ok(None) => Ok(false),
             Ok(Some(image)) => {
-                // The receiver only disconnects if it panicked, which joining its thread reports.
-                let _ = self.sender.send((format!("{}{name}", self.inside), size, image));
+                (self.inspect)(format!("{}{name}", self.inside), size, image);
                 Ok(true)
             }
             Err(MemberError::Again) => {
@@ -359,9 +381,10 @@ mod tests {
 
     #[test]
     fn rejects_endless_archives() {
-        let (sender, _receiver) = sync_channel(0);
         let next = AtomicUsize::new(0);
-        let mut members = Walker::new(Path::new("bomb.whl"), 1000, Depth::Quick, &next, sender);
+        let mut inspect = |_, _, _| {};
+        let mut members =
+            Walker::new(Path::new("bomb.whl"), 1000, Depth::Quick, &next, &mut inspect);
         members.limit = 1000;
         let bomb = || (&b"\x7fELF"[..]).chain(std::io::repeat(0));
         let error = members.file("libk.so", 1001, &mut bomb()).unwrap_err();
@@ -375,9 +398,10 @@ mod tests {
 
     #[test]
     fn rejects_too_many_names() {
-        let (sender, _receiver) = sync_channel(0);
         let next = AtomicUsize::new(0);
-        let mut members = Walker::new(Path::new("names.rpm"), 1000, Depth::Quick, &next, sender);
+        let mut inspect = |_, _, _| {};
+        let mut members =
+            Walker::new(Path::new("names.rpm"), 1000, Depth::Quick, &next, &mut inspect);
         let name = "x".repeat(16 << 20);
         let taken = (0..100).take_while(|_| members.name(&name).is_ok()).count();
         assert!((10..16).contains(&taken), "{taken}");

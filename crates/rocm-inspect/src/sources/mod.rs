@@ -70,6 +70,12 @@ pub(super) fn read(paths: &[PathBuf], depth: Depth) -> Result<Vec<Subject>, Insp
     Ok(subjects)
 }
 
+/// Reads an RPM or a wheel on this thread.
+#[cfg(any(test, fuzzing))]
+pub(super) fn read_alone(path: &Path, depth: Depth) -> Result<Option<Subject>, InspectError> {
+    archive_kind(path)?.map(|kind| archive::read_alone(path, kind, depth)).transpose()
+}
+
 /// Describes the kind of a path that is neither a file nor a folder.
 fn no_file(kind: std::fs::FileType) -> Option<&'static str> {
     use std::os::unix::fs::FileTypeExt as _;
