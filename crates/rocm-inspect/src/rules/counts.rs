@@ -50,11 +50,9 @@ pub(super) const LOST: Rule = Rule {
 pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Finding> {
     let subjects: Vec<&Subject> = subjects.iter().filter(|subject| !subject.debug).collect();
     let mut findings = Vec::new();
-    for subject in &subjects {
-        for file in &subject.files {
-            for gpu in &expectations.gpu_targets {
-                findings.extend(of_file(file, gpu).map(|finding| finding.at(subject, file)));
-            }
+    for gpu in &expectations.gpu_targets {
+        for (subject, file, counts) in compared(subjects.iter().copied(), gpu) {
+            findings.extend(counts.finding(gpu).map(|finding| finding.at(subject, file)));
         }
     }
     let device: Vec<&DeviceCode> = subjects
@@ -87,18 +85,67 @@ pub struct Shortfall {
     pub what: &'static str,
 }
 
-/// Returns the kernels that a file lacks for a target according to the rules below.
-pub(super) fn shortfall(file: &FileFacts, gpu: &GpuTarget) -> Option<Shortfall> {
-    let counts = Counts::of(file, gpu)?;
-    let shortfall =
-        |found, expected| Shortfall { file: file.path.clone(), found, expected, what: counts.what };
-    if counts.stubs().is_some() {
-        return Some(shortfall(0, counts.own));
-    }
-    counts.few().map(|median| shortfall(counts.own, median))
+/// Returns the kernels that files lack for a target, and whether a rule below reports them: a few
+/// less than for other targets may be intended.
+pub(super) fn shortfalls<'a>(
+    subjects: impl Iterator<Item = &'a Subject>,
+    gpu: &GpuTarget,
+) -> Vec<(Shortfall, bool)> {
+    let compared = compared(subjects, gpu).into_iter();
+    let shortfalls = compared.filter_map(|(_, file, counts)| {
+        let (found, expected) = match counts.stubs() {
+            Some(_) => (0, counts.own),
+            None => (counts.own, counts.fewer(1)?),
+        };
+        let shortfall = Shortfall { file: file.path.clone(), found, expected, what: counts.what };
+        Some((shortfall, counts.finding(gpu).is_some()))
+    });
+    shortfalls.collect()
 }
 
-/// How many kernels a file has for a target and for each of its other targets, or how many code
+/// Returns the files with kernels for a target, each with its kernels and those for other targets.
+fn compared<'a>(
+    subjects: impl Iterator<Item = &'a Subject>,
+    gpu: &GpuTarget,
+) -> Vec<(&'a Subject, &'a FileFacts, Counts<'a>)> {
+    let mut found = Vec::new();
+    for subject in subjects {
+        let mut split: BTreeMap<String, Vec<&DeviceCode>> = BTreeMap::new();
+        for (file, code) in subject.files.iter().flat_map(split_codes) {
+            split.entry(name_without_target(file, code)).or_default().push(code);
+        }
+        for file in &subject.files {
+            let counts = Counts::of_file(file, gpu).or_else(|| {
+                let own = split_codes(file).filter(|(_, code)| code.target.serves(gpu));
+                let own: Vec<&DeviceCode> = own.map(|(_, code)| code).collect();
+                let others = split.get(&name_without_target(file, own.first()?))?;
+                let others = others.iter().copied().filter(|code| !code.target.serves(gpu));
+                Counts::of(others.chain(own.iter().copied()), gpu, true)
+            });
+            found.extend(counts.map(|counts| (subject, file, counts)));
+        }
+    }
+    found
+}
+
+/// Yields code in files that often have one target each.
+fn split_codes(file: &FileFacts) -> impl Iterator<Item = (&FileFacts, &DeviceCode)> {
+    let split = |code: &&DeviceCode| {
+        matches!(code.storage, Storage::CodeObject | Storage::Kpack)
+            && matches!(code.target, Target::Gpu(_))
+    };
+    file.device.iter().filter(split).map(move |code| (file, code))
+}
+
+/// Returns the name that the files of one library have in common if there is one for each target.
+fn name_without_target(file: &FileFacts, code: &DeviceCode) -> String {
+    match &code.target {
+        Target::Gpu(target) => file.path.replace(target.processor(), "*"),
+        _ => file.path.clone(),
+    }
+}
+
+/// How many kernels there are for a target and for each of the other targets, or how many code
 /// objects if kernels were not counted.
 struct Counts<'a> {
     own: u64,
@@ -106,6 +153,9 @@ struct Counts<'a> {
     own_code: Option<(u64, KernelCode)>,
     siblings: BTreeMap<&'a Target, (u64, Option<KernelCode>)>,
     what: &'static str,
+    /// Whether the targets are in separate files, which upstreams tune separately: only empty
+    /// kernels are a fault, not fewer or smaller ones.
+    split: bool,
 }
 
 /// Kernels cannot do the same work as the other targets' if their average size is less than the
@@ -113,8 +163,13 @@ struct Counts<'a> {
 const FRACTION: u64 = 8;
 
 impl<'a> Counts<'a> {
-    /// Returns `None` if the file has no code for the target, or no code that is counted.
-    fn of(file: &'a FileFacts, gpu: &GpuTarget) -> Option<Self> {
+    /// Compares the targets of one file. Returns `None` if it has no code for the target, or no code
+    /// that is counted.
+    fn of_file(file: &'a FileFacts, gpu: &GpuTarget) -> Option<Self> {
+        // The number of kernels in SPIR-V is unknown.
+        if file.device.iter().any(|code| code.target == Target::Spirv && code.storage.serves()) {
+            return None;
+        }
         // Other storages have one target per file, or no kernels yet.
         let many = |code: &&DeviceCode| {
             let single =
@@ -123,12 +178,15 @@ impl<'a> Counts<'a> {
                 && !single.contains(&code.storage)
                 && matches!(code.target, Target::Gpu(_))
         };
-        // The number of kernels in SPIR-V is unknown.
-        if file.device.iter().any(|code| code.target == Target::Spirv && code.storage.serves()) {
-            return None;
-        }
-        let codes: Vec<&DeviceCode> = file.device.iter().filter(many).collect();
-        let counted = codes.iter().all(|code| code.kernels.is_some());
+        Self::of(file.device.iter().filter(many), gpu, false)
+    }
+
+    fn of(
+        codes: impl Iterator<Item = &'a DeviceCode> + Clone,
+        gpu: &GpuTarget,
+        split: bool,
+    ) -> Option<Self> {
+        let counted = codes.clone().all(|code| code.kernels.is_some());
         let number =
             |code: &DeviceCode| if counted { code.kernels.unwrap_or(0) } else { code.count };
         let mut own: Option<(u64, Option<KernelCode>)> = None;
@@ -143,20 +201,16 @@ impl<'a> Counts<'a> {
         }
         let (own, code) = own?;
         let what = if counted { "kernels" } else { "code objects" };
-        Some(Self {
-            own,
-            own_code: code.filter(|_| counted).map(|code| (own, code)),
-            siblings,
-            what,
-        })
+        let own_code = code.filter(|_| counted).map(|code| (own, code));
+        Some(Self { own, own_code, siblings, what, split })
     }
 
-    /// Returns the siblings' median if the target has far fewer kernels.
-    fn few(&self) -> Option<u64> {
-        let numbers =
-            self.siblings.values().map(|(number, _)| *number).filter(|number| *number >= LEAST);
-        let median = median(numbers.collect())?;
-        (self.own < median.div_ceil(2)).then_some(median)
+    /// Returns the median of the other targets that have at least `least` kernels, if this target
+    /// has fewer.
+    fn fewer(&self, least: u64) -> Option<u64> {
+        let numbers = self.siblings.values().map(|(number, _)| *number);
+        let median = median(numbers.filter(|number| *number >= least).collect())?;
+        (!self.split && self.own < median).then_some(median)
     }
 
     /// Returns how the target's kernels are deficient compared with the siblings', if they are.
@@ -171,12 +225,22 @@ impl<'a> Counts<'a> {
         }
         let size = median(siblings.iter().map(|(count, code)| code.bytes / count).collect())?;
         let own = code.bytes / count;
-        (own.saturating_mul(FRACTION) < size).then(|| {
+        (!self.split && own.saturating_mul(FRACTION) < size).then(|| {
             format!(
                 "{} of {own} bytes on average, of {size} for the other targets",
                 plural(count, "kernel")
             )
         })
+    }
+
+    fn finding(&self, gpu: &GpuTarget) -> Option<Finding> {
+        if let Some(stubs) = self.stubs() {
+            let expected = "kernels with code, as for the other targets";
+            return Some(STUBS.finding(format!("{gpu}: {stubs}"), expected));
+        }
+        let median = self.fewer(LEAST).filter(|median| self.own < median.div_ceil(2))?;
+        let found = format!("{} for {gpu}", plural(self.own, self.what));
+        Some(FEW.finding(found, format!("about {median}, the median of the other targets")))
     }
 }
 
@@ -188,19 +252,6 @@ fn median(mut numbers: Vec<u64>) -> Option<u64> {
 fn plural(count: u64, what: &str) -> String {
     let what = what.trim_end_matches('s');
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
-fn of_file(file: &FileFacts, gpu: &GpuTarget) -> Option<Finding> {
-    let counts = Counts::of(file, gpu)?;
-    if let Some(stubs) = counts.stubs() {
-        return Some(
-            STUBS.finding(format!("{gpu}: {stubs}"), "kernels with code, as for the other targets"),
-        );
-    }
-    counts.few().map(|median| {
-        let found = format!("{} for {gpu}", plural(counts.own, counts.what));
-        FEW.finding(found, format!("about {median}, the median of the other targets"))
-    })
 }
 
 fn lost(device: &[&DeviceCode], target: &str, before: u64) -> Option<Finding> {
@@ -305,6 +356,32 @@ mod tests {
         assert_eq!(stubs(&[(10, 1200, 0), (10, 9000, 0)]), [""; 0]);
         assert_eq!(stubs(&[(10, 600, 5), (10, 900, 0)]), [""; 0], "half of them");
         assert_eq!(stubs(&[(1, 4, 1), (1, 4, 1)]), [""; 0], "empty for all");
+    }
+
+    #[test]
+    fn reports_code_objects_of_their_own_without_code() {
+        let file = |path: &str, target: &str, storage, empty| FileFacts {
+            path: path.into(),
+            device: vec![DeviceCode {
+                storage,
+                kernels: Some(10),
+                kernel_code: Some(KernelCode { bytes: 400, empty }),
+                ..device_code(gpu(target))
+            }],
+            ..FileFacts::default()
+        };
+        for storage in [Storage::CodeObject, Storage::Kpack] {
+            let own = |empty| file("lib/k_gfx1151.co", "gfx1151", storage, empty);
+            let other = |empty| file("lib/k_gfx942.co", "gfx942", storage, empty);
+            let found = |files| found(&[subject("a.rpm", files)], &[]);
+            let stub = ["kernels-stub: gfx1151: 10 of 10 kernels without code"];
+            assert_eq!(found(vec![own(10), other(0)]), stub);
+            assert_eq!(found(vec![own(10)]), stub);
+            assert_eq!(found(vec![own(10), other(10)]), [""; 0], "empty for all");
+            assert_eq!(found(vec![own(0), other(10)]), [""; 0]);
+            let unrelated = file("lib/m_gfx942.co", "gfx942", storage, 10);
+            assert_eq!(found(vec![own(10), unrelated]), stub);
+        }
     }
 
     #[test]

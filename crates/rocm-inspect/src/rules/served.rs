@@ -21,6 +21,9 @@ pub enum Served {
     Exactly,
     /// Every file with GPU code has code that runs on it, but none for this exact target.
     Covered,
+    /// Every file with GPU code has code that runs on it, but some have fewer kernels than for their
+    /// other targets, which can be intended.
+    Fewer,
     /// Some files have no code for it, or too few kernels.
     Partly,
     /// The set has GPU code, but none that runs on it.
@@ -46,27 +49,28 @@ pub struct Verdict {
     /// How many files with code for several targets there are. Alternatives for versions of one GPU
     /// stack count as one.
     pub of_files: u64,
-    /// The file that lacks the most kernels.
+    /// The file that has the smallest part of the kernels that its other targets have.
     pub shortfall: Option<Shortfall>,
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by = || self.by.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let kernels = self.shortfall.iter().map(|Shortfall { file, found, expected, what }| {
+            let name = file.rsplit('/').next().unwrap_or_default();
+            format!("{found} of {expected} {what} in {name}")
+        });
         match self.served {
             Served::Exactly => f.write_str("served exactly"),
-            Served::Covered => {
-                let by: Vec<String> = self.by.iter().map(ToString::to_string).collect();
-                write!(f, "served by {}", by.join(", "))
+            Served::Covered => write!(f, "served by {}", by()),
+            Served::Fewer => {
+                let parts: Vec<String> = kernels.collect();
+                write!(f, "served by {}, {}", by(), parts.join(", "))
             }
             Served::Partly => {
-                let mut parts = Vec::new();
-                if self.files < self.of_files {
-                    parts.push(format!("served in {} of {} files", self.files, self.of_files));
-                }
-                if let Some(Shortfall { file, found, expected, what }) = &self.shortfall {
-                    let name = file.rsplit('/').next().unwrap_or_default();
-                    parts.push(format!("{found} of {expected} {what} in {name}"));
-                }
+                let files = (self.files < self.of_files)
+                    .then(|| format!("served in {} of {} files", self.files, self.of_files));
+                let parts: Vec<String> = files.into_iter().chain(kernels).collect();
                 f.write_str(&parts.join(", "))
             }
             Served::No => f.write_str("not served"),
@@ -85,10 +89,11 @@ pub(crate) fn verdict(subjects: &[Subject], gpu: &GpuTarget) -> Verdict {
     let by: Vec<&Target> = targets.iter().copied().filter(|target| target.serves(gpu)).collect();
     let units = units(subjects);
     let files = units.iter().filter(|unit| unit.serves(gpu)).count() as u64;
-    let all = || real().flat_map(|subject| &subject.files);
-    let lacking = all().filter_map(|file| counts::shortfall(file, gpu));
-    let shortfall =
-        lacking.min_by_key(|s| (s.found.saturating_mul(1000) / s.expected.max(1), s.file.clone()));
+    let mut lacking = counts::shortfalls(real(), gpu);
+    lacking
+        .sort_by_key(|(s, _)| (s.found.saturating_mul(1000) / s.expected.max(1), s.file.clone()));
+    let reported = lacking.iter().any(|(_, reported)| *reported);
+    let shortfall = lacking.into_iter().map(|(shortfall, _)| shortfall).next();
     let exact =
         |target: &&&Target| matches!(target, Target::Gpu(t) if t.processor() == gpu.processor());
     let unread =
@@ -98,7 +103,8 @@ pub(crate) fn verdict(subjects: &[Subject], gpu: &GpuTarget) -> Verdict {
         true if unread => Served::Unknown,
         true if targets.is_empty() => Served::NoCode,
         true => Served::No,
-        false if files < of_files || shortfall.is_some() => Served::Partly,
+        false if files < of_files || reported => Served::Partly,
+        false if shortfall.is_some() => Served::Fewer,
         false if by.iter().any(|target| exact(&target)) => Served::Exactly,
         false => Served::Covered,
     };
@@ -190,6 +196,11 @@ mod tests {
             "served in 1 of 3 files"
         );
         assert_eq!(shown(vec![few()]), "1 of 11 kernels in few.so");
+        let half = file("a/half.so", &[("gfx1151", 350, 100, 0), ("gfx1100", 700, 200, 0)]);
+        assert_eq!(
+            shown(vec![good("a/x.so"), half]),
+            "served by gfx1151, 350 of 700 kernels in half.so"
+        );
         assert_eq!(
             shown(vec![few(), without("a/y.so")]),
             "served in 1 of 2 files, 1 of 11 kernels in few.so"

@@ -53,7 +53,7 @@ fn head(report: &Report, title: &str) -> String {
         let class = match verdict.served {
             Served::Exactly | Served::Covered => "good",
             Served::No | Served::Partly => "error",
-            Served::Unknown => "warning",
+            Served::Fewer | Served::Unknown => "warning",
             Served::NoCode => "quiet",
         };
         let (target, verdict) = (escape(verdict.target.as_str()), escape(&verdict.to_string()));
