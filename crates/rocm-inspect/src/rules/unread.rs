@@ -10,7 +10,8 @@ pub(super) const FILE: Rule = Rule {
     what: "a file or a folder is unreadable",
     why: "rocmrpm cannot check whether it loads or which GPUs it serves",
     incident: "",
-    help: "make it readable for your user, or remove it from the folder",
+    help: "make it readable for your user, or remove it from the folder; unpack an archive with sparse files, and \
+           inspect the folder",
 };
 
 pub(super) const ARCHIVE: Rule = Rule {

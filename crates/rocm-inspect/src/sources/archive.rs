@@ -336,6 +336,13 @@ impl Members for Walker<'_> {
         Ok(())
     }
 
+    fn unread(&mut self, name: &str, why: &str) -> Result<(), InspectError> {
+        self.name(name)?;
+        let path = format!("{}{name}", self.inside);
+        self.unread.push(Unread { path, archive: false, why: why.to_owned() });
+        Ok(())
+    }
+
     fn streamed(
         &mut self,
         name: &str,

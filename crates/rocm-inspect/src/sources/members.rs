@@ -21,6 +21,9 @@ pub(super) trait Members {
     /// Adds a regular file without content of its own: a hard link.
     fn name(&mut self, name: &str) -> Result<(), InspectError>;
 
+    /// Adds a regular file that is not read.
+    fn unread(&mut self, name: &str, why: &str) -> Result<(), InspectError>;
+
     /// Adds a regular file of an archive that must be read sequentially, so that skipped files are
     /// decompressed too.
     fn streamed(

@@ -1,8 +1,9 @@
 //! Walks the members of a tar archive, compressed or not, in its three dialects: ustar, pax and
-//! GNU. Reads only headers and lengths, and does not interpret the files.
+//! GNU. Reads only headers and lengths, and does not interpret the files. The content of sparse files
+//! is not read: no packaging tool writes them.
 //!
 //! Sources: POSIX.1-2024, `pax`, "ustar Interchange Format" and "pax Extended Header"; GNU tar
-//! manual, "Basic Tar Format".
+//! manual, "Basic Tar Format" and "Storing Sparse Files".
 
 use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::Path;
@@ -73,6 +74,10 @@ pub(super) fn walk_stream(
             EntryType::Symlink | EntryType::Link | EntryType::Directory => 0,
             _ => stated,
         };
+        let extended = header.as_gnu().is_some_and(|header| header.is_extended());
+        if kind == EntryType::GNUSparse && extended {
+            at = at.saturating_add(sparse_map(members, &mut stream, &place)?);
+        }
         let mut content = (&mut stream).take(size);
         match kind {
             EntryType::XHeader | EntryType::GNULongName | EntryType::GNULongLink => {
@@ -90,7 +95,7 @@ pub(super) fn walk_stream(
             }
             EntryType::XGlobalHeader => members.pass(&place, size)?,
             kind => {
-                let Extensions { name, link, .. } = std::mem::take(&mut next);
+                let Extensions { name, link, sparse, .. } = std::mem::take(&mut next);
                 let name = name.unwrap_or_else(|| text(&header.path_bytes()));
                 let name = name.trim_start_matches("./").to_owned();
                 let target =
@@ -99,6 +104,10 @@ pub(super) fn walk_stream(
                     EntryType::Directory => {}
                     EntryType::Symlink => members.link(&name, &target())?,
                     EntryType::Link => members.name(&name)?,
+                    EntryType::GNUSparse | EntryType::Regular if sparse || kind.is_gnu_sparse() => {
+                        members.pass(&name, size)?;
+                        members.unread(&name, "a sparse file in a tar archive")?;
+                    }
                     EntryType::Regular | EntryType::Continuous if !name.ends_with('/') => {
                         let metadata = is_metadata(&name, "", "PKG-INFO")
                             || is_metadata(&name, ".dist-info", "METADATA");
@@ -112,7 +121,7 @@ pub(super) fn walk_stream(
                             members.streamed(&name, size, &mut content)?;
                         }
                     }
-                    // Devices and sparse files, which no packaging tool writes.
+                    // Devices, which no packaging tool writes.
                     _ => members.pass(&name, size)?,
                 }
             }
@@ -130,6 +139,7 @@ struct Extensions {
     name: Option<String>,
     link: Option<String>,
     size: Option<u64>,
+    sparse: bool,
 }
 
 impl Extensions {
@@ -142,13 +152,35 @@ impl Extensions {
                 for record in tar::PaxExtensions::new(bytes).flatten() {
                     let value = text(record.value_bytes());
                     match record.key_bytes() {
-                        b"path" => self.name = Some(value),
+                        // Sparse files have their name here, and another one in `path`.
+                        b"GNU.sparse.name" => (self.name, self.sparse) = (Some(value), true),
+                        b"path" if !self.sparse => self.name = Some(value),
                         b"linkpath" => self.link = Some(value),
                         b"size" => self.size = value.parse().ok(),
                         _ => {}
                     }
                 }
             }
+        }
+    }
+}
+
+/// Skips the headers with the rest of a sparse file's map, each of which states whether another one
+/// follows. Returns their length.
+fn sparse_map(
+    members: &mut dyn Members,
+    stream: &mut dyn Read,
+    place: &str,
+) -> Result<u64, InspectError> {
+    let mut length = 0;
+    loop {
+        members.pass(place, BLOCK)?;
+        let mut block = tar::GnuExtSparseHeader::new();
+        let read = stream.read_exact(block.as_mut_bytes());
+        read.map_err(|error| members.unreadable(place, error))?;
+        length += BLOCK;
+        if !block.is_extended() {
+            return Ok(length);
         }
     }
 }

@@ -300,6 +300,30 @@ fn distinguishes_lack_of_memory_from_damage() {
     assert_eq!(error.to_string(), "k.whl: not enough memory to decompress the GPU code of `k.so`");
 }
 
+#[test]
+fn reports_sparse_files_as_unread() {
+    let dir = tempfile::tempdir().unwrap();
+    let holes = fs::File::create(dir.path().join("holes.so")).unwrap();
+    // More pieces than the first header of the old format describes.
+    for piece in 0..40 {
+        std::os::unix::fs::FileExt::write_all_at(holes.file(), b"\x7fELF", piece << 20).unwrap();
+    }
+    fs::write(dir.path().join("libk.so"), HostElf::new().build()).unwrap();
+    for format in ["gnu", "pax"] {
+        let archive = dir.path().join(format!("{format}.tar"));
+        let mut tar = std::process::Command::new("tar");
+        tar.current_dir(dir.path()).arg("--create").arg(format!("--format={format}"));
+        tar.args(["--sparse", "--file"]).arg(&archive).args(["holes.so", "libk.so"]);
+        assert!(tar.status().unwrap().success());
+        let report = inspect(&[archive], &Expectations::default(), Depth::Quick).unwrap();
+        let files: Vec<_> = report.subjects[0].files.iter().map(|file| &*file.path).collect();
+        assert_eq!(files, ["libk.so"], "{format}");
+        let unread: Vec<_> = report.subjects[0].unread.iter().map(|file| &*file.path).collect();
+        assert_eq!(unread, ["holes.so"], "{format}");
+        assert!(report.findings.iter().any(|finding| finding.id.to_string() == "file-unread"));
+    }
+}
+
 fn refused(path: &Path) -> String {
     let error = read(&[path.to_owned()], Depth::Quick).unwrap_err();
     let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
