@@ -151,6 +151,26 @@ fn follows_origin_between_wheels() {
 }
 
 #[test]
+fn command_accepts_an_extension_without_its_hosts_wheel() {
+    let lab = Lab::new();
+    for name in ["libc10.so", "libtorch_hip.so", "libtorch_cuda.so"] {
+        lab.library(name, "", &[]);
+    }
+    let inspected = |needed: &[&str]| {
+        let module = lab.library("_C.so", "", needed);
+        let wheel = lab.wheel("extension", &[("a/_C.so", &module), ("a/_D.so", &module)]);
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rocmrpm"));
+        let output = command.arg("inspect").arg(wheel).current_dir(lab.path("")).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, text) = inspected(&["-l:libc10.so", "-l:libtorch_hip.so"]);
+    assert_eq!((code, text.matches("of torch in 2 files").count()), (Some(0), 1), "{text}");
+    assert!(text.contains("library-in-other-wheel"), "{text}");
+    let (code, text) = inspected(&["-l:libc10.so", "-l:libtorch_cuda.so"]);
+    assert_eq!((code, text.contains("library-foreign")), (Some(1), true), "{text}");
+}
+
+#[test]
 fn accepts_a_wheel_made_from_an_rpm() {
     let lab = Lab::new();
     let library = lab.library("libk.so.1", "extern \"C\" int k() { return 1; }", &[]);
