@@ -199,7 +199,7 @@ def new_project_chroot():
     return {
         "additional_repos": [], "additional_packages": [], "additional_modules": [], "with_opts": [],
         "without_opts": [], "comps_name": None, "delete_after_days": None, "isolation": "unchanged",
-        "bootstrap": "unchanged",
+        "bootstrap": "unchanged", "bootstrap_image": None,
     }
 
 

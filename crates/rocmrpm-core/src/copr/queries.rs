@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::client::{Client, MOST, curl, require_https};
 use super::error::{CoprError, RESULT_URL};
+use super::settings::DEFAULT;
 use super::state::{Build, BuildState};
 use crate::process::last_lines;
 
@@ -138,6 +139,17 @@ impl Client<'_> {
             .transpose()
             .map_err(|error| CoprError::Answer { asked: path, why: error.to_string() })?;
         Ok(build.map(|build| build.state))
+    }
+
+    /// Reads the bootstrap that a chroot has for a build, its own or the project's; `None` if there
+    /// is no such build. COPR shows it nowhere else. Source: COPR, apiv3_build_chroots.py,
+    /// `build_config`.
+    pub(super) fn bootstrap(&self, build: u64, chroot: &str) -> Result<Option<String>, CoprError> {
+        let what = format!("read the bootstrap of the chroot `{chroot}`");
+        let query = [("build_id", &*build.to_string()), ("chrootname", chroot)];
+        let answer = self.api(&what, "build-chroot/build-config", &query)?;
+        let bootstrap = |answer: Value| Some(answer.get("bootstrap")?.as_str()?.to_owned());
+        Ok(answer.map(|answer| bootstrap(answer).unwrap_or_else(|| DEFAULT.to_owned())))
     }
 }
 
