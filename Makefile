@@ -66,7 +66,7 @@ copr-test: ## test COPR with its own frontend, from COPR=CHECKOUT of fedora-copr
 	@test -d "$(COPR)/frontend" || { printf '%s\n' "error: COPR=CHECKOUT is missing" \
 	    "help: git clone https://github.com/fedora-copr/copr, then make copr-test COPR=\$$PWD/copr" >&2; exit 2; }
 	@bash tools/setup.sh copr
-	ROCMRPM_COPR='$(abspath $(COPR))' cargo test --locked --test copr accepted:: -- --test-threads=2
+	ROCMRPM_COPR='$(abspath $(COPR))' cargo test --locked --test copr -- --test-threads=2 accepted:: resets_the_settings
 
 lab-package: lab ## build rocmrpm's own package in the laboratory, install it, and run it
 	bash tools/in-memory.sh cargo test --locked --test laboratory -- --include-ignored own_package

@@ -59,6 +59,23 @@ fn changed_package_gets_a_newer_release() {
 }
 
 #[test]
+fn dependents_get_the_second_build_of_uncommitted_changes() {
+    let stack = Stack::new();
+    stack.commit();
+    stack.run(&["copr", "sync"]).exits(0);
+    change(&stack, "lib", "one");
+    stack.run(&["copr", "push", "lib"]).exits(0);
+    change(&stack, "lib", "two");
+    stack.run(&["copr", "push", "app"]).exits(0);
+    let names: Vec<String> = stack.accepted_packages("lib").into_keys().collect();
+    assert_eq!(names, ["lib-1.0-2~dirty.2.fc43.noarch.rpm"]);
+    // COPR has both builds; dnf installs the second one into the build root of app.
+    assert_eq!(stack.copr.states(), ["lib succeeded", "lib succeeded", "app succeeded"]);
+    stack.assert_dependents_get(&["lib", "app"]);
+    stack.assert_users_get(&["lib", "app"]);
+}
+
+#[test]
 fn does_not_build_dependents_on_a_rejected_build() {
     let stack = Stack::synced();
     stack.copr.control(&json!({"define": {"lib": {"broken": "1"}}}));
@@ -123,11 +140,11 @@ fn rebuilds_a_deleted_build_and_renews_metadata() {
     stack.assert_users_get(&["lib", "app", "other"]);
     let deleted = build_of(&stack, "other succeeded");
     delete(&stack, &deleted);
-    let status = stack.run(&["copr", "status", "--json"]).json();
+    let status = stack.run(&["copr", "status", "--json"]).exits(0).json();
     assert_eq!(status["stale"], 1, "{status}");
     let reason = format!("build {deleted} is no longer on COPR");
     assert_eq!(stack.plan(), ["lib fresh", "app fresh", "other build"]);
-    assert!(stack.run(&["copr", "status"]).stdout.contains(&reason));
+    stack.run(&["copr", "status"]).exits(0).prints([&reason]);
     // Even pushing another component hides it from users.
     stack.run(&["copr", "push", "lib"]).exits(0).reports(["Published"]);
     wait_until("the package is removed", || stack.published().len() == 2);

@@ -301,8 +301,11 @@ def chroot_config(state, request):
     name, project = argument(request, "chrootname"), named_project(state, request)
     chroot = state.chroot(project, name)
     keys = ("additional_packages", "additional_modules", "with_opts", "without_opts", "isolation")
+    shown = {key: chroot[key] for key in keys}
+    # Split at spaces although they are joined with commas (to_build_config_dict).
+    shown["additional_modules"] = ", ".join(chroot["additional_modules"]).split()
     return dict(
-        {key: chroot[key] for key in keys}, chroot=name, enable_net=project["enable_net"],
+        shown, chroot=name, enable_net=project["enable_net"],
         repos=state.build_repos(project, name), additional_repos=config_repos(project, name),
     )
 
@@ -329,8 +332,12 @@ def chroot_edit(state, request, owner, name, chroot):
     if "repos" in form.data:
         settings["additional_repos"] = words(form.data["repos"])
     if "additional_modules" in form.data:
-        settings["additional_modules"] = list(form.data["additional_modules"])
-    for key in ("bootstrap", "isolation"):
+        settings["additional_modules"] = forms.modules(form.data["additional_modules"])
+    if "upload_comps" in request.files:
+        settings["comps_name"] = request.files["upload_comps"][0]
+    elif "delete_comps" in form.data and form.boolean("delete_comps"):
+        settings["comps_name"] = None
+    for key in ("bootstrap", "bootstrap_image", "isolation"):
         settings[key] = form.data.get(key, settings[key])
     return project_chroot_dict(project, chroot)
 
@@ -550,7 +557,12 @@ def build_chroot_config(state, request):
     state.build_chroot(build, name)
     project = state.projects[tuple(build["project"].split("/"))]
     chroot = project["chroots"][name]
+    # build_bootstrap_setup: the build's own, else the chroot's, else the project's
+    chosen = [of["bootstrap"] for of in (build, chroot) if of["bootstrap"] != "unchanged"]
+    bootstrap = [*chosen, project["bootstrap"]][0]
+    image = chroot["bootstrap_image"] if bootstrap == "custom_image" else None
     return {
+        "bootstrap": None if bootstrap == "default" else bootstrap, "bootstrap_image": image,
         "repos": state.build_repos(project, name), "additional_repos": config_repos(project, name),
         "additional_packages": chroot["additional_packages"], "with_opts": chroot["with_opts"],
         "without_opts": chroot["without_opts"], "memory_limit": DEFAULT_MEMORY, "timeout": build["timeout"],

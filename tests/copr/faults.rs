@@ -100,6 +100,19 @@ fn reports_failures_of_copr_itself() {
 }
 
 #[test]
+fn reads_logs_that_copr_has_not_packed_yet() {
+    let stack = Stack::synced();
+    let log = "Executing(%build): /bin/sh\nerror: a dependency of other is missing";
+    let packing = json!({"other": "packing"});
+    stack.copr.control(&json!({"hold": packing, "fail": {"other": log}}));
+    let failed = stack.run(&["copr", "push", "other"]);
+    failed.exits(10).reports(["a dependency of other is missing"]);
+    assert_log_exists(&failed);
+    let results = stack.copr.path("server/results/alice/rocm/fedora-43-x86_64/00000001-other");
+    assert!(results.join("builder-live.log").exists());
+}
+
+#[test]
 fn shows_the_log_of_a_failed_source_build() {
     let stack = Stack::synced();
     stack.copr.control(&json!({"source": {"other": true}}));

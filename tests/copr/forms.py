@@ -77,6 +77,12 @@ def words(value):
     return (" ".join(map(str, value)) if isinstance(value, list) else str(value)).split()
 
 
+def modules(value):
+    """CommaSeparatedListField: a list, or text with commas between the items"""
+    text = ", ".join(value) if isinstance(value, list) else value
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def web_address(text):
     return re.match(r"https?://[^/\s.]+\.[^/\s]+", text) is not None
 
@@ -123,6 +129,21 @@ def check_chroot(form):
     form.choice("isolation", ("unchanged",) + ISOLATION)
     form.choice("bootstrap", ("unchanged",) + BOOTSTRAP + ("custom_image",))
     form.repos("repos")
+    seen = set()
+    for module in modules(form.data.get("additional_modules", "")):
+        name, colon, stream = module.partition(":")
+        if not colon or ":" in stream:
+            form.error(
+                "module_toggle",
+                f"Module name '{module}' must consist of two parts separated with colon, e.g. module:stream",
+            )
+            break
+        if name in seen:
+            form.error("module_toggle", f"Module name '{name}' specified multiple times")
+            break
+        seen.add(name)
+    if form.data.get("bootstrap") == "custom_image" and not form.data.get("bootstrap_image"):
+        form.error("bootstrap_image", "Custom image is selected, but not specified")
     form.invalid()
 
 

@@ -101,6 +101,38 @@ fn watches_builds_until_they_finish() {
 }
 
 #[test]
+fn names_the_states_of_both_steps_of_a_build() {
+    let stack = Stack::synced();
+    let poll = "GET /api_3/build/1 200";
+    let polls = || stack.copr.requests().iter().filter(|request| *request == poll).count();
+    let phases = ["source-pending", "source-running", "importing", "pending", "running"];
+    stack.copr.control(&json!({"hold": {"other": phases[0]}}));
+    let push = stack.start(&["copr", "push", "other"]);
+    for phase in phases {
+        stack.copr.control(&json!({"hold": {"other": phase}}));
+        let state = phase.trim_start_matches("source-");
+        let of = if phase == state { "other" } else { "?" };
+        let reached = || stack.copr.states() == [format!("{of} {state}")];
+        wait_until(&format!("it is {phase}"), reached);
+        // The first of two polls may have started before that.
+        let before = polls();
+        wait_until("it is polled", || polls() > before + 1);
+    }
+    stack.copr.control(&json!({}));
+    let push = push.finish();
+    let states: Vec<&str> = push
+        .exits(0)
+        .stderr
+        .lines()
+        .filter_map(|line| {
+            let (_, state) = line.split_once("Building (1/1) other ")?;
+            Some(state.split_once(" https://")?.0)
+        })
+        .collect();
+    assert_eq!(states, [&phases[..], &["succeeded"]].concat(), "{push}");
+}
+
+#[test]
 fn names_an_unnamed_build_after_its_record() {
     let stack = Stack::synced();
     stack.copr.control(&json!({"hold": {"other": "source-running"}}));
@@ -109,12 +141,13 @@ fn names_an_unnamed_build_after_its_record() {
     wait_until("it is recorded", || record.exists());
     push.signal("KILL");
     push.finish();
-    let status = stack.run(&["copr", "status", "--json"]).json();
+    let status = stack.run(&["copr", "status", "--json"]).exits(0).json();
     let rows = status["components"].as_array().unwrap();
     let row = rows.iter().find(|row| row["component"] == "other").unwrap();
     assert_eq!((&row["build"], &row["remote"]), (&json!(1), &json!("1.0-1.fc43")), "{row}");
+    assert_eq!(row["state"], "source-running");
     let dry = stack.run(&["copr", "cancel", "--dry-run"]);
-    assert!(dry.exits(0).stdout.starts_with("other: "), "{dry}");
+    assert!(dry.exits(0).stdout.starts_with("other: source-running "), "{dry}");
 }
 
 #[test]

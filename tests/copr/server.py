@@ -7,8 +7,8 @@ FOLDER/control.json, if it exists, defines faults. The server rereads it when it
 elsewhere and rename it):
   step     seconds that a build stays in each phase (0.02)
   hold     {package: phase}: the build stays in it until this is removed or it is canceled; the
-           phases are source-pending, source-starting, source-running, importing, and then the
-           chroot's pending, starting, running
+           phases are source-pending, source-starting, source-running, source-packing, importing,
+           and then the chroot's pending, starting, running, signing, packing
   fail     {package: text}: the build fails, and this is its log
   define   {package: {macro: value}}: macros for the worker's rpmbuild, to build different RPMs
   key      {package: "other" or ""}: signed with a key that is not the project's, or not at all

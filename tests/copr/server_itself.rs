@@ -103,6 +103,8 @@ fn builds_and_serves_the_results() {
 
     let chroot = copr.path("server/results/alice/rocm").join(CHROOT);
     assert_eq!(names_in(&chroot), ["00000001-hello", "repodata"]);
+    let live = chroot.join("00000001-hello/builder-live.log");
+    wait_until("the logs are packed", || !live.exists());
     let names = names_in(&chroot.join("00000001-hello"));
     let expected = [
         "backend.log.gz",
@@ -149,6 +151,7 @@ fn fails_and_cancels_builds_and_continues_after_a_failure() {
         .path("server/results/alice/rocm")
         .join(CHROOT)
         .join("00000001-bad/builder-live.log.gz");
+    wait_until("its log is packed", || log.exists());
     let log = ran(Command::new("zcat").arg(log));
     assert!(log.stdout.contains("it cannot be"), "{log}");
     copr.cli(&["watch-build", "1"]).exits(4).reports(["Build(s) 1 failed."]);
@@ -228,6 +231,32 @@ fn rejects_deleting_chroots_and_projects_with_running_builds() {
     copr.control(&json!({}));
     wait_for(&copr, &["hello succeeded"]);
     copr.cli(&["delete", PROJECT]).exits(0);
+}
+
+#[test]
+fn packs_logs_after_reporting_the_state() {
+    let (copr, srpm) = project();
+    let results = copr.path("server/results/alice/rocm");
+    let logs = |folder: &str| {
+        let is_packed_later = |name: &String| {
+            ["backend.log", "builder-live.log"].contains(&name.trim_end_matches(".gz"))
+        };
+        let names = names_in(&results.join(folder)).into_iter();
+        names.filter(is_packed_later).collect::<Vec<_>>()
+    };
+    let (plain, packed) =
+        (["backend.log", "builder-live.log"], ["backend.log.gz", "builder-live.log.gz"]);
+    copr.control(&json!({"hold": {"hello": "source-packing"}}));
+    copr.cli(&["build", "--nowait", PROJECT, &srpm]).exits(0);
+    wait_for(&copr, &["hello importing"]);
+    assert_eq!(logs("srpm-builds/00000001"), plain);
+    copr.control(&json!({"hold": {"hello": "packing"}}));
+    wait_for(&copr, &["hello succeeded"]);
+    assert_eq!(logs("srpm-builds/00000001"), packed);
+    let folder = format!("{CHROOT}/00000001-hello");
+    assert_eq!(logs(&folder), plain);
+    copr.control(&json!({}));
+    wait_until("the logs are packed", || logs(&folder) == packed);
 }
 
 #[test]

@@ -177,6 +177,13 @@ impl Copr {
         ran(&mut command)
     }
 
+    /// Reads a document of API v3.
+    pub fn api(&self, path: &str) -> Value {
+        let file = self.path("answer.json");
+        self.fetch(&format!("{}/api_3/{path}", self.url), &file).exits(0);
+        serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+    }
+
     /// Downloads a URL from the server.
     pub fn fetch(&self, url: &str, to: &Path) -> Ran {
         let mut command = Command::new("curl");

@@ -199,7 +199,7 @@ def new_project_chroot():
     return {
         "additional_repos": [], "additional_packages": [], "additional_modules": [], "with_opts": [],
         "without_opts": [], "comps_name": None, "delete_after_days": None, "isolation": "unchanged",
-        "bootstrap": "unchanged",
+        "bootstrap": "unchanged", "bootstrap_image": None,
     }
 
 
@@ -262,7 +262,9 @@ def set_chroot(build, name, what, packages=()):
     """Applies the backend's report about a chroot of a build."""
     now = int(time.time())
     chroot = build["chroots"][name]
-    chroot["state"], chroot["result_dir"] = what, f"{build['id']:08}-{build['package']}"
+    # Later reports do not change a canceled build.
+    chroot["state"] = "canceled" if build["canceled"] else what
+    chroot["result_dir"] = f"{build['id']:08}-{build['package']}"
     if what == "starting":
         chroot["started_on"] = now
     if what in FINISHED:

@@ -102,15 +102,15 @@ class Worker:
             live.write_text(live.read_text() + "Copr build error: can not read the source package\n")
             backend_log(folder, NO_SUCCESS)
             self.set_source(build, "failed")
-            pack(folder)
+            self.pack(build, folder, "source-packing")
             raise Over
         package, version = described
         shutil.copy(srpm, folder)
         backend_log(folder)
-        pack(folder)
         with self.state.lock:
             build["srpm_url"] = f"{self.state.source_url(build)}/{srpm.name}"
         self.set_source(build, "importing", package, version)
+        self.pack(build, folder, "source-packing")
         self.stay(build, "importing")
         self.set_source(build, "succeeded")
         self.stay(build, "pending")
@@ -140,15 +140,25 @@ class Worker:
             self.set_chroot(build, name, "running")
             self.stay(build, "running")
             packages = self.backend(build, name, folder)
-        except Failed as failed:
-            failure = str(failed)
-        finally:
-            self.finish(folder, packages)
-            backend_log(folder, failure)
-            if build["canceled"]:
-                pack(folder)
+        except (Failed, Over) as failed:
+            # The backend reports and packs canceled builds, too (handle_task).
+            failure = str(failed) or "Build was canceled"
+        self.finish(folder, packages)
+        backend_log(folder, failure)
         self.set_chroot(build, name, "failed" if packages is None else "succeeded", packages or ())
-        pack(folder)
+        self.pack(build, folder, "packing")
+        if build["canceled"]:
+            raise Over
+
+    def pack(self, build, folder, phase):
+        """_compress_logs, which runs after the report to the frontend."""
+        self.stay(build, phase, cancelable=False)
+        for name in ("builder-live.log", "backend.log"):
+            log = folder / name
+            if log.exists():
+                with log.open("rb") as plain, gzip.open(f"{log}.gz", "wb") as packed:
+                    shutil.copyfileobj(plain, packed)
+                log.unlink()
 
     def backend(self, build, name, folder):
         """Runs a build, and processes its packages like the backend."""
@@ -278,16 +288,6 @@ def backend_log(folder, error=None):
         log.write(line("INFO", "Marking build as starting"))
         for words in (f"Build failed: {error}", error) if error else ():
             log.write(line("ERROR", words))
-
-
-def pack(folder):
-    """_compress_logs, which runs after the report to the frontend."""
-    for name in ("builder-live.log", "backend.log"):
-        log = folder / name
-        if log.exists():
-            with log.open("rb") as plain, gzip.open(f"{log}.gz", "wb") as packed:
-                shutil.copyfileobj(plain, packed)
-            log.unlink()
 
 
 def dist_of(chroot):

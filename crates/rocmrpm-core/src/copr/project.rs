@@ -9,7 +9,8 @@ use super::client::Client;
 use super::error::CoprError;
 use super::macros::MacrosPackage;
 use super::project_chroot::ProjectChroot;
-use super::settings::{Change, arguments, differences, sorted};
+use super::record::Sent;
+use super::settings::{Change, DEFAULT, arguments, differences, sorted};
 use super::state::Build;
 use super::{repositories, texts};
 use crate::error::Error;
@@ -94,7 +95,10 @@ impl Sync {
             let there = remote.as_ref().and_then(|remote| remote.get("chroot_repos"));
             let there =
                 there.is_some_and(|chroots| chroots.get(&place.chroot.name.value).is_some());
-            sync.compare_chroot(client, place, there, &builds)?;
+            let settings = sync.compare_chroot(client, place, there, &builds)?;
+            if let Some(remote) = remote.as_ref().filter(|_| there) {
+                sync.compare_overrides(client, place, remote, &settings)?;
+            }
         }
         Ok(sync)
     }
@@ -121,13 +125,14 @@ impl Sync {
         Ok(())
     }
 
+    /// Compares the lists of a chroot. Returns its settings on COPR.
     fn compare_chroot(
         &mut self,
         client: &Client<'_>,
         place: &ProjectChroot<'_>,
         there: bool,
         builds: &[Build],
-    ) -> Result<(), Error> {
+    ) -> Result<Value, Error> {
         let name = &place.chroot.name.value;
         let wanted = wanted_chroot(place, builds)?;
         if there {
@@ -181,13 +186,44 @@ impl Sync {
                 self.changes.push(Change { chroot, key, old, new, by_hand: false, arguments });
             }
         }
-        // A chroot's own isolation overrides the project's.
-        let isolation = remote.get("isolation").and_then(Value::as_str).unwrap_or(UNCHANGED);
-        if isolation != UNCHANGED {
-            let (chroot, key, arguments) =
-                (Some(name.clone()), "isolation", vec!["--reset=isolation".to_owned()]);
-            let (old, new) = (json!(isolation), json!(UNCHANGED));
-            self.changes.push(Change { chroot, key, old, new, by_hand: false, arguments });
+        Ok(remote)
+    }
+
+    /// Compares the settings that a chroot has instead of the project's, whose settings are
+    /// `project`.
+    fn compare_overrides(
+        &mut self,
+        client: &Client<'_>,
+        place: &ProjectChroot<'_>,
+        project: &Value,
+        settings: &Value,
+    ) -> Result<(), Error> {
+        let name = &place.chroot.name.value;
+        let text = |value: &Value, field: &str, default: &str| {
+            value.get(field).and_then(Value::as_str).unwrap_or(default).to_owned()
+        };
+        // COPR shows a chroot's bootstrap only for a build. Builds of others may have their own.
+        let sent = Sent::all(&place.workspace.build_dir(), client.project());
+        let sent = sent.values().map(|sent| sent.build).max();
+        let bootstrap = sent.map(|build| client.bootstrap(build, name)).transpose()?.flatten();
+        let bootstrap = bootstrap.filter(|own| *own != text(project, "bootstrap", DEFAULT));
+        for (key, old, new, argument) in [
+            (
+                "isolation",
+                text(settings, "isolation", UNCHANGED),
+                UNCHANGED,
+                Some("--reset=isolation"),
+            ),
+            // `--reset=comps_name` would keep the content.
+            ("comps", text(settings, "comps_name", ""), "", Some("--delete-comps")),
+            // `apply` always resets it.
+            ("bootstrap", bootstrap.unwrap_or_else(|| UNCHANGED.to_owned()), UNCHANGED, None),
+        ] {
+            if old != new {
+                let arguments = argument.map(str::to_owned).into_iter().collect();
+                let (chroot, old, new) = (Some(name.clone()), json!(old), json!(new));
+                self.changes.push(Change { chroot, key, old, new, by_hand: false, arguments });
+            }
         }
         Ok(())
     }
@@ -209,8 +245,7 @@ impl Sync {
             args.extend(arguments);
             client.cli(&format!("{action} the project"), &args)?;
         }
-        // A chroot's own bootstrap overrides the project's, and COPR does not show it: always reset
-        // it.
+        // A chroot's own bootstrap overrides the project's, and COPR may not show it: always reset it.
         let reset = |chroot: &String| (chroot.clone(), vec![format!("--bootstrap={UNCHANGED}")]);
         let mut chroots: BTreeMap<String, Vec<String>> = self.chroots.iter().map(reset).collect();
         for change in &self.changes {

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::client::{CALL, Client, MOST, curl, require_https};
+use super::client::{Client, MOST, curl, require_https};
 use super::error::{CoprError, RESULT_URL};
+use super::settings::DEFAULT;
 use super::state::{Build, BuildState};
 use crate::process::last_lines;
 
@@ -39,7 +40,7 @@ impl Client<'_> {
         }
         let rows: Vec<Row> = self.list("list-builds", &[])?;
         let nameless = rows.into_iter().filter(|row| row.name.is_none() && !row.state.is_over());
-        Ok(nameless.map(|row| (row.id, row.state)).collect())
+        Ok(nameless.map(|row| (row.id, row.state.of_source())).collect())
     }
 
     /// Reads the name of the file that a build was uploaded as; `None` if it was not uploaded. COPR
@@ -129,16 +130,26 @@ impl Client<'_> {
     }
 
     /// Reads a build's state, retrying for half an hour; `None` if the build does not exist.
+    /// `copr-cli status` does not show whether COPR has read the SRPM.
     pub fn state(&self, build: u64) -> Result<Option<BuildState>, CoprError> {
-        let args = ["status".to_owned(), build.to_string()];
-        let what = format!("read the state of build {build}");
-        match self.retried_after(LONG_PAUSES, || self.call(&what, &args, Some(CALL))) {
-            Ok(word) => Ok(Some(BuildState::parse(word.trim()))),
-            Err(CoprError::Refused { reported, .. }) if reported.contains("does not exist") => {
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
+        let (what, path) = (format!("read the state of build {build}"), format!("build/{build}"));
+        let answer = self.retried_after(LONG_PAUSES, || self.api_once(&what, &path, &[]))?;
+        let build: Option<Build> = answer
+            .map(serde_json::from_value)
+            .transpose()
+            .map_err(|error| CoprError::Answer { asked: path, why: error.to_string() })?;
+        Ok(build.map(|build| build.state))
+    }
+
+    /// Reads the bootstrap that a chroot has for a build, its own or the project's; `None` if there
+    /// is no such build. COPR shows it nowhere else. Source: COPR, apiv3_build_chroots.py,
+    /// `build_config`.
+    pub(super) fn bootstrap(&self, build: u64, chroot: &str) -> Result<Option<String>, CoprError> {
+        let what = format!("read the bootstrap of the chroot `{chroot}`");
+        let query = [("build_id", &*build.to_string()), ("chrootname", chroot)];
+        let answer = self.api(&what, "build-chroot/build-config", &query)?;
+        let bootstrap = |answer: Value| Some(answer.get("bootstrap")?.as_str()?.to_owned());
+        Ok(answer.map(|answer| bootstrap(answer).unwrap_or_else(|| DEFAULT.to_owned())))
     }
 }
 

@@ -7,6 +7,9 @@ use super::texts::Texts;
 use crate::workspace::CoprProject;
 use crate::workspace::copr::AFTER_INSPECTION;
 
+/// COPR's value for a bootstrap and an isolation that mock's configuration chooses.
+pub(super) const DEFAULT: &str = "default";
+
 /// A setting that differs from `copr/project.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -121,7 +124,7 @@ fn normal(key: &str, value: Option<&Value>) -> Value {
             json!([])
         }
         None | Some(Value::Null) if matches!(key, "module-hotfixes" | "appstream") => json!(false),
-        None | Some(Value::Null) if matches!(key, "bootstrap" | "isolation") => json!("default"),
+        None | Some(Value::Null) if matches!(key, "bootstrap" | "isolation") => json!(DEFAULT),
         None | Some(Value::Null) if key == "priority" => Value::Null,
         None | Some(Value::Null) => json!(""),
         Some(other) => other.clone(),
@@ -154,7 +157,7 @@ pub(super) fn arguments(option: &str, wanted: &Value) -> Vec<String> {
 fn is_nothing(key: &str, wanted: &Value) -> bool {
     match wanted {
         Value::Array(list) => list.is_empty(),
-        Value::String(text) => text.is_empty() || matches!(text.as_str(), "default" | "at-once"),
+        Value::String(text) => text.is_empty() || matches!(text.as_str(), DEFAULT | "at-once"),
         Value::Bool(on) => !on && matches!(key, "module-hotfixes" | "appstream"),
         _ => false,
     }

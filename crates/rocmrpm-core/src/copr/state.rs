@@ -2,10 +2,11 @@
 
 use serde::Deserialize;
 
-/// The state of a build. Source: COPR, common/copr_common/enums.py, `StatusEnum`.
+/// The state of a build. Source: COPR, common/copr_common/enums.py, `StatusEnum`. COPR first builds
+/// the SRPM and then the packages, with the same words; here they differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, serde::Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum BuildState {
     /// Built.
     Succeeded,
@@ -19,6 +20,12 @@ pub enum BuildState {
     Forked,
     /// Waits for another batch.
     Waiting,
+    /// Waits for a builder that reads its SRPM.
+    SourcePending,
+    /// A builder that reads its SRPM is starting.
+    SourceStarting,
+    /// A builder is reading its SRPM.
+    SourceRunning,
     /// COPR is importing its source.
     Importing,
     /// Waits for a builder.
@@ -33,9 +40,14 @@ pub enum BuildState {
 }
 
 impl BuildState {
-    /// Parses the word that copr-cli prints.
-    pub fn parse(word: &str) -> Self {
-        serde_json::from_value(serde_json::Value::from(word)).unwrap_or(Self::Unknown)
+    /// Returns the state of a build whose SRPM COPR has not read yet.
+    pub(super) fn of_source(self) -> Self {
+        match self {
+            Self::Pending => Self::SourcePending,
+            Self::Starting => Self::SourceStarting,
+            Self::Running => Self::SourceRunning,
+            other => other,
+        }
     }
 
     /// Returns whether the build is finished.
@@ -48,7 +60,7 @@ impl BuildState {
         matches!(self, Self::Succeeded | Self::Forked)
     }
 
-    /// Returns COPR's word for it.
+    /// Returns COPR's word for it, with `source-` while COPR reads the SRPM.
     pub fn word(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",
@@ -57,6 +69,9 @@ impl BuildState {
             Self::Skipped => "skipped",
             Self::Forked => "forked",
             Self::Waiting => "waiting",
+            Self::SourcePending => "source-pending",
+            Self::SourceStarting => "source-starting",
+            Self::SourceRunning => "source-running",
             Self::Importing => "importing",
             Self::Pending => "pending",
             Self::Starting => "starting",
@@ -68,17 +83,37 @@ impl BuildState {
 
 /// One build of a project.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "Answer")]
 pub struct Build {
     /// Its number; later builds have higher numbers.
     pub id: u64,
     /// Its state.
     pub state: BuildState,
     /// The COPR chroots that it is for.
-    #[serde(default)]
     pub chroots: Vec<String>,
     /// The source package.
-    #[serde(default)]
     pub source_package: SourcePackage,
+}
+
+/// A build in COPR's answers. Source: COPR, apiv3_builds.py, `to_dict`.
+#[derive(Deserialize)]
+struct Answer {
+    id: u64,
+    state: BuildState,
+    #[serde(default)]
+    chroots: Vec<String>,
+    #[serde(default)]
+    source_package: SourcePackage,
+}
+
+impl From<Answer> for Build {
+    fn from(answer: Answer) -> Self {
+        let Answer { id, state, chroots, source_package } = answer;
+        // COPR sets the version once it has read the SRPM (builds_logic.py,
+        // `update_state_from_dict`). The name may be known before.
+        let state = if source_package.version.is_some() { state } else { state.of_source() };
+        Self { id, state, chroots, source_package }
+    }
 }
 
 /// The source package of a build, once COPR has read the SRPM.
@@ -116,15 +151,51 @@ impl Build {
 mod tests {
     use super::*;
 
+    fn state(word: &str, version: Option<&str>) -> BuildState {
+        let source = serde_json::json!({"name": "k", "version": version});
+        let build = serde_json::json!({"id": 7, "state": word, "source_package": source});
+        serde_json::from_value::<Build>(build).unwrap().state
+    }
+
     #[test]
-    fn parses_states_and_treats_unknown_ones_as_unfinished() {
-        assert_eq!(BuildState::parse("succeeded"), BuildState::Succeeded);
-        assert_eq!(BuildState::parse("something new"), BuildState::Unknown);
+    fn treats_unknown_states_as_unfinished() {
+        assert_eq!(state("something new", Some("1-1")), BuildState::Unknown);
         assert!(
             !BuildState::Unknown.is_over()
                 && BuildState::Canceled.is_over()
                 && !BuildState::Canceled.is_good()
         );
+    }
+
+    #[test]
+    fn each_state_has_its_own_word() {
+        // common/copr_common/enums.py, `StatusEnum`
+        let words = [
+            "failed",
+            "succeeded",
+            "canceled",
+            "running",
+            "pending",
+            "skipped",
+            "starting",
+            "importing",
+            "forked",
+            "waiting",
+            "unknown",
+        ];
+        let mut seen = std::collections::BTreeMap::new();
+        for word in words {
+            let (source, packages) = (state(word, None), state(word, Some("1-1")));
+            assert_eq!(packages.word(), word);
+            let steps = matches!(word, "pending" | "starting" | "running");
+            let expected = if steps { format!("source-{word}") } else { word.to_owned() };
+            assert_eq!(source.word(), expected);
+            for state in [source, packages] {
+                assert_eq!(serde_json::to_value(state).unwrap(), state.word());
+                let same = seen.insert(state.word(), state);
+                assert!(same.is_none_or(|same| same == state), "{}", state.word());
+            }
+        }
     }
 
     #[test]

@@ -35,7 +35,8 @@ struct Copr {
     chroot: Option<&'static str>,
     /// The packages in the chroot's build root.
     packages: Vec<&'static str>,
-    /// Answers to `copr-cli status` in order; after that, the state in `builds`.
+    /// Answers about the state of a build in order, with `source-` until COPR has read the SRPM;
+    /// after that, the state in `builds`.
     states: Vec<&'static str>,
     /// Answers to uploads, each accepted or lost after COPR accepted it; after that, a number.
     uploads: Vec<Listed>,
@@ -43,10 +44,6 @@ struct Copr {
     calls: Vec<String>,
     /// The files in the result folders, by build.
     results: BTreeMap<u64, &'static str>,
-}
-
-fn refused(output: &str) -> CoprError {
-    CoprError::Refused { what: "do it".into(), reported: output.into() }
 }
 
 impl Copr {
@@ -69,11 +66,6 @@ impl Copr {
             ["list-builds", ..] => {
                 let row = |(id, state, of, _): &Listed| json!({"id": id, "state": state, "name": of.map(|(name, _)| name)});
                 Ok(json!(self.builds.iter().map(row).collect::<Vec<_>>()).to_string())
-            }
-            ["status", _] if !self.states.is_empty() => Ok(self.states.remove(0).to_owned()),
-            ["status", id] => {
-                let build = find(number(id)).ok_or_else(|| refused("Build 7 does not exist."))?;
-                Ok(build.1.to_owned())
             }
             ["get-chroot", _] => Ok(json!({"additional_packages": self.packages}).to_string()),
             ["build", ..] if !self.uploads.is_empty() => {
@@ -101,10 +93,26 @@ impl Copr {
                 self.calls.push(call.to_owned());
                 Ok(String::new())
             }
-            _ => {
-                let id = call.strip_prefix("build/source-build-config/").expect(call);
+            _ if call.starts_with("build/source-build-config/") => {
+                let id = call.rsplit('/').next().unwrap();
                 let file = find(number(id)).map(|build| build.3.as_str());
                 Ok(json!({"source_dict": {"pkg": file}}).to_string())
+            }
+            _ => {
+                let id = number(call.strip_prefix("build/").expect(call));
+                let (state, version) = match self.states.is_empty() {
+                    false => match self.states.remove(0) {
+                        state if state.starts_with("source-") => (&state[7..], None),
+                        state => (state, Some("1.0-1")),
+                    },
+                    true => match find(id) {
+                        Some((_, state, of, _)) => (*state, of.map(|(_, version)| version)),
+                        // An answer that is not a document: the build does not exist.
+                        None => return Ok(String::new()),
+                    },
+                };
+                let source = json!({"name": "one", "version": version});
+                Ok(json!({"id": id, "state": state, "source_package": source}).to_string())
             }
         }
     }
@@ -294,6 +302,13 @@ fn watching_reports_each_state_once_until_the_end() {
         watch(&["running", "running", "succeeded"]),
         (Some(succeeded), vec![running, succeeded])
     );
+    let (source, importing) = (BuildState::SourceRunning, BuildState::Importing);
+    assert_eq!(
+        watch(&["source-running", "source-running", "importing", "running", "succeeded"]).1,
+        [source, importing, running, succeeded]
+    );
+    // COPR may be in the next step already.
+    assert_eq!(watch(&["source-running", "running", "succeeded"]).1, [source, running, succeeded]);
     assert_eq!(watch(&["failed"]), (Some(BuildState::Failed), vec![BuildState::Failed]));
     assert_eq!(watch(&[]), (None, vec![]), "a deleted build");
 }
