@@ -93,6 +93,17 @@ impl GpuTarget {
         ISAS.iter().map(|isa| isa.name)
     }
 
+    /// Returns the processor that a name contains as a word, such as `gfx1151` of the package
+    /// `amdrocm-blas7.14-gfx1151`.
+    pub fn named_in(text: &str) -> Option<&'static str> {
+        let ends = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric());
+        let contains = |name: &&str| {
+            text.match_indices(*name).any(|(at, name)| ends(&text[at + name.len()..]))
+        };
+        // The name of a generic target begins with another word: `gfx12-5-generic`.
+        Self::known().filter(contains).max_by_key(|name| name.len())
+    }
+
     /// Returns the full text, including the features.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -174,6 +185,20 @@ mod tests {
         assert_eq!((names.len(), machs.len()), (ISAS.len(), ISAS.len()));
         for (generic, covered) in GENERICS {
             assert!(names.contains(generic) && covered.iter().all(|c| names.contains(c)));
+        }
+    }
+
+    #[test]
+    fn finds_targets_in_names_of_packages() {
+        for (name, target) in [
+            ("amdrocm-blas7.14-gfx1151", Some("gfx1151")),
+            ("rocblas-gfx90a-devel", Some("gfx90a")),
+            ("k-gfx11-generic", Some("gfx11-generic")),
+            ("amdrocm-blas7.14", None),
+            ("k-gfx110X-all", None),
+            ("k-gfx11510", None),
+        ] {
+            assert_eq!(GpuTarget::named_in(name), target, "{name}");
         }
     }
 

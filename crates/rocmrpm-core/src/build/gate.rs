@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::component::{BuildContext, rpm_count};
 use super::error::ComponentError;
 use super::record::{REPORT, Results};
-use super::system::system;
+use super::system::{sonames, system};
 use super::{Job, Stage};
 use crate::canonical::canonical;
 use crate::digest::Sha256;
@@ -78,8 +78,8 @@ pub(super) fn inputs(workspace: &Workspace, component: &Component, until: Stage)
         inputs.add("set of rules", RULES_VERSION);
         inputs.add("promise of device code", canonical(&component.device_code));
         let Workspace { chroot, provider, .. } = workspace;
-        let sonames: Vec<_> =
-            provider.capabilities.values().map(|one| (&one.runtime, &one.soname)).collect();
+        let targets = &workspace.manifest.gpu_targets;
+        let sonames: Vec<_> = sonames(provider, targets).map(|(_, one)| one).collect();
         let known =
             (&chroot.libraries, &chroot.symbol_versions, sonames, &provider.search_path_tag);
         inputs.add("table of libraries", Sha256::of_bytes(canonical(&known)));
@@ -165,6 +165,8 @@ mod tests {
     use super::*;
     use crate::error::Kind;
     use crate::inspect::testing::HostElf;
+    use crate::workspace::Provider;
+    use crate::workspace::document::File;
     use crate::workspace::testing::sample;
 
     fn rpm(dir: &Path, library: &[u8]) -> PathBuf {
@@ -250,10 +252,10 @@ mod tests {
         let mut workspace = sample(dir.path(), "fedora-43");
         workspace.chroot.libraries.insert("liba.so.1".into(), "a".into());
         workspace.chroot.symbol_versions.insert("GLIBC".into(), "2.42".into());
-        let runtime = workspace.provider.capabilities.entry("hip".into()).or_default();
-        runtime.runtime = Some("rocm-hip".into());
-        runtime.soname = Some(crate::names::Soname::new("libamdhip64.so.7"));
-        workspace.provider.search_path_tag = Some(crate::inspect::SearchPathTag::Runpath);
+        let text = "prefix = \"/usr\"\nversion = \"7.1\"\nsearch-path-tag = \"runpath\"\n\
+                    [capabilities.hip]\nruntime = \"rocm-hip\"\nsoname = \"libamdhip64.so.7\"\n";
+        let file = File { name: "p.toml".into(), text: text.into() };
+        workspace.provider = Provider::read("p", file, &mut Vec::new());
         let text = "[inspect]\ndevice-code = true\n[[inspect.waive]]\nrule = \"elf-damaged\"\n\
                     file = \"*/a.so\"\nreason = \"it is \\\"so\\\"\"\n";
         let folder = dir.path().join("specs-templates/one");

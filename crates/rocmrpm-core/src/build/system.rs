@@ -1,18 +1,31 @@
 //! Describes the system that a workspace's packages are for: the properties of its chroot and its
 //! ROCm provider that inspection needs. Does not inspect anything.
 
+use crate::gpu::GpuTarget;
 use crate::inspect::{Rocm, System};
+use crate::names::Soname;
 use crate::process::ProcessError;
 use crate::workspace::{Chroot, Provider, RocmVersion, Workspace};
 
 /// Returns what the chroot of a workspace contains: the built-in tables, those of the chroot, and
 /// those of its provider. If the chroot is the host, asks the machine itself.
 pub fn system(workspace: &Workspace) -> Result<System, ProcessError> {
-    of(&workspace.chroot, &workspace.provider)
+    of(&workspace.chroot, &workspace.provider, &workspace.manifest.gpu_targets)
 }
 
-fn of(chroot: &Chroot, provider: &Provider) -> Result<System, ProcessError> {
-    let rocm = rocm(provider);
+/// Returns the packages and SONAME of each capability for these GPU targets.
+pub(super) fn sonames<'p>(
+    provider: &'p Provider,
+    targets: &'p [GpuTarget],
+) -> impl Iterator<Item = (&'p String, (Option<String>, Option<Soname>))> {
+    provider.capabilities.iter().map(|(name, one)| {
+        let packages = one.runtime.as_ref().map(|name| name.for_targets(targets).join(", "));
+        (name, (packages, one.soname.clone()))
+    })
+}
+
+fn of(chroot: &Chroot, provider: &Provider, targets: &[GpuTarget]) -> Result<System, ProcessError> {
+    let rocm = rocm(provider, targets);
     let mut system = match chroot.is_host() {
         true => System::this_machine(&rocm)?,
         false => System::release(&chroot.name, &chroot.arch, &chroot.python, &rocm),
@@ -28,10 +41,7 @@ fn of(chroot: &Chroot, provider: &Provider) -> Result<System, ProcessError> {
     Ok(system)
 }
 
-fn rocm(provider: &Provider) -> Rocm {
-    let capabilities = provider.capabilities.iter();
-    let capabilities =
-        capabilities.map(|(name, c)| (name.clone(), (c.runtime.clone(), c.soname.clone())));
+fn rocm(provider: &Provider, targets: &[GpuTarget]) -> Rocm {
     Rocm {
         prefix: provider.prefix.clone(),
         major: match &provider.version {
@@ -41,7 +51,7 @@ fn rocm(provider: &Provider) -> Rocm {
             RocmVersion::Header(_) => None,
         },
         search_path_tag: provider.search_path_tag,
-        capabilities: capabilities.collect(),
+        capabilities: sonames(provider, targets).map(|(name, one)| (name.clone(), one)).collect(),
     }
 }
 
@@ -67,6 +77,10 @@ mod tests {
         provider
     }
 
+    fn targets() -> [GpuTarget; 2] {
+        ["gfx1100", "gfx1201"].map(|name| GpuTarget::parse(name).unwrap())
+    }
+
     const FEDORA: &str = include_str!("../../../../mock-configs/fedora-43.toml");
     const AMD: &str = include_str!("../../../../mock-configs/rocm/amdrocm.toml");
     const FEDORA_ROCM: &str = include_str!("../../../../mock-configs/rocm/fedora-43.toml");
@@ -75,7 +89,7 @@ mod tests {
     fn combines_libraries_of_release_provider_and_chroot() {
         let own =
             format!("{FEDORA}\n[libraries]\n\"libfoo.so.1\" = \"foo\"\n\"libm.so.6\" = \"\"\n");
-        let system = of(&chroot("fedora-43", &own), &provider(AMD)).unwrap();
+        let system = of(&chroot("fedora-43", &own), &provider(AMD), &targets()).unwrap();
         assert_eq!((system.name.as_str(), system.arch.as_str()), ("fedora-43", "x86_64"));
         assert_eq!(system.package("libc.so.6"), Some("glibc"));
         assert_eq!(system.package("libfoo.so.1"), Some("foo"));
@@ -88,7 +102,10 @@ mod tests {
         assert_eq!(system.package("libamdhip64.so.7"), Some("amdrocm-runtime7.14"));
         assert_eq!(system.package("libamdhip64.so.6"), None);
         // This library is not in the provider's table of SONAMEs.
-        assert_eq!(system.package("librocrand.so.1"), Some("amdrocm-rand7.14-gfx1151"));
+        assert_eq!(
+            system.package("librocrand.so.1"),
+            Some("amdrocm-rand7.14-gfx1100, amdrocm-rand7.14-gfx1201")
+        );
         assert_eq!(system.package("libhiprtc.so.7"), Some("amdrocm-runtime7.14"));
         assert_eq!(system.package("libhiprtc.so.6"), None);
         assert_eq!(system.symbol_versions["GLIBC"], "2.42");
@@ -99,7 +116,7 @@ mod tests {
 
     #[test]
     fn fedora_43_has_rocm_6() {
-        let system = of(&chroot("fedora-43", FEDORA), &provider(FEDORA_ROCM)).unwrap();
+        let system = of(&chroot("fedora-43", FEDORA), &provider(FEDORA_ROCM), &targets()).unwrap();
         assert_eq!(system.package("libamdhip64.so.6"), Some("rocm-hip"));
         assert_eq!(system.package("libamdhip64.so.7"), None);
         assert_eq!(system.search_path_tag, None);
@@ -118,7 +135,7 @@ mod tests {
         std::fs::create_dir(folder.path().join("lib")).unwrap();
         std::fs::write(folder.path().join("lib/libamd_smi.so.99"), "").unwrap();
         let rocm = provider(&format!("prefix = {:?}\nversion = \"7.2\"\n", folder.path()));
-        let system = of(&host, &rocm).unwrap();
+        let system = of(&host, &rocm, &targets()).unwrap();
         assert_eq!(system.name, "this machine");
         assert!(system.package("libc.so.6").is_some_and(|path| path.starts_with('/')));
         assert!(system.rocm["libamd_smi.so.99"].ends_with("lib/libamd_smi.so.99"));

@@ -31,6 +31,9 @@ pub enum ContainerError {
         /// The provider.
         provider: String,
     },
+    /// No GPU of the stack can run code for the GPU that the flavor `spoof` presents.
+    #[error("no GPU target of the stack can pass for gfx1100, as in the flavor `spoof`")]
+    NoSpoof,
     /// The packages come from a source that the workspace does not name.
     #[error(
         "the container file installs packages from {place}, which the workspace does not define"
@@ -58,6 +61,7 @@ impl Diagnose for ContainerError {
             Self::NoRocm { provider } => format!(
                 "add `[ubuntu]` with url, suite, gpg-key and packages to mock-configs/rocm/{provider}.toml, or set `rocm = \"rocm-sdk\"` in `[wheels]` of rocmrpm.toml"
             ),
+            Self::NoSpoof => "remove `[container.spoof]` from rocmrpm.toml".into(),
             Self::NoPlace { file, .. } => format!("define it in {file}, or set `from = \"local\"`"),
         })
     }

@@ -17,6 +17,7 @@ pub use files::{wanted, write, write_all};
 use std::collections::BTreeMap;
 
 use crate::error::Error;
+use crate::gpu::GpuTarget;
 use crate::rpms::signing::key_file;
 use crate::stack::Stack;
 use crate::template::Templates;
@@ -70,7 +71,7 @@ pub fn render(stack: &Stack<'_>, flavor: Flavor) -> Result<String, Error> {
     let workspace = stack.workspace;
     let settings = workspace.manifest.containers.get(&flavor).cloned().unwrap_or_default();
     let image = base(workspace, flavor, &settings)?;
-    let risks = risks(flavor, &image);
+    let risks = risks(workspace, flavor, &image);
     let (components, packages) = packages(stack, flavor)?;
     let labels = labels::labels(stack, flavor, &components, &risks)?;
     let file = file_name(&workspace.chroot.name, flavor);
@@ -96,7 +97,7 @@ pub fn render(stack: &Stack<'_>, flavor: Flavor) -> Result<String, Error> {
             .map_or_else(String::new, |_| key_file(&workspace.manifest.name)),
         packages,
         repositories: repositories(workspace, settings.from)?,
-        apt: apt.map(AptValues::from),
+        apt: apt.map(|source| AptValues::new(source, &workspace.manifest.gpu_targets)),
         indexes: indexes(workspace, local),
         labels: quoted_all(&labels),
         env: quoted_all(&environment(flavor, &settings)),
@@ -116,7 +117,8 @@ fn wanted_labels(stack: &Stack<'_>, flavor: Flavor) -> Result<BTreeMap<String, S
     let settings = stack.workspace.manifest.containers.get(&flavor).cloned().unwrap_or_default();
     let image = base(stack.workspace, flavor, &settings)?;
     let (components, _) = packages(stack, flavor)?;
-    let mut wanted = labels::labels(stack, flavor, &components, &risks(flavor, &image))?;
+    let mut wanted =
+        labels::labels(stack, flavor, &components, &risks(stack.workspace, flavor, &image))?;
     wanted.insert("org.opencontainers.image.base.name".to_owned(), from_line(&image));
     Ok(wanted)
 }
@@ -126,6 +128,9 @@ fn base(
     flavor: Flavor,
     settings: &Container,
 ) -> Result<String, ContainerError> {
+    if flavor == Flavor::Spoof && spoofed(workspace).is_empty() {
+        return Err(ContainerError::NoSpoof);
+    }
     if let Some(base) = &settings.base {
         return Ok(base.clone());
     }
@@ -146,6 +151,15 @@ fn base(
     }
 }
 
+/// Returns the workspace's GPU targets that have the instructions of gfx1100, under another name.
+fn spoofed(workspace: &Workspace) -> Vec<&str> {
+    let same = |target: &&GpuTarget| {
+        GpuTarget::parse("gfx11-generic").is_some_and(|generic| generic.serves(target))
+    };
+    let targets = workspace.manifest.gpu_targets.iter().filter(same).map(GpuTarget::processor);
+    targets.filter(|gpu| *gpu != "gfx1100").collect()
+}
+
 /// Returns an image in the form that `FROM` accepts: engines reject a tag next to a digest, so only
 /// the digest is kept.
 fn from_line(image: &str) -> String {
@@ -156,7 +170,7 @@ fn from_line(image: &str) -> String {
 }
 
 /// Lists the risks of using an image.
-fn risks(flavor: Flavor, image: &str) -> Vec<String> {
+fn risks(workspace: &Workspace, flavor: Flavor, image: &str) -> Vec<String> {
     let mut risks: Vec<String> = match flavor {
         Flavor::Fedora => Vec::new(),
         Flavor::Ubuntu => vec!["wheels built on Fedora run with Ubuntu's libraries: a fallback".into()],
@@ -164,7 +178,10 @@ fn risks(flavor: Flavor, image: &str) -> Vec<String> {
             "no ROCm and no vLLM: llama.cpp uses Vulkan, which processes prompts fast but generates tokens more slowly than HIP".into(),
         ],
         Flavor::Spoof => vec![
-            "runs code for gfx1100 on gfx1151 (HSA_OVERRIDE_GFX_VERSION): wrong results, illegal instructions and crashes are possible".into(),
+            format!(
+                "runs code for gfx1100 on {} (HSA_OVERRIDE_GFX_VERSION): wrong results, illegal instructions and crashes are possible",
+                spoofed(workspace).join(" and "),
+            ),
             "not built, not inspected and not supported by this stack".into(),
         ],
         Flavor::Ollama => {

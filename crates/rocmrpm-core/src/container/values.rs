@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::error::ContainerError;
 use super::image_name;
+use crate::gpu::GpuTarget;
 use crate::rpms::signing::key_file;
 use crate::stack::Stack;
 use crate::workspace::{
@@ -128,9 +129,11 @@ pub(super) fn apt(workspace: &Workspace) -> Result<Option<&AptSource>, Container
     }
 }
 
-impl From<&AptSource> for AptValues {
-    fn from(source: &AptSource) -> Self {
+impl AptValues {
+    /// Returns the values of a source for a stack with these GPU targets.
+    pub fn new(source: &AptSource, targets: &[GpuTarget]) -> Self {
         let AptSource { url, suite, gpg_key, packages } = source.clone();
+        let packages = packages.iter().flat_map(|name| name.for_targets(targets)).collect();
         Self { url, suite, gpg_key, packages }
     }
 }

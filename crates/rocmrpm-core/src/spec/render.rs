@@ -154,7 +154,7 @@ pub(super) fn render_form(
         exports: exports(component, &workspace.provider, &targets)?,
         gpu_targets: targets,
         memory_per_job_mb: component.memory_per_job / 1_000_000,
-        rocm: rocm_values(&workspace.provider),
+        rocm: rocm_values(&workspace.provider, stack.gpu_targets(component)),
         chroot: chroot_values(workspace)?,
         closure: closure_values(workspace, component),
     };

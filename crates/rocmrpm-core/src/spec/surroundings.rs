@@ -8,8 +8,11 @@ use serde::Serialize;
 use super::error::SpecError;
 use super::escape::{escape, key};
 use super::exclude::requires_pattern;
+use crate::gpu::GpuTarget;
 use crate::machine;
-use crate::workspace::{Capability, Component, MemberPlace, Provider, RocmVersion, Workspace};
+use crate::workspace::{
+    Capability, Component, MemberPlace, PackageName, Provider, RocmVersion, Workspace,
+};
 
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -62,20 +65,26 @@ pub fn rocm_version(provider: &Provider) -> Result<String, SpecError> {
     }
 }
 
-pub(super) fn rocm_values(provider: &Provider) -> BTreeMap<String, RocmValue> {
+/// Returns the provider's values for a component with these GPU targets. Packages per target are
+/// separated by spaces, as `Requires` and shells accept.
+pub(super) fn rocm_values(
+    provider: &Provider,
+    targets: &[GpuTarget],
+) -> BTreeMap<String, RocmValue> {
+    let packages = |name: &PackageName| name.for_targets(targets).join(" ");
     let text = |value: &str| RocmValue::Text(escape(value));
     let mut values: BTreeMap<String, RocmValue> = provider
         .capabilities
         .iter()
         .map(|(name, Capability { runtime, devel, soname })| {
             let fields = [
-                ("runtime", runtime.as_deref()),
-                ("devel", devel.as_deref()),
-                ("soname", soname.as_ref().map(|s| s.as_str())),
+                ("runtime", runtime.as_ref().map(packages)),
+                ("devel", devel.as_ref().map(packages)),
+                ("soname", soname.as_ref().map(ToString::to_string)),
             ];
             let fields = fields
                 .into_iter()
-                .filter_map(|(key, value)| value.map(|value| (key, escape(value))));
+                .filter_map(|(key, value)| value.map(|value| (key, escape(&value))));
             (key(name), RocmValue::Capability(fields.collect()))
         })
         .collect();

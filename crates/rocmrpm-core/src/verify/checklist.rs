@@ -6,10 +6,14 @@ use serde::Deserialize;
 use super::place::VerifyTarget;
 use super::{Check, Outcome, Verified};
 use crate::error::{Error, Kind};
+use crate::gpu::GpuTarget;
 use crate::process::quote;
 use crate::stack::Stack;
 
 const CHECKLIST: &str = include_str!("checklist.toml");
+
+/// What stands for the GPU targets of the stack in a check.
+const GPU: &str = "{gpu-target}";
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +30,8 @@ struct Item {
     #[serde(default)]
     run: String,
     prints: Option<String>,
+    #[serde(default)]
+    any_target: bool,
     component: Option<String>,
     r#if: Option<String>,
     otherwise: Option<String>,
@@ -49,7 +55,8 @@ pub(super) fn run_all(
     };
     for item in list.check.into_iter().filter(concerns) {
         let (outcome, detail) = check(place, &item, &values)?;
-        verified.checks.push(Check { id: item.id, what: values.text(&item.what), outcome, detail });
+        let what = values.text(&item);
+        verified.checks.push(Check { id: item.id, what, outcome, detail });
     }
     Ok(())
 }
@@ -59,18 +66,34 @@ struct Placeholders<'s> {
     prefix: &'s str,
     /// A word for a shell.
     device_libs: &'s str,
-    gpu: &'s str,
+    gpus: Vec<&'s str>,
 }
 
 impl<'s> Placeholders<'s> {
     fn of(stack: &Stack<'s>) -> Self {
         let provider = &stack.workspace.provider;
-        let gpu = stack.workspace.manifest.gpu_targets.first().map_or("", |target| target.as_str());
-        Self { prefix: &provider.prefix, device_libs: &provider.device_libs, gpu }
+        let targets = stack.workspace.manifest.gpu_targets.iter();
+        let gpus = targets.map(GpuTarget::as_str).collect();
+        Self { prefix: &provider.prefix, device_libs: &provider.device_libs, gpus }
     }
 
-    fn text(&self, text: &str) -> String {
-        text.replace("{gpu-target}", self.gpu)
+    /// Returns what an item checks.
+    fn text(&self, item: &Item) -> String {
+        let separator = if item.any_target { " or " } else { " and " };
+        item.what.replace(GPU, &self.gpus.join(separator))
+    }
+
+    /// Returns what the output of an item's script lacks.
+    fn missing(&self, item: &Item, output: &str) -> Option<String> {
+        let part = item.prints.as_deref()?;
+        let gpus = if part.contains(GPU) { self.gpus.as_slice() } else { &[""] };
+        let parts: Vec<String> = gpus.iter().map(|gpu| part.replace(GPU, gpu)).collect();
+        let lacking: Vec<&str> =
+            parts.iter().map(String::as_str).filter(|part| !output.contains(part)).collect();
+        match item.any_target {
+            true => (lacking.len() == parts.len()).then(|| lacking.join("` or `")),
+            false => (!lacking.is_empty()).then(|| lacking.join("`, `")),
+        }
     }
 
     fn script(&self, script: &str) -> String {
@@ -108,11 +131,7 @@ fn check(
         Ok(ran) => ran,
         Err(reason) => return not_run(&reason),
     };
-    let missing = item
-        .prints
-        .as_deref()
-        .map(|part| values.text(part))
-        .filter(|part| !ran.output.contains(part));
+    let missing = values.missing(item, &ran.output);
     Ok(match (ran.success, missing) {
         (true, None) => (Outcome::Pass, String::new()),
         (true, Some(part)) => (Outcome::Fail, format!("its output lacks `{part}`")),
@@ -129,7 +148,7 @@ mod tests {
         let values = Placeholders {
             prefix: "/usr'; touch /pwned; echo '",
             device_libs: "\"$(echo '/opt/a b')\"/c",
-            gpu: "",
+            gpus: Vec::new(),
         };
         let script = values.script("printf '%s\n' \"$prefix\" \"$device_libs\"");
         let printed = crate::process::Command::new("sh").args(["-c", &script]).text().unwrap();
@@ -139,6 +158,21 @@ mod tests {
             let scripts = [&item.run, item.r#if.as_ref().unwrap_or(&item.run)];
             assert!(scripts.iter().all(|script| !script.contains("{gpu-target}")), "{}", item.id);
         }
+    }
+
+    #[test]
+    fn checks_every_gpu_target_of_the_stack() {
+        let values = Placeholders { prefix: "", device_libs: "", gpus: vec!["gfx1100", "gfx1201"] };
+        let list: List = toml::from_str(CHECKLIST).unwrap();
+        let item = |id: &str| list.check.iter().find(|item| item.id == id).unwrap();
+        let (torch, rocminfo) = (item("torch-arch-list"), item("rocminfo"));
+        assert_eq!(values.text(torch), "torch has code for gfx1100 and gfx1201");
+        assert_eq!(values.missing(torch, "gfx1100 gfx1151").as_deref(), Some("gfx1201"));
+        assert_eq!(values.missing(torch, "gfx1100 gfx1201"), None);
+        assert_eq!(values.text(rocminfo), "rocminfo lists gfx1100 or gfx1201");
+        assert_eq!(values.missing(rocminfo, "Name: gfx1201"), None);
+        let neither = Some("gfx1100` or `gfx1201");
+        assert_eq!(values.missing(rocminfo, "Name: gfx90a").as_deref(), neither);
     }
 
     #[test]

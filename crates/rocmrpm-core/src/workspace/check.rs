@@ -24,7 +24,7 @@ pub(super) fn contents(contents: &Contents, problems: &mut Vec<Problem>) {
 }
 
 fn check_providers(contents: &Contents, problems: &mut Vec<Problem>) {
-    let Contents { components, broken, chroots, providers, .. } = contents;
+    let Contents { manifest, components, broken, chroots, providers, .. } = contents;
     for chroot in chroots.values() {
         let At { value, span } = &chroot.rocm_provider;
         if !value.is_empty() && !providers.contains_key(value) {
@@ -32,6 +32,7 @@ fn check_providers(contents: &Contents, problems: &mut Vec<Problem>) {
         }
     }
     for provider in providers.values() {
+        provider.check_targets(&manifest.gpu_targets, problems);
         for At { value, span } in &provider.brings {
             if !broken.contains(value) && !components.keys().any(|name| name.as_str() == value) {
                 problems.push(unknown(&provider.file, span, "component", value, components.keys()));

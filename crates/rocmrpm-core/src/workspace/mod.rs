@@ -60,7 +60,7 @@ pub use path_error::PathError;
 pub use paths::check_inputs;
 pub use pin::{LockEntry, Pin, Source};
 pub use pins::{Generated, PinSet};
-pub use provider::{AptSource, Capability, Provider, RocmVersion};
+pub use provider::{AptSource, Capability, PackageName, Provider, RocmVersion};
 pub use releases::today;
 pub use unwritten::closure_not_written;
 pub use upstreams::Upstreams;

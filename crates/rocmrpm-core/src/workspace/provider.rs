@@ -1,12 +1,13 @@
 //! ROCm providers, read from `mock-configs/rocm/*.toml`: where ROCm is, and the packages that have
 //! it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::chroot::{check_key, check_macro};
 use super::document::{At, File, Table};
 use crate::canonical::Canonical;
 use crate::error::Problem;
+use crate::gpu::GpuTarget;
 use crate::inspect::SearchPathTag;
 use crate::names::Soname;
 use crate::text::visible;
@@ -53,7 +54,7 @@ pub struct AptSource {
     /// The URL or file of the key, in ASCII armor.
     pub gpg_key: String,
     /// The packages that the stack needs at run time.
-    pub packages: Vec<String>,
+    pub packages: Vec<PackageName>,
 }
 
 impl AptSource {
@@ -68,8 +69,12 @@ impl AptSource {
             table.problem(at.span, "`gpg-key` has a space", "expected one URL or file", None);
         }
         let packages = table.strings("packages");
-        packages.iter().for_each(|name| table.must_be_plain(name, "a package's name"));
-        Self { url, suite, gpg_key, packages: packages.into_iter().map(|at| at.value).collect() }
+        for At { value, span } in &packages {
+            let name = At { value: value.replace(PLACEHOLDER, "gfx"), span: span.clone() };
+            table.must_be_plain(&name, "a package's name");
+        }
+        let packages = packages.into_iter().map(PackageName).collect();
+        Self { url, suite, gpg_key, packages }
     }
 }
 
@@ -137,11 +142,63 @@ impl Canonical for RocmVersion {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Capability {
     /// The package to run with.
-    pub runtime: Option<String>,
+    pub runtime: Option<PackageName>,
     /// The package to build with.
-    pub devel: Option<String>,
+    pub devel: Option<PackageName>,
     /// The SONAME that programs need.
     pub soname: Option<Soname>,
+}
+
+/// What stands for each GPU target in the name of a package.
+const PLACEHOLDER: &str = "{gpu-target}";
+
+/// The name of a package. With `{gpu-target}` in it, there is one package per GPU target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackageName(At<String>);
+
+impl PackageName {
+    fn read(table: &mut Table<'_>, key: &str) -> Option<Self> {
+        let name = table.string(key)?;
+        if name.value.replace(PLACEHOLDER, "").contains(['{', '}']) {
+            let message = format!("`{key}` has a brace outside of `{PLACEHOLDER}`");
+            let help = format!("write `{PLACEHOLDER}` where the name has a GPU target");
+            table.problem(name.span.clone(), message, "expected a package's name", Some(help));
+        }
+        Some(Self(name))
+    }
+
+    /// Returns the packages for these GPU targets, sorted; one if the name does not depend on them.
+    pub fn for_targets(&self, targets: &[GpuTarget]) -> Vec<String> {
+        let Self(At { value: name, .. }) = self;
+        match name.contains(PLACEHOLDER) {
+            true => {
+                let processors: BTreeSet<&str> = targets.iter().map(GpuTarget::processor).collect();
+                processors.into_iter().map(|gpu| name.replace(PLACEHOLDER, gpu)).collect()
+            }
+            false => vec![name.clone()],
+        }
+    }
+
+    /// Returns the problem of a name that is for another GPU target than all those of the stack: the
+    /// stack would get the wrong package, or lack those of its other targets.
+    fn problem(&self, file: &File, targets: &[GpuTarget]) -> Option<Problem> {
+        let Self(At { value: name, span }) = self;
+        let named = GpuTarget::named_in(name)?;
+        let others: BTreeSet<&str> =
+            targets.iter().map(GpuTarget::processor).filter(|gpu| *gpu != named).collect();
+        if others.is_empty() {
+            return None;
+        }
+        let others = others.into_iter().collect::<Vec<_>>().join(" and ");
+        let message = match targets.iter().any(|target| target.processor() == named) {
+            true => format!("`{name}` is only for {named}, but the stack is also for {others}"),
+            false => format!("`{name}` is for {named}, but the stack is for {others}"),
+        };
+        let pattern = name.replace(named, PLACEHOLDER);
+        let help = format!("write `{pattern}`, which is one package per GPU target of the stack");
+        let problem = file.problem(span.clone(), message, "a GPU target in a package's name");
+        Some(Problem { help: Some(help), ..problem })
+    }
 }
 
 impl Provider {
@@ -163,8 +220,8 @@ impl Provider {
             let capabilities = root.table("capabilities", |table| {
                 table.each_table(|key, table| {
                     let capability = Capability {
-                        runtime: table.string("runtime").map(|at| at.value),
-                        devel: table.string("devel").map(|at| at.value),
+                        runtime: PackageName::read(table, "runtime"),
+                        devel: PackageName::read(table, "devel"),
                         soname: table.string("soname").map(|at| Soname::new(at.value)),
                     };
                     (key.value, capability)
@@ -190,6 +247,16 @@ impl Provider {
                 file,
             }
         })
+    }
+}
+
+impl Provider {
+    /// Adds the problems of packages that are for other GPU targets than these of the stack.
+    pub(super) fn check_targets(&self, targets: &[GpuTarget], problems: &mut Vec<Problem>) {
+        let capabilities = self.capabilities.values();
+        let names = capabilities.flat_map(|one| [&one.runtime, &one.devel]).flatten();
+        let names = names.chain(self.ubuntu.iter().flat_map(|source| &source.packages));
+        problems.extend(names.filter_map(|name| name.problem(&self.file, targets)));
     }
 }
 
@@ -235,6 +302,57 @@ fn search_path_tag(root: &mut Table<'_>) -> Option<SearchPathTag> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn targets(names: &[&str]) -> Vec<GpuTarget> {
+        names.iter().map(|name| GpuTarget::parse(name).unwrap()).collect()
+    }
+
+    fn read(text: &str) -> (Provider, Vec<Problem>) {
+        let text = format!("prefix = \"/r\"\nversion = \"7.2\"\n{text}");
+        let mut problems = Vec::new();
+        let file = File { name: "p.toml".into(), text };
+        (Provider::read("p", file, &mut problems), problems)
+    }
+
+    #[test]
+    fn names_one_package_per_gpu_target() {
+        let (provider, problems) = read(
+            "[capabilities.blas]\nruntime = \"blas-{gpu-target}\"\ndevel = \"blas-devel\"\n\
+             [ubuntu]\nurl = \"u\"\nsuite = \"s\"\ngpg-key = \"https://k\"\n\
+             packages = [\"all-{gpu-target}\"]\n",
+        );
+        assert!(problems.is_empty(), "{problems:?}");
+        let Capability { runtime, devel, .. } = provider.capabilities["blas"].clone();
+        let both = targets(&["gfx90a:xnack+", "gfx1201", "gfx90a:xnack-"]);
+        assert_eq!(runtime.unwrap().for_targets(&both), ["blas-gfx1201", "blas-gfx90a"]);
+        assert_eq!(devel.unwrap().for_targets(&both), ["blas-devel"]);
+        let packages = provider.ubuntu.unwrap().packages;
+        assert_eq!(packages[0].for_targets(&both), ["all-gfx1201", "all-gfx90a"]);
+    }
+
+    #[test]
+    fn rejects_unknown_placeholders_in_names_of_packages() {
+        let (_, problems) = read("[capabilities.blas]\nruntime = \"blas-{gpu}\"\n");
+        let help = problems[0].help.as_deref();
+        assert_eq!(help, Some("write `{gpu-target}` where the name has a GPU target"));
+        let ubuntu = "[ubuntu]\nurl = \"u\"\nsuite = \"s\"\ngpg-key = \"https://k\"\n";
+        assert_eq!(read(&format!("{ubuntu}packages = [\"a-{{gpu}}\"]\n")).1.len(), 1);
+    }
+
+    #[test]
+    fn rejects_packages_for_other_gpu_targets() {
+        let (provider, _) = read("[capabilities.blas]\nruntime = \"blas-gfx1151\"\n");
+        let problems = |names: &[&str]| {
+            let mut problems = Vec::new();
+            provider.check_targets(&targets(names), &mut problems);
+            problems.into_iter().map(|problem| problem.message).collect::<Vec<_>>()
+        };
+        assert_eq!(problems(&["gfx1151"]), [""; 0]);
+        let other = "`blas-gfx1151` is for gfx1151, but the stack is for gfx1100 and gfx1201";
+        assert_eq!(problems(&["gfx1100", "gfx1201"]), [other]);
+        let also = "`blas-gfx1151` is only for gfx1151, but the stack is also for gfx1100";
+        assert_eq!(problems(&["gfx1100", "gfx1151"]), [also]);
+    }
 
     #[test]
     fn rejects_provider_folders_that_are_relative_or_need_quoting() {
