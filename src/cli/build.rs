@@ -8,12 +8,12 @@ use super::plan::{self, Question};
 use super::{Done, args, context};
 use crate::build::{Outcome, Prepared, Results, Run, Stage};
 use crate::document::Document;
-use crate::error::{Error, IoError, Kind};
+use crate::error::{Error, IoError, Kind, Reference};
 use crate::machine;
 use crate::names::ComponentName;
 use crate::process::{own_program, quote};
 use crate::production::{Order, Outputs, Production, produce, render, selected};
-use crate::report::{Progress, Shell, Style, count, human_size, show_error};
+use crate::report::{Progress, Shell, Style, count, human_size, show_error, show_references};
 use crate::sources::{Cache, Fetched, Fetcher};
 use crate::stack::Stack;
 use crate::text::file_url;
@@ -124,11 +124,13 @@ fn fetch_sources(
     failed.map_or(Ok(0), Err)
 }
 
-/// Reports the components that the run did not finish, and returns the exit code of the first
-/// failure. Failures were already shown, except for an interruption.
+/// Reports the components that the run did not finish, where to read more, and the command that
+/// retries. Returns the exit code of the first failure. Failures were already shown, except for an
+/// interruption.
 pub(super) fn report_failures(done: &Run, shell: &Shell) -> u8 {
     let mut code = 0;
     let (mut built, mut failed, mut skipped) = (0, 0, 0);
+    let mut references = Vec::new();
     for (name, outcome) in &done.outcomes {
         match outcome {
             Outcome::Failed(error) => {
@@ -141,6 +143,7 @@ pub(super) fn report_failures(done: &Run, shell: &Shell) -> u8 {
                 if code == 0 {
                     code = error.kind().exit_code();
                 }
+                references.extend(error.diagnosis().references.iter().cloned());
                 failed += 1;
             }
             Outcome::Skipped(reason) => {
@@ -157,6 +160,12 @@ pub(super) fn report_failures(done: &Run, shell: &Shell) -> u8 {
         let text = format!("{failed} failed, {skipped} skipped, {built} up to date");
         shell.status(Style::Bad, "Incomplete", text);
     }
+    if failed > 1 {
+        // Components with several lines each would hide what failed.
+        references.retain(|reference| reference.label == "Log");
+    }
+    let retry = done.retry.clone().map(|target| Reference { label: "Retry", target });
+    show_references(shell, references.iter().chain(&retry));
     code
 }
 

@@ -3,13 +3,26 @@
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 
 use super::{Shell, Style};
-use crate::error::{Error, Problem};
+use crate::error::{Error, Problem, Reference};
 
 /// The maximum number of problems shown in full; more would only scroll away.
 const MAX_PROBLEMS: usize = 20;
 
-/// Writes an error to stderr.
+/// Writes an error to stderr, and what shows more about it.
 pub fn show_error(shell: &Shell, error: &Error) {
+    show_failure(shell, error);
+    show_references(shell, &error.diagnosis().references);
+}
+
+/// Writes files and commands that show more about errors to stderr, each once.
+pub fn show_references<'a>(shell: &Shell, references: impl IntoIterator<Item = &'a Reference>) {
+    for Reference { label, target } in references {
+        shell.line(format!("{} {target}", Style::Note.paint(format!("{label:>12}"))));
+    }
+}
+
+/// Writes an error of a run to stderr, which shows at its end what shows more.
+pub(super) fn show_failure(shell: &Shell, error: &Error) {
     show_problems(shell, error.problems());
     // Skip the message if one of the problems above already shows it.
     let message = error.to_string();

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use super::{Shell, Style, human_time, show_error};
+use super::errors::show_failure;
+use super::{Shell, Style, human_time};
 use crate::error::Error;
 use crate::events::{Event, Events, Outcome};
 use crate::names::ComponentName;
@@ -136,7 +137,7 @@ impl Events for Progress<'_> {
 
     fn failure(&self, error: &Error) {
         self.shell.line("");
-        show_error(self.shell, error);
+        show_failure(self.shell, error);
         self.shell.line("");
     }
 }

@@ -138,6 +138,6 @@ fn omits_help_for_debian() {
 
 #[track_caller]
 fn assert_log_exists(failed: &crate::support::Ran) {
-    let log = failed.help("full log");
+    let log = failed.reference("Log");
     assert!(std::path::Path::new(&log).exists(), "{log}");
 }

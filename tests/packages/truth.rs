@@ -491,7 +491,7 @@ fn retry_command_repeats_the_options() {
     workspace.write("pins/stable.toml", "");
     let args = ["--chroot", "other", "--pins", "edge", "--pin", "demo=2.0", "--builder", "host"];
     let failed = workspace.run(&[&["build", "--until", "rpm"], &args[..]].concat());
-    let retry = failed.exits(10).help("retry");
+    let retry = failed.exits(10).reference("Retry");
     for pair in args.chunks(2) {
         assert!(retry.contains(&pair.join(" ")), "{pair:?}: {retry}");
     }

@@ -53,12 +53,22 @@ impl Ran {
         self
     }
 
-    /// Returns the text after `help: <what>: ` in stderr.
+    /// Returns the file or command after this label in stderr, which must show it once.
     #[track_caller]
-    pub fn help(&self, what: &str) -> String {
-        let start = format!("help: {what}: ");
-        let line = self.stderr.lines().find_map(|line| line.strip_prefix(&start));
-        line.unwrap_or_else(|| panic!("no `help: {what}: ` in stderr\n{self}")).to_owned()
+    pub fn reference(&self, label: &str) -> String {
+        let start = format!("{label:>12} ");
+        let lines: Vec<&str> =
+            self.stderr.lines().filter_map(|line| line.strip_prefix(&start)).collect();
+        let [line] = lines[..] else { panic!("not one line `{start}` in stderr\n{self}") };
+        line.to_owned()
+    }
+
+    /// Fails if stderr has more lines of help than errors.
+    #[track_caller]
+    pub fn has_one_help_per_error(&self) -> &Self {
+        let count = |start| self.stderr.lines().filter(|line| line.starts_with(start)).count();
+        assert!(count("help: ") <= count("error: "), "{self}");
+        self
     }
 
     /// Reads stdout as JSON.

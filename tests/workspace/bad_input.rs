@@ -51,6 +51,7 @@ fn build_fails(workspace: &Workspace, code: i32) -> Ran {
     ran.exits(code);
     assert_eq!(workspace.sources(), before);
     workspace.assert_nothing_of("demo");
+    ran.has_one_help_per_error();
     ran
 }
 
@@ -155,7 +156,7 @@ fn rejected_spec_shows_the_line() {
         "Unknown tag",
         "edit the template; this file is generated",
     ])
-    .never_reports("to look around");
+    .never_reports("       Shell ");
     workspace.replace(&template("demo"), "Nmae: demo", "");
     build_succeeds(&workspace);
 }
@@ -171,15 +172,37 @@ fn failed_build_shows_phase_lines_cause_log_and_commands() {
         "help: add `BuildRequires: rocm-hip-devel` (Fedora); run `apt-get install libamdhip64-dev` (Debian)",
     ]);
     failed.never_reports("Executing(%prep)");
-    let log = std::fs::read_to_string(failed.help("full log")).unwrap();
+    let log = std::fs::read_to_string(failed.reference("Log")).unwrap();
     assert!(log.contains("hip/hip_runtime.h"), "{log}");
-    let enter = failed.help("open a shell in the build root");
+    let enter = failed.reference("Shell");
     workspace.shell(&format!("{enter} -- ls demo-1.0/hello")).exits(0);
-    let retry = failed.help("retry");
+    let retry = failed.reference("Retry");
     workspace.shell(&retry).exits(10).reports(["HIP's headers are not installed"]);
     workspace.replace(&template("demo"), "exit 1", "exit 0");
     workspace.shell(&retry).exits(0).reports(["Built demo"]);
     workspace.assert_whole("demo");
+}
+
+#[test]
+fn several_failures_show_their_logs_and_one_retry_at_the_end() {
+    let build = "echo 'x.c:1:10: fatal error: a.h: No such file or directory' >&2\nexit 1";
+    let workspace = with(&Parts { build, ..Parts::default() });
+    let build = "echo it breaks\nexit 1";
+    workspace.component("other", &Parts { build, ..Parts::default() });
+    let failed = workspace.run(&["build", "--chroot", "host", "--keep-going"]);
+    failed.exits(10).has_one_help_per_error();
+    let (_, end) = failed.stderr.split_once("  Incomplete ").unwrap();
+    let root = workspace.root();
+    let (root, program) = (root.display(), env!("CARGO_BIN_EXE_rocmrpm"));
+    assert_eq!(
+        end,
+        format!(
+            "2 failed, 0 skipped, 0 up to date\n         \
+             Log {root}/build/host/work/demo/logs/build.log\n         \
+             Log {root}/build/host/work/other/logs/build.log\n       \
+             Retry {program} -C {root} build demo other --chroot host --pins stable --builder host\n"
+        )
+    );
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn failure(log: &str) -> Failure {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("build.log");
     fs_err::write(&path, log).unwrap();
-    Failure::from_log("demo", &path, (Path::new("demo.spec"), ""), "rocmrpm build demo")
+    Failure::from_log("demo", &path, (Path::new("demo.spec"), ""))
 }
 
 #[test]
@@ -119,8 +119,10 @@ fn failure_shows_the_line_of_its_cause_and_its_id() {
     let failure = failure(&log);
     assert_eq!(failure.id, Some("gpu-target-unknown"));
     assert!(failure.lines.iter().any(|line| line.contains("gfx9999")), "{:?}", failure.lines);
-    let help = failure.help();
-    assert!(help.iter().any(|help| help.ends_with(" explain gpu-target-unknown")), "{help:?}");
+    assert_eq!(failure.help().len(), 1, "{:?}", failure.help());
+    let references = failure.diagnosis().references;
+    let explain = references.iter().find(|reference| reference.label == "Explain").unwrap();
+    assert!(explain.target.ends_with(" explain gpu-target-unknown"), "{explain:?}");
 }
 
 #[test]

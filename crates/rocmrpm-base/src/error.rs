@@ -122,6 +122,17 @@ pub struct Diagnosis {
     pub details: Vec<String>,
     /// Mistakes in files, shown with their position and a snippet.
     pub problems: Vec<Problem>,
+    /// What shows more, such as the full log. A run prints this once, at its end.
+    pub references: Vec<Reference>,
+}
+
+/// A file or a command that shows more about an error, or continues from it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    /// What it is: one capitalized word, such as `Log`.
+    pub label: &'static str,
+    /// The path or the command.
+    pub target: String,
 }
 
 impl Kind {
@@ -134,7 +145,13 @@ impl Kind {
 
 impl From<Kind> for Diagnosis {
     fn from(kind: Kind) -> Self {
-        Self { kind, help: Vec::new(), details: Vec::new(), problems: Vec::new() }
+        Self {
+            kind,
+            help: Vec::new(),
+            details: Vec::new(),
+            problems: Vec::new(),
+            references: Vec::new(),
+        }
     }
 }
 
@@ -173,6 +190,13 @@ impl Diagnosis {
     #[must_use]
     pub fn with_details(mut self, details: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.details.extend(details.into_iter().map(Into::into));
+        self
+    }
+
+    /// Adds a file or a command that shows more.
+    #[must_use]
+    pub fn with_reference(mut self, label: &'static str, target: impl fmt::Display) -> Self {
+        self.references.push(Reference { label, target: target.to_string() });
         self
     }
 

@@ -8,7 +8,7 @@ use super::Outputs;
 use crate::build::{Outcome, Results, Run, Stage};
 use crate::digest::Sha256;
 use crate::document::Document;
-use crate::error::Problem;
+use crate::error::{Diagnosis, Problem};
 use crate::names::ComponentName;
 use crate::text::line_of;
 use crate::workspace::Workspace;
@@ -86,6 +86,8 @@ pub(in crate::cli) struct RunReport {
     index: Option<PathBuf>,
     /// The container files that were rendered; null if the run is not complete.
     containers: Option<Vec<PathBuf>>,
+    /// The command that builds again what failed; null if no build failed.
+    retry: Option<String>,
 }
 
 /// The outcome for a component.
@@ -121,6 +123,8 @@ enum ComponentReport {
         details: Vec<String>,
         /// Mistakes in files of the workspace.
         problems: Vec<ProblemReport>,
+        /// The log or the folder of logs; null if there is none.
+        log: Option<String>,
     },
     /// It was skipped.
     Skipped {
@@ -174,6 +178,7 @@ impl RunReport {
                 .and_then(|outputs| outputs.index.as_ref())
                 .map(|written| written.simple.clone()),
             containers: outputs.map(|outputs| outputs.containers.clone()),
+            retry: done.retry.clone(),
         }
     }
 }
@@ -183,14 +188,18 @@ impl ComponentReport {
         match outcome {
             Outcome::Built(_) => Self::Built { component, results: results() },
             Outcome::Fresh => Self::Fresh { component, results: results() },
-            Outcome::Failed(error) => Self::Failed {
-                component,
-                error: error.to_string(),
-                causes: error.causes(),
-                help: error.help().to_vec(),
-                details: error.details().to_vec(),
-                problems: error.problems().iter().map(ProblemReport::of).collect(),
-            },
+            Outcome::Failed(error) => {
+                let Diagnosis { help, details, problems, references, .. } = error.diagnosis();
+                Self::Failed {
+                    component,
+                    error: error.to_string(),
+                    causes: error.causes(),
+                    help: help.clone(),
+                    details: details.clone(),
+                    problems: problems.iter().map(ProblemReport::of).collect(),
+                    log: references.iter().find(|r| r.label == "Log").map(|r| r.target.clone()),
+                }
+            }
             Outcome::Skipped(reason) => Self::Skipped { component, reason: reason.clone() },
         }
     }

@@ -73,7 +73,6 @@ impl BuildContext<'_> {
             timeout: self.timeout.or(component.timeout),
             repository: self.repository.dir(),
             required: required_packages(self.stack, component)?,
-            retry: self.retry(component),
             enter: Some(enter_again(self.workspace, component)),
             events: self.events,
         };
@@ -198,16 +197,17 @@ impl BuildContext<'_> {
         }
     }
 
-    /// Returns the command that builds this component again.
-    fn retry(&self, component: &Component) -> String {
+    /// Returns the command that builds these components again.
+    pub fn retry(&self, components: &[&str]) -> String {
+        let components = components.join(" ");
         if self.builder.name() == "copr" {
-            return command_again(self.workspace, &format!("copr push {}", component.name), &[]);
+            return command_again(self.workspace, &format!("copr push {components}"), &[]);
         }
         let mut options = vec![format!("--builder {}", self.builder.name())];
         if self.until < Stage::Container {
             options.push(format!("--until {}", self.until));
         }
-        command_again(self.workspace, &format!("build {}", component.name), &options)
+        command_again(self.workspace, &format!("build {components}"), &options)
     }
 }
 

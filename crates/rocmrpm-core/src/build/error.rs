@@ -20,8 +20,6 @@ pub enum ComponentError {
         path: PathBuf,
         /// The folder with the build's logs.
         logs: PathBuf,
-        /// The command that retries.
-        retry: String,
     },
     /// The wheels have errors that the RPMs they were made from do not have.
     #[error("the wheels of `{component}` did not pass inspection")]
@@ -56,31 +54,31 @@ fn count(report: &Report) -> String {
     }
 }
 
+/// Returns a diagnosis that shows all findings, with the help of the first one.
+fn of_findings<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Diagnosis {
+    let findings: Vec<&Finding> = findings.into_iter().collect();
+    Diagnosis::from(Kind::Findings)
+        .with_help_lines(findings.first().map(|finding| &finding.help))
+        .with_details(findings.iter().map(ToString::to_string))
+}
+
 impl Diagnose for ComponentError {
     fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Findings { report, path, logs, retry, .. } => {
-                let mut help: Vec<String> = report.errors().map(|finding| finding.help.clone()).collect();
-                help.dedup();
+            Self::Findings { report, path, logs, .. } => {
+                let diagnosis = of_findings(report.errors())
+                    .with_reference("Report", path.display())
+                    .with_reference("Log", logs.display());
                 // The rule about waivers cannot be waived, and its own help is complete.
-                if let Some(finding) = report.errors().find(|finding| finding.id.as_str() != "waiver-unused")
-                {
-                    help.push(format!("explain or waive it: {} explain {}", own_program(), finding.id));
+                match report.errors().find(|finding| finding.id.as_str() != "waiver-unused") {
+                    Some(finding) => {
+                        let explain = format!("{} explain {}", own_program(), finding.id);
+                        diagnosis.with_reference("Explain", explain)
+                    }
+                    None => diagnosis,
                 }
-                Diagnosis::from(Kind::Findings)
-                    .with_help_lines(help)
-                    .with_help(format!("full report: {}", path.display()))
-                    .with_help(format!("build logs: {}", logs.display()))
-                    .with_help(format!("retry: {retry}"))
-                    .with_details(report.errors().map(ToString::to_string))
             }
-            Self::Wheels { errors, .. } => {
-                let mut help: Vec<&str> = errors.iter().map(|finding| finding.help.as_str()).collect();
-                help.dedup();
-                Diagnosis::from(Kind::Findings)
-                    .with_help_lines(help)
-                    .with_details(errors.iter().map(ToString::to_string))
-            }
+            Self::Wheels { errors, .. } => of_findings(errors),
             Self::SamePackage { other, .. } => Kind::Config.with_help(format!(
                 "remove it from one of the two templates; if the package moved, build `{other}` first"
             )),

@@ -40,8 +40,6 @@ pub struct Failure {
     pub id: Option<&'static str>,
     /// The path of the full log.
     pub log: PathBuf,
-    /// The command that retries.
-    pub retry: String,
     /// The command that enters the build root, if there is one.
     pub enter: Option<String>,
     /// The position in the spec, if rpm reports one.
@@ -53,11 +51,11 @@ pub struct Failure {
 impl Failure {
     /// Explains a failure from rpmbuild's log. `spec` is the path and the text of the spec, for
     /// errors that name one of its lines.
-    pub fn from_log(component: &str, path: &Path, spec: (&Path, &str), retry: &str) -> Self {
-        Self::of_log(&Log::read(path), component, path, spec, retry)
+    pub fn from_log(component: &str, path: &Path, spec: (&Path, &str)) -> Self {
+        Self::of_log(&Log::read(path), component, path, spec)
     }
 
-    fn of_log(log: &Log, component: &str, path: &Path, spec: (&Path, &str), retry: &str) -> Self {
+    fn of_log(log: &Log, component: &str, path: &Path, spec: (&Path, &str)) -> Self {
         let problems = log.spec_problems(spec);
         let phase = if problems.is_empty() { log.phase() } else { "the spec".to_owned() };
         let found = catalog::find(log.failed_part(), Phase::named(&phase));
@@ -70,7 +68,6 @@ impl Failure {
             help: None,
             id: None,
             log: path.to_owned(),
-            retry: retry.to_owned(),
             enter: None,
             kind: if problems.is_empty() { Kind::Build } else { Kind::Config },
             problems,
@@ -103,18 +100,19 @@ impl Failure {
 
 impl Diagnose for Failure {
     fn diagnosis(&self) -> Diagnosis {
-        Diagnosis::from(self.kind)
+        let mut diagnosis = Diagnosis::from(self.kind)
             .with_help_lines(&self.help)
-            .with_help_lines(
-                self.id.map(|id| format!("explain this cause: {} explain {id}", own_program())),
-            )
-            .with_help(format!("full log: {}", self.log.display()))
-            .with_help(format!("retry: {}", self.retry))
-            .with_help_lines(
-                self.enter.as_ref().map(|enter| format!("open a shell in the build root: {enter}")),
-            )
             .with_details(&self.lines)
             .with_problems(&self.problems)
+            .with_reference("Log", self.log.display());
+        if let Some(id) = self.id {
+            diagnosis =
+                diagnosis.with_reference("Explain", format!("{} explain {id}", own_program()));
+        }
+        match &self.enter {
+            Some(enter) => diagnosis.with_reference("Shell", enter),
+            None => diagnosis,
+        }
     }
 }
 
@@ -152,7 +150,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("build.log");
         fs_err::write(&path, log).unwrap();
-        Failure::from_log("demo", &path, (Path::new("demo.spec"), spec), "rocmrpm build demo")
+        Failure::from_log("demo", &path, (Path::new("demo.spec"), spec))
     }
 
     #[test]
@@ -164,7 +162,10 @@ mod tests {
         assert_eq!(failure.cause.as_deref(), Some("HIP's headers are not installed"));
         assert!(failure.lines.iter().any(|l| l.contains("hip_runtime.h")), "{:?}", failure.lines);
         assert_eq!(failure.kind(), Kind::Build);
-        assert!(failure.help().iter().any(|h| h == "retry: rocmrpm build demo"));
+        let Diagnosis { help, references, .. } = failure.diagnosis();
+        assert_eq!(help.len(), 1, "{help:?}");
+        let labels: Vec<&str> = references.iter().map(|reference| reference.label).collect();
+        assert_eq!(labels, ["Log", "Explain"]);
     }
 
     #[test]

@@ -135,7 +135,6 @@ impl BuildContext<'_> {
             report: Box::new(report),
             path: waiting.dir().join(REPORT),
             logs: waiting.dir().join("logs"),
-            retry: job.retry.clone(),
         }
         .into())
     }

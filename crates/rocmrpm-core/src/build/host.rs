@@ -233,12 +233,7 @@ impl HostBuilder {
         let done = match command.timeout(job.timeout).run() {
             Err(ProcessError::TimedOut { allowed, .. }) => {
                 let component = job.component.name.to_string();
-                return Err(BuildError::TimedOut {
-                    component,
-                    allowed,
-                    log,
-                    retry: job.retry.clone(),
-                });
+                return Err(BuildError::TimedOut { component, allowed, log });
             }
             other => other?,
         };
@@ -247,8 +242,7 @@ impl HostBuilder {
             return Ok(());
         }
         let spec = (self.spec_path(job), &job.spec.text);
-        let failure =
-            Failure::from_log(job.component.name.as_str(), &log, (&spec.0, spec.1), &job.retry);
+        let failure = Failure::from_log(job.component.name.as_str(), &log, (&spec.0, spec.1));
         let mut failure = failure.ended(&done);
         if failure.lines.is_empty() && failure.problems.is_empty() {
             failure.lines.push(format!("rpmbuild {}", done.how()));
@@ -338,7 +332,7 @@ impl Builder for HostBuilder {
         let made = rpms_below(&job.work.join("rpmbuild/SRPMS"))?;
         made.into_iter().next().ok_or_else(|| BuildError::Environment {
             message: "rpmbuild succeeded but made no SRPM".into(),
-            help: format!("full log: {}", job.logs.join("srpm.log").display()),
+            help: format!("read the log: {}", job.logs.join("srpm.log").display()),
         })
     }
 

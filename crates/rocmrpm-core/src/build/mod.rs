@@ -82,8 +82,6 @@ pub struct Job<'a> {
     pub repository: PathBuf,
     /// The RPMs of all components that this one requires, for builders without a repository.
     pub required: Vec<PathBuf>,
-    /// The command that builds this component again, for messages.
-    pub retry: String,
     /// The command that enters its build root, if `rocmrpm shell` supports that.
     pub enter: Option<String>,
     /// Receives the builder's progress.
@@ -195,8 +193,6 @@ pub enum BuildError {
         allowed: Duration,
         /// The build's log.
         log: PathBuf,
-        /// The command that retries.
-        retry: String,
     },
     /// The packages of required components could not be unpacked.
     #[error(transparent)]
@@ -257,12 +253,11 @@ impl Diagnose for BuildError {
             Self::Environment { help, .. } => Kind::Environment.with_help(help),
             Self::Chroot { help, .. } => Kind::Config.with_help(help),
             Self::Missing { help, .. } => Kind::MissingTool.with_help(help),
-            Self::TimedOut { component, log, retry, .. } => Diagnosis::from(Kind::Timeout)
+            Self::TimedOut { component, log, .. } => Diagnosis::from(Kind::Timeout)
                 .with_help(format!(
                     "raise `timeout` in the component.toml of `{component}`, or pass a longer `--timeout`"
                 ))
-                .with_help(format!("full log: {}", log.display()))
-                .with_help(format!("retry: {retry}"))
+                .with_reference("Log", log.display())
                 .with_details(failure::Log::read(log).last(LAST_LINES)),
             Self::Unpack(error) => error.diagnosis(),
             Self::Template(error) => error.diagnosis(),
@@ -270,7 +265,8 @@ impl Diagnose for BuildError {
             Self::Hermetic(error) => error.diagnosis(),
             Self::Earlier(error) => error.diagnosis(),
             Self::Process(error @ ProcessError::Missing { program }) if program == "mock" => {
-                error.diagnosis().with_help("pass `--chroot host` to build on this machine without mock")
+                let install = error.help().concat();
+                Kind::MissingTool.with_help(format!("{install}; or pass `--chroot host` to build without mock"))
             }
             Self::Process(error) => error.diagnosis(),
             Self::Io(error) => Diagnosis::of_io(error),

@@ -196,6 +196,8 @@ pub enum Outcome {
 pub struct Run {
     /// Every selected component, in build order.
     pub outcomes: Vec<(ComponentName, Outcome)>,
+    /// The command that builds again what failed, if a build failed.
+    pub retry: Option<String>,
 }
 
 impl Run {
@@ -417,7 +419,7 @@ pub fn run(
     let workspace = stack.workspace;
     let repository =
         StackRepository::new(stack, stale.iter().map(|component| component.name.clone()));
-    let mut ends = BTreeMap::new();
+    let (mut ends, mut retry) = (BTreeMap::new(), None);
     if plan.stale() > 0 {
         builder.ready()?;
     }
@@ -444,6 +446,12 @@ pub fn run(
         let results = run_tasks(&prepared.tasks(), builder.limits(), stops, |task, jobs| {
             prepared.build(&context, task, jobs)
         });
+        let all = stale.iter().map(|c| c.name.as_str()).zip(&results);
+        let failed = all.filter(
+            |(_, end)| matches!(end, End::Failed(error) if error.kind() != Kind::Interrupted),
+        );
+        let failed: Vec<&str> = failed.map(|(name, _)| name).collect();
+        retry = (!failed.is_empty()).then(|| context.retry(&failed));
         ends = stale.iter().map(|c| c.name.clone()).zip(results).collect();
     }
     let mut outcome = |component: &&Component| match ends.remove(&component.name) {
@@ -452,7 +460,7 @@ pub fn run(
         Some(End::Failed(error)) => Outcome::Failed(error),
         Some(End::Skipped(reason)) => Outcome::Skipped(reason),
     };
-    Ok(Run { outcomes: selected.iter().map(|c| (c.name.clone(), outcome(c))).collect() })
+    Ok(Run { outcomes: selected.iter().map(|c| (c.name.clone(), outcome(c))).collect(), retry })
 }
 
 /// Returns the components that must be built before this one reaches a stage. An SRPM needs none.

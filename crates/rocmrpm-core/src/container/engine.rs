@@ -66,9 +66,9 @@ pub enum EngineError {
 impl Diagnose for EngineError {
     fn diagnosis(&self) -> Diagnosis {
         match self {
-            Self::Build { log, lines, .. } => {
-                Kind::Build.with_help(format!("full log: {}", log.display())).with_details(lines)
-            }
+            Self::Build { log, lines, .. } => Diagnosis::from(Kind::Build)
+                .with_reference("Log", log.display())
+                .with_details(lines),
             Self::NoImage { reported, .. } => Kind::Usage
                 .with_help("run `rocmrpm container build` to build it")
                 .with_details([reported]),

@@ -87,7 +87,7 @@ impl<'w> CoprBuilder<'w> {
                 return Err(BuildError::Environment {
                     message: format!("COPR could not build the macros package `{}`", macros.name),
                     help: format!(
-                        "full log: {}; build page: {}",
+                        "read the log, {}, or the build page, {}",
                         log.display(),
                         client.build_page(sent.build)
                     ),

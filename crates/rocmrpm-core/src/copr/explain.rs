@@ -65,7 +65,7 @@ impl CoprBuilder<'_> {
         let logs = self.logs(sent.build, &job.logs)?;
         let spec = job.sources.join(&job.spec.file_name);
         // COPR's builders run Fedora, so help for other systems does not apply.
-        let mut failure = Failure::from_log(name, &logs.log, (&spec, &job.spec.text), &job.retry);
+        let mut failure = Failure::from_log(name, &logs.log, (&spec, &job.spec.text));
         failure.help = failure.help.take().and_then(|help| without_debian(&help));
         if let Some(cause) = cause(sent.build, state, &logs) {
             blame_copr(&mut failure, cause, &logs);
@@ -191,7 +191,7 @@ mod tests {
         for (source, backend, replaced) in
             [(true, None, true), (false, Some("no disk"), true), (false, None, false)]
         {
-            let mut failure = Failure::from_log("one", &path, (Path::new("one.spec"), ""), "push");
+            let mut failure = Failure::from_log("one", &path, (Path::new("one.spec"), ""));
             failure.lines = vec!["error: bad".into()];
             let logs = Logs {
                 log: path.clone(),

@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::build::{
-    BuildLock, Builder, FileRecord, HostBuilder, Job, build_root, command_again, lay_out,
-};
+use crate::build::{BuildLock, Builder, FileRecord, HostBuilder, Job, build_root, lay_out};
 use crate::canonical::canonical;
 use crate::digest::Sha256;
 use crate::document::Document;
@@ -150,7 +148,6 @@ impl<'a> Preparation<'a> {
             jobs: 1,
             repository: PathBuf::new(),
             required: Vec::new(),
-            retry: command_again(workspace, &format!("prep {}", component.name), &[]),
             enter: None,
             events,
         };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::preamble::{ROOT, packing};
 use super::unpack::{self, SITE};
-use crate::build::{HostBuilder, Job, Results, Stage, command_again};
+use crate::build::{HostBuilder, Job, Results, Stage};
 use crate::closure::lock::Lock;
 use crate::closure::{Graph, LockedFile, Origin, makes_python, name_of};
 use crate::digest::Sha256;
@@ -196,7 +196,6 @@ impl<'a> Packer<'a> {
             jobs: 1,
             repository: PathBuf::new(),
             required: Vec::new(),
-            retry: command_again(self.stack.workspace, "closure --check", &[]),
             enter: None,
             events: self.events,
         };

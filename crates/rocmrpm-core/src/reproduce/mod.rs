@@ -162,7 +162,6 @@ pub fn reproduce(
         repository: build_dir.join("repository"),
         required: required_packages(stack, component)?,
         events,
-        retry: command_again(workspace, &format!("reproduce {}", component.name), &[]),
         enter: (builder.name() == "mock").then(|| enter_again(workspace, component)),
     };
     builder.ready()?;
@@ -183,7 +182,6 @@ pub fn reproduce(
         logs: PathBuf::new(),
         repository: PathBuf::new(),
         required: Vec::new(),
-        retry: String::new(),
         enter: None,
         ..job
     };

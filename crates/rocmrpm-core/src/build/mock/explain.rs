@@ -70,8 +70,7 @@ pub(super) fn explain(
         let log = Some(results.join(log))
             .filter(|path| path.exists())
             .unwrap_or_else(|| mock_log.clone());
-        let mut failure =
-            Failure::from_log(component, &log, (&spec_path, &job.spec.text), &job.retry);
+        let mut failure = Failure::from_log(component, &log, (&spec_path, &job.spec.text));
         failure.enter = job.enter.clone().filter(|_| !in_memory);
         failure
     };
@@ -90,12 +89,7 @@ pub(super) fn explain(
         Some((TIMEOUT, ..)) => {
             if let Some(allowed) = job.timeout {
                 let log = results.join("build.log");
-                return BuildError::TimedOut {
-                    component: component.to_owned(),
-                    allowed,
-                    log,
-                    retry: job.retry.clone(),
-                };
+                return BuildError::TimedOut { component: component.to_owned(), allowed, log };
             }
             failure("build.log")
         }

@@ -313,7 +313,7 @@ impl Builder for MockBuilder<'_> {
         let made = rpms_below(&made)?;
         made.into_iter().next().ok_or_else(|| BuildError::Environment {
             message: "mock succeeded but made no SRPM".into(),
-            help: format!("full log: {}", results.join("mock.log").display()),
+            help: format!("read the log: {}", results.join("mock.log").display()),
         })
     }
 
