@@ -61,7 +61,7 @@ pub fn stale_wheels(stack: &Stack<'_>) -> Result<BTreeMap<ComponentName, Vec<Str
     let mut stale = BTreeMap::new();
     for part in &parts {
         let Some(note) = Note::read(&part.dir) else { continue };
-        let reasons = note.reasons_to_make(&part.inputs(), &pins, &part.dir);
+        let reasons = note.reasons_to_make(&part.inputs(&pins)?, &pins, &part.dir);
         if !reasons.is_empty() {
             stale.insert(part.component.name.clone(), reasons);
         }
@@ -69,13 +69,14 @@ pub fn stale_wheels(stack: &Stack<'_>) -> Result<BTreeMap<ComponentName, Vec<Str
     Ok(stale)
 }
 
-/// Returns the distributions of the stack and the versions of their wheels.
+/// Returns the distributions of the stack: the versions of their wheels, and what their RPMs provide.
 fn pins(parts: &[Part<'_>]) -> Result<Pins, Error> {
     let mut pins = Pins::new();
     let mut owners = BTreeMap::new();
     for part in parts {
         check_stop()?;
-        for (name, version) in wheel::distributions(&part.rpms, &part.label, &part.leave_out)? {
+        let distributions = wheel::distributions(&part.rpms, &part.label, &part.leave_out)?;
+        for name in distributions.names() {
             let ours = &part.component.name;
             if let Some(other) = owners.insert(name.clone(), ours) {
                 let message =
@@ -84,8 +85,8 @@ fn pins(parts: &[Part<'_>]) -> Result<Pins, Error> {
                     "remove one of the two from the stack; requirements on it would be ambiguous",
                 ));
             }
-            pins.insert(name, version);
         }
+        pins.extend(distributions);
     }
     Ok(pins)
 }
@@ -99,7 +100,7 @@ fn wheels_of(
     preloads: &Preloads,
     events: &dyn Events,
 ) -> Result<Vec<FileRecord>, Error> {
-    let (key, judged_by) = (part.inputs(), part.judged_by());
+    let (key, judged_by) = (part.inputs(pins)?, part.judged_by());
     if let Some(note) = kept(part, &key, pins, events)? {
         return inspect_kept(note, part, stack, judged_by);
     }

@@ -201,6 +201,12 @@ pub(crate) fn replace(bytes: &mut [u8], from: &[u8], to: &[u8]) {
 }
 
 impl Package {
+    /// Declares a requirement on a package.
+    pub(crate) fn requires(mut self, name: &str) -> Self {
+        self.builder.requires(rpm::Dependency::any(name));
+        self
+    }
+
     /// Declares a bundled dependency.
     pub(crate) fn bundles(mut self, what: &str, version: &str) -> Self {
         self.builder.provides(rpm::Dependency::eq(format!("bundled({what})"), version));

@@ -10,6 +10,7 @@ use rocmrpm::process::Command;
 use rocmrpm::wheel::{self, Pins, Request, Rocm, Wheel, WheelError};
 
 use super::fixtures::*;
+use crate::tools::{alone, new_environment, tool};
 
 /// Records warnings.
 #[derive(Default)]
@@ -29,16 +30,25 @@ fn stack(
     release: u32,
     out_dir: &Path,
 ) -> Result<(Vec<Wheel>, Vec<String>), WheelError> {
+    stack_of(&rpms.iter().map(|rpm| vec![rpm.clone()]).collect::<Vec<_>>(), release, out_dir)
+}
+
+/// Builds the wheels of a stack from the RPMs of each component.
+fn stack_of(
+    components: &[Vec<PathBuf>],
+    release: u32,
+    out_dir: &Path,
+) -> Result<(Vec<Wheel>, Vec<String>), WheelError> {
     let label = label().release(release);
     let mut pins = Pins::new();
-    for rpm in rpms {
-        pins.extend(wheel::distributions(std::slice::from_ref(rpm), &label, &[])?);
+    for rpms in components {
+        pins.extend(wheel::distributions(rpms, &label, &[])?);
     }
     let heard = Heard::default();
     let mut wheels = Vec::new();
-    for rpm in rpms {
+    for rpms in components {
         wheels.extend(wheel::build(Request {
-            rpms: std::slice::from_ref(rpm),
+            rpms,
             label: &label,
             source_date_epoch: EPOCH,
             out_dir,
@@ -53,7 +63,7 @@ fn stack(
     for wheel in &wheels {
         let name = wheel::normalized(&wheel.distribution).unwrap();
         assert_eq!(
-            pins[&name].to_string(),
+            pins.get(&name).unwrap().to_string(),
             wheel.version,
             "the planned versions differ from the built ones"
         );
@@ -117,6 +127,76 @@ fn pins_only_requirements_on_the_stack() {
         ["demo_above-1.0+rocm7.14.gfx1151.3: upstream requires `demo_base ==8; extra == 'old'`, \
           but the stack has 1.0, which rocmrpm pins"]
     );
+}
+
+/// Creates three distributions: a library, with a development package; one that requires both
+/// packages but whose METADATA name neither; and one whose METADATA name the library with an extra.
+fn undeclared(dir: &Path) -> [PathBuf; 4] {
+    let with = |name: &str, requires: &str| {
+        let info = format!("{LIB}/{name}-1.0.dist-info");
+        Package::new(&format!("python3-{name}-rocm"), "noarch")
+            .file(&format!("{info}/METADATA"), metadata(name, "1.0").replace("\n\n", requires))
+            .file(&format!("{info}/WHEEL"), "Wheel-Version: 1.0\nTag: py3-none-any\n")
+            .file(&format!("{LIB}/{name}.py"), "ours = True\n")
+    };
+    let devel = Package::new("python3-base-rocm-devel", "noarch")
+        .file("/usr/include/base/base.h", "int x;\n")
+        .requires("python3-base-rocm");
+    [
+        with("base", "\n\n").write(dir),
+        devel.write(dir),
+        with("above", "\n\n").requires("python3-base-rocm").requires("/bin/sh").write(dir),
+        with("beside", "\nProvides-Extra: x\nRequires-Dist: base>=1; extra == 'x'\n\n")
+            .requires("python3-base-rocm-devel")
+            .write(dir),
+    ]
+}
+
+/// Builds the wheels of [`undeclared`]: the development package belongs to the library's component.
+fn built(dir: &Path) -> Vec<Wheel> {
+    let [base, devel, above, beside] = undeclared(dir);
+    stack_of(&[vec![base, devel], vec![above], vec![beside]], 3, &dir.join("out")).unwrap().0
+}
+
+#[test]
+fn requires_what_the_rpms_require_of_the_stack() {
+    let dir = tempfile::tempdir().unwrap();
+    let wheels = built(dir.path());
+    let requires = |wheel: &Wheel| {
+        let lines = wheel.metadata.lines().filter_map(|line| line.strip_prefix("Requires-Dist: "));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let found: Vec<_> = wheels.iter().map(requires).collect();
+    let base = "base==1.0+rocm7.14.gfx1151.3";
+    let expected: [&[String]; 3] =
+        [&[], &[base.into()], &[base.into(), format!("{base}; extra == 'x'")]];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn pip_and_uv_prefer_ours_to_a_higher_version_outside() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths: Vec<PathBuf> = built(dir.path()).into_iter().map(|wheel| wheel.path).collect();
+    let ours = index::write(&paths, &dir.path().join("index")).unwrap().simple;
+    let ours = format!("file://{}", ours.display());
+    let theirs = outside(&dir.path().join("outside"), &[("base", "9.0", &[])]);
+    // Without the requirement, both would take this one.
+    for client in ["pip", "uv"] {
+        let venv = dir.path().join(client);
+        new_environment(&venv);
+        let python = venv.join("bin/python");
+        let python = python.to_str().unwrap();
+        let program = match client {
+            "pip" => Command::new(python).args(["-m", "pip", "install"]),
+            _ => tool("uv").args(["pip", "install", "--index-strategy", "unsafe-best-match"]),
+        };
+        let program = if client == "uv" { program.args(["--python", python]) } else { program };
+        let args = ["--index-url", &theirs, "--extra-index-url", &ours, "above", "base"];
+        alone(program).args(args).output().unwrap_or_else(|error| panic!("{client}: {error}"));
+        let version = "import base, importlib.metadata as m; print(m.version('base'), base.ours)";
+        let found = alone(Command::new(python)).args(["-c", version]).text().unwrap();
+        assert_eq!(found, "1.0+rocm7.14.gfx1151.3 True", "{client}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Finds the distributions in RPMs and the versions that their wheels will get, from the RPM
 //! headers, and their METADATA, from the payload. It reads no other files of the payload.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -20,13 +20,15 @@ use rocmrpm_rpms::{self as rpms, EntryKind};
 const LIMIT: u64 = 16 << 20;
 
 /// Returns the distributions of a component's RPMs, with the versions of the wheels that
-/// [`build`](super::build) makes with this label. Ignores files that match a `leave_out` pattern.
+/// [`build`](super::build) makes with this label, and what the RPMs provide. Ignores files that
+/// match a `leave_out` pattern.
 pub fn distributions(
     rpms: &[PathBuf],
     label: &LocalLabel,
     leave_out: &[String],
 ) -> Result<Pins, WheelError> {
     let mut found = Pins::new();
+    let mut without = Vec::new();
     for rpm in rpms {
         let (header, files) = rpms::files(rpm)?;
         if header.arch == "src" || header.is_debug() {
@@ -36,14 +38,38 @@ pub fn distributions(
             .iter()
             .filter(|file| !matches!(file.kind, EntryKind::Ghost | EntryKind::Directory));
         let kept = kept.filter(|file| !leave_out.iter().any(|pattern| covers(pattern, &file.path)));
+        let mut has_distribution = false;
         for folder in kept.filter_map(|file| dist_info(place(&file.path))) {
             let (name, version) = of_dist_info(folder).ok_or_else(|| no_version(rpm, folder))?;
             let labelled = label.apply(&version.to_string());
             let labelled = Version::from_str(&labelled).map_err(|_| no_version(rpm, folder))?;
+            found.provide(&name, &header.provides);
             found.insert(name, labelled);
+            has_distribution = true;
+        }
+        if !has_distribution {
+            without.push(header.provides);
         }
     }
+    // The wheel of a component's only distribution has the files of all of its RPMs.
+    let only: Vec<String> = found.names().cloned().collect();
+    if let [name] = only.as_slice() {
+        without.iter().for_each(|provides| found.provide(name, provides));
+    }
     Ok(found)
+}
+
+/// Returns the distributions of a stack that RPMs require, by normalized name. Conditions on them
+/// (rich dependencies) count only as METADATA states them.
+pub fn required_by(packages: &[PathBuf], pins: &Pins) -> Result<BTreeSet<String>, WheelError> {
+    let mut required = BTreeSet::new();
+    for rpm in packages {
+        let header = rpms::header(rpm)?;
+        if header.arch != "src" && !header.is_debug() {
+            required.extend(pins.required(&header.requires).into_iter().map(str::to_owned));
+        }
+    }
+    Ok(required)
 }
 
 /// Returns the METADATA of each distribution in an RPM, by normalized name.

@@ -21,6 +21,7 @@ mod metadata;
 mod name;
 mod payload;
 mod peek;
+mod pins;
 mod plan;
 mod provenance;
 mod read;
@@ -37,7 +38,7 @@ pub use archive::{Content, Member};
 pub use assemble::{Assembly, Unnamed, assemble};
 pub use components::{Purl, Sboms, sboms_in};
 pub use contents::{Contents, contents};
-pub use distributions::{distributions, metadata_of};
+pub use distributions::{distributions, metadata_of, required_by};
 pub use header::fields as header_fields;
 pub use label::{LocalLabel, public_and_label};
 pub use manylinux::library as manylinux_library;
@@ -45,6 +46,7 @@ pub use metadata::commands;
 pub use name::{FileName, normalized, wheel_project};
 pub use payload::{Node, Payload, Spool, Stored, Target, check_path, join};
 pub use peek::{member_names, metadata_in, name_and_version};
+pub use pins::Pins;
 #[cfg(feature = "schema")]
 pub(crate) use provenance::schema as provenance_schema;
 pub use read::read;
@@ -58,7 +60,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pep440_rs::Version;
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::error::{Diagnose, Diagnosis, IoError, Kind};
 use rocmrpm_base::events::Events;
@@ -81,7 +82,8 @@ pub struct Request<'a> {
     pub out_dir: &'a Path,
     /// The Python of the chroot, such as `(3, 14)`; `None` if any will do.
     pub python: Option<(u32, u32)>,
-    /// The distributions of the stack: requirements on them are pinned to these versions.
+    /// The distributions of the stack: requirements on them are pinned to these versions, and the
+    /// requirements of the RPMs on their packages are added.
     pub pins: &'a Pins,
     /// The source of ROCm's libraries once the wheel is installed.
     pub rocm: &'a Rocm,
@@ -93,9 +95,6 @@ pub struct Request<'a> {
     /// Receives warnings.
     pub events: &'a dyn Events,
 }
-
-/// The versions of a stack's distributions, including labels, by normalized name.
-pub type Pins = BTreeMap<String, Version>;
 
 /// The source of the ROCm libraries of an installed wheel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

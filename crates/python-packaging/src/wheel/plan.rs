@@ -12,7 +12,7 @@ use super::payload::{Node, Payload, Spool, Stored, Target};
 use super::requirements::{self, Rewritten};
 use super::rocm_sdk::{self, Linking, Outcome, Refusal};
 use super::tags::Evidence;
-use super::{Request, WheelError, provenance, sbom};
+use super::{Pins, Request, WheelError, provenance, required_by, sbom};
 use rocmrpm_base::events::Event;
 use rocmrpm_base::process;
 use rocmrpm_base::text::visible;
@@ -137,10 +137,14 @@ impl Plan {
         };
         gathering.run()?;
         let loads = linkage::follow(&gathering.elfs);
+        let mut required = required_by(&payload.rpms, request.pins)?;
+        required.remove(&new.normalized);
+        let changed = rewrite(&changed, &required, &request, &stem).map_err(wrong)?;
         let linked = gathering.link(loads.as_deref(), &changed, &request)?;
         let policy = linkage::policy(&gathering.elfs, loads.as_deref());
         let extra = linked.requirement.as_slice();
-        let changed = rewrite(&changed, extra, &request, &stem).map_err(wrong)?;
+        let added = requirements::rewrite(&changed, &Pins::new(), extra, None).map_err(wrong)?;
+        let changed = added.text;
 
         let backend = text("WHEEL")?.map(|(_, text)| text);
         let stated = backend.as_deref().map(metadata::wheel_tags).unwrap_or_default();
@@ -185,19 +189,21 @@ impl Plan {
     }
 }
 
-/// Pins the requirements in METADATA and adds `extra` to them. Warns about those of upstream that
-/// the stack does not meet.
+/// Pins the requirements in METADATA and adds those of the RPMs, `required`. Warns about those of
+/// upstream that the stack does not meet.
 fn rewrite(
     metadata: &str,
-    extra: &[String],
+    required: &BTreeSet<String>,
     request: &Request<'_>,
     stem: &str,
 ) -> Result<String, String> {
     // Packages are built for the architecture of the build machine.
     let environment =
         request.python.and_then(|python| requirements::markers(python, std::env::consts::ARCH));
+    let environment = environment.as_ref();
+    let lacking = requirements::lacking(metadata, required, request.pins, environment)?;
     let Rewritten { text, unmet } =
-        requirements::rewrite(metadata, request.pins, extra, environment.as_ref())?;
+        requirements::rewrite(metadata, request.pins, &lacking, environment)?;
     for (wanted, version) in unmet {
         let wanted = visible(&wanted);
         request.events.event(Event::Warning(format!(

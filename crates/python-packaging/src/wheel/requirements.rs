@@ -105,6 +105,13 @@ pub(super) fn rewrite(
         let value = text_of(&field);
         let (requirement, parts) = parsed(&field, &value)?;
         let name = requirement.name.to_string();
+        if let (Some(version), Some(VersionOrUrl::VersionSpecifier(wanted))) =
+            (pins.get(&name), &requirement.version_or_url)
+            && !wanted.contains(version)
+            && may_hold(&requirement, environment)
+        {
+            rewritten.unmet.push((one_line(&value), public_and_label(version).0));
+        }
         let changed = if let Some(added) = added.get_mut(&name) {
             rewritten.text.push_str(&text[done..field.lines.start]);
             done = field.lines.start;
@@ -117,12 +124,6 @@ pub(super) fn rewrite(
             }
             with_condition(&value, &parts, &added.line[added.parts.subject..added.parts.condition])
         } else if let Some(version) = pins.get(&name) {
-            if let Some(VersionOrUrl::VersionSpecifier(wanted)) = &requirement.version_or_url
-                && !wanted.contains(version)
-                && may_hold(&requirement, environment)
-            {
-                rewritten.unmet.push((one_line(&value), public_and_label(version).0));
-            }
             with_condition(&value, &parts, &format!("=={version}"))
         } else {
             match value {
@@ -168,6 +169,26 @@ impl Added<'_> {
 
 fn with_condition(requirement: &str, parts: &Parts, condition: &str) -> String {
     format!("{}{condition}{}", &requirement[..parts.subject], &requirement[parts.condition..])
+}
+
+/// Returns the lines that METADATA lacks for these distributions of the stack: those that it does
+/// not require, or only with an extra or in another environment.
+pub(super) fn lacking<'n>(
+    metadata: &str,
+    required: impl IntoIterator<Item = &'n String>,
+    pins: &Pins,
+    environment: Option<&MarkerEnvironment>,
+) -> Result<Vec<String>, String> {
+    let stated: BTreeSet<String> = requirements(metadata)?
+        .into_iter()
+        .filter(|requirement| match environment {
+            Some(environment) => requirement.marker.evaluate(environment, &[]),
+            None => requirement.marker.is_true(),
+        })
+        .map(|requirement| requirement.name.to_string())
+        .collect();
+    let missing = required.into_iter().filter(|name| !stated.contains(*name));
+    Ok(missing.filter_map(|name| Some(format!("{name}=={}", pins.get(name)?))).collect())
 }
 
 /// Returns whether a requirement can apply with some extras. Without an environment, any can.

@@ -128,7 +128,7 @@ impl<'w> Part<'w> {
 
     /// Lists everything that determines the bytes of the wheels, except the versions of their
     /// requirements and the inspection rules.
-    pub fn inputs(&self) -> KeyInputs {
+    pub fn inputs(&self, pins: &Pins) -> Result<KeyInputs, Error> {
         let mut inputs = KeyInputs::default();
         inputs.add("set of packages", Sha256::of_bytes(packages_text(&self.record.outputs)));
         inputs.add("label", &self.label);
@@ -137,7 +137,9 @@ impl<'w> Part<'w> {
         inputs.add("Python", python_text(self.python));
         inputs.add("source of ROCm", rocm_text(self.source, &self.rocm));
         inputs.add("list of files left out", left_out_text(&self.leave_out));
-        inputs
+        let required = Vec::from_iter(wheel::required_by(&self.rpms, pins)?);
+        inputs.add("list of required distributions", required.join(" "));
+        Ok(inputs)
     }
 
     /// Lists the inputs of the wheel inspection: those of the RPM inspection, and the current
