@@ -22,6 +22,7 @@ mod lint;
 mod lock;
 mod man;
 mod mechanisms;
+mod overview;
 mod own_package;
 mod pins_other_stack;
 mod pins_update;
