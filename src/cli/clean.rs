@@ -70,7 +70,7 @@ fn show_elsewhere(args: &args::Clean, workspace: &Workspace, shell: &Shell) {
     });
     let mut help = help.filter_map(|path| context::elsewhere(workspace, &path));
     if let Some(help) = help.next() {
-        shell.talk(format!("{} {help}", Style::Note.paint("help:")));
+        shell.help(help);
     }
 }
 

@@ -100,3 +100,21 @@ packed  1        3.0 kB  3.0 kB              digests of packed archives
     workspace.run(&["cache", "prune"]).exits(0).reports(["Freed 3.0 kB"]);
     assert!(!workspace.cache().join(old).exists() && workspace.cache().join(new).exists());
 }
+
+#[test]
+fn messages_are_wrapped_between_words_on_a_terminal_only() {
+    let workspace = workspace();
+    let program = env!("CARGO_BIN_EXE_rocmrpm");
+    let on_terminal = |columns: usize| {
+        let command =
+            format!("stty cols {columns}; {program} plan --pins no-such-pin-set-anywhere");
+        workspace.shell(&format!("script -qec '{command}' /dev/null")).stdout.replace('\r', "")
+    };
+    let plain = workspace.run(&["plan", "--pins", "no-such-pin-set-anywhere"]).stderr;
+    let narrow = anstream::adapter::strip_str(&on_terminal(44)).to_string();
+    assert!(narrow.lines().count() > plain.lines().count(), "{narrow}\n{plain}");
+    assert!(narrow.lines().all(|line| line.len() < 44), "{narrow}");
+    let joined: Vec<&str> = narrow.split_whitespace().collect();
+    assert_eq!(joined, plain.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(anstream::adapter::strip_str(&on_terminal(200)).to_string(), plain);
+}
