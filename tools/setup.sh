@@ -28,6 +28,7 @@ quickstart | testing the wheels          | python3-venv                         
 test       | installing the built RPMs   | dnf                                    |
 test       | an extension module in C    | gcc python3-dev                        | gcc python3-devel
 test       | the flags of a library       | pkg-config                             | pkgconf-pkg-config
+test       | what `rocmrpm add` drafts    | autoconf automake cmake libtool meson  | autoconf automake cmake libtool meson
 test       | reading ELF and bundles     | binutils                               | binutils llvm clang-tools-extra
 test       | LLVM for HIP's files        | clang-22 clang-tools-22 lld-22 llvm-22 | clang lld
 test       | unpacking RPMs to compare   | rpm2cpio cpio                          | rpm cpio

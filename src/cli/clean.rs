@@ -25,6 +25,7 @@ pub(super) fn run(args: &args::Clean, dir: &Path, shell: &Shell) -> Done {
             "Clean",
             format!("nothing was built for `{}`", workspace.chroot.name),
         );
+        show_elsewhere(args, &workspace, shell);
         return Ok(0);
     }
     let _lock = BuildLock::take(&workspace)?;
@@ -39,7 +40,11 @@ pub(super) fn run(args: &args::Clean, dir: &Path, shell: &Shell) -> Done {
         }
     }
     let mut removed = 0;
-    for path in chosen(args, &workspace, &build_dir)? {
+    let chosen = chosen(args, &workspace, &build_dir)?;
+    if chosen.is_empty() {
+        show_elsewhere(args, &workspace, shell);
+    }
+    for path in chosen {
         let size = size_of(&path);
         removed += size;
         let shown = format!("{}  {}", path.display(), Style::Dim.paint(human_size(size)));
@@ -54,6 +59,19 @@ pub(super) fn run(args: &args::Clean, dir: &Path, shell: &Shell) -> Done {
     let word = if args.dry_run { "Would free" } else { "Freed" };
     shell.status(Style::Good, word, human_size(removed));
     Ok(0)
+}
+
+/// Names the chroots that have what the command would remove.
+fn show_elsewhere(args: &args::Clean, workspace: &Workspace, shell: &Shell) {
+    let folders = LEFT.iter().chain(RESULTS.iter().filter(|_| args.all));
+    let help = folders.flat_map(|folder| match &args.components[..] {
+        [] => vec![(*folder).to_owned()],
+        names => names.iter().map(|name| format!("{folder}/{name}")).collect(),
+    });
+    let mut help = help.filter_map(|path| context::elsewhere(workspace, &path));
+    if let Some(help) = help.next() {
+        shell.help(help);
+    }
 }
 
 /// Returns the paths to remove, sorted.

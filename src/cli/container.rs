@@ -87,10 +87,12 @@ fn complete(stack: &Stack<'_>, flavor: Flavor) -> Result<(), Error> {
                     None => continue,
                 }
             }
-            None => "has not been built".to_owned(),
+            None => format!("has not been built for `{}`", workspace.chroot.name),
         };
         let message = format!("`{}` is part of the image, but {problem}", component.name);
-        return Err(Error::new(Kind::Usage, message).with_help(again));
+        let elsewhere = context::elsewhere(workspace, &format!("results/{}", component.name));
+        let elsewhere = elsewhere.filter(|_| problem.starts_with("has not"));
+        return Err(Error::new(Kind::Usage, message).with_help(elsewhere.unwrap_or(again)));
     }
     let lock = build_dir.join("requirements/requirements.lock");
     if flavor == Flavor::Ubuntu && !lock.is_file() {

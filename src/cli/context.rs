@@ -11,6 +11,7 @@ use crate::files::names_in;
 use crate::gpu::GpuTarget;
 use crate::index::publish::Destination;
 use crate::index::seen::Seen;
+use crate::names::ComponentName;
 use crate::process::own_program;
 use crate::report::{Shell, Style};
 use crate::sources::{Cache, Fetcher};
@@ -51,6 +52,13 @@ pub fn or_elsewhere(error: impl Into<Error>, workspace: &Workspace, what: &str) 
         Some(help) => error.with_help(help),
         None => error,
     }
+}
+
+/// Returns the help for a command that finds no log or build root of a component, although other
+/// chroots have one.
+pub fn elsewhere_of(workspace: &Workspace, component: &ComponentName) -> Option<String> {
+    let of_failure = elsewhere(workspace, &format!("work/{component}/logs"));
+    of_failure.or_else(|| elsewhere(workspace, &format!("results/{component}/logs")))
 }
 
 /// Adds what [`elsewhere`] returns to an error, or else that a build comes first.

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Done, args, context};
 use crate::build::{BuildRoot, Builder, HostBuilder, MockBuilder};
 use crate::error::{Error, Kind};
-use crate::process::own_program;
+use crate::process::{own_program, quote};
 use crate::report::{Shell, Style};
 use crate::spec::{self, History};
 use crate::stack::Stack;
@@ -20,19 +20,20 @@ pub(super) fn run(args: &args::EnterShell, dir: &Path, shell: &Shell) -> Done {
         shell.status(Style::Good, "Entering", folder.display());
         return Ok(command.interactive()?);
     }
+    let elsewhere = context::elsewhere(&workspace, &format!("work/{}/build", component.name));
+    let is_elsewhere = elsewhere.is_some();
+    let build = || {
+        let (name, chroot) = (&component.name, quote(&workspace.chroot.name));
+        format!("only a failed build leaves one: {} build {name} --chroot {chroot}", own_program())
+    };
     let none = Error::new(Kind::Usage, format!("`{}` has no build root to enter", component.name))
-        .with_help(format!(
-            "only a failed build leaves one: {} build {} --chroot {}",
-            own_program(),
-            component.name,
-            workspace.chroot.name
-        ));
-    let left = format!("work/{}/build", component.name);
-    let none = context::or_elsewhere(none, &workspace, &left);
-    if workspace.chroot.is_host() {
+        .with_help(elsewhere.unwrap_or_else(build));
+    let ready = MockBuilder::new(&workspace).ready();
+    // A missing mock does not explain why the other chroot's build root is not found.
+    if workspace.chroot.is_host() || is_elsewhere && ready.is_err() {
         return Err(none);
     }
-    MockBuilder::new(&workspace).ready()?;
+    ready?;
     let root = BuildRoot::of(&workspace, &component.name);
     let Some(path) = root.path()? else { return Err(none) };
     shell.status(Style::Good, "Entering", path.display());

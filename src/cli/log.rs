@@ -7,7 +7,7 @@ use super::{Done, args, context};
 use crate::build::{BuildLock, BuildLog, LastBuild, build_logs, main_log};
 use crate::error::{Error, IoError, Kind};
 use crate::names::{ComponentName, nearest};
-use crate::process::{check_stop, own_program};
+use crate::process::{check_stop, own_program, quote};
 use crate::report::{Shell, Table, human_size};
 use crate::text::visible;
 use crate::workspace::Workspace;
@@ -28,11 +28,14 @@ pub(super) fn run(args: &args::Log, dir: &Path, shell: &Shell) -> Done {
         for BuildLog { name, path, size, .. } in &logs {
             table.row([name.clone(), human_size(*size), path.display().to_string()]);
         }
+        if logs.is_empty() {
+            return Err(without_logs(&workspace, &name));
+        }
         shell.data(table.text())?;
         return Ok(0);
     }
     let log = match &args.log {
-        None => main_log(&logs).ok_or_else(|| without_logs(&name))?,
+        None => main_log(&logs).ok_or_else(|| without_logs(&workspace, &name))?,
         Some(wanted) => logs.iter().find(|log| log.name == *wanted).ok_or_else(|| {
             let error =
                 Error::new(Kind::Usage, format!("`{name}` has no log `{}`", visible(wanted)));
@@ -78,7 +81,10 @@ fn last_built(workspace: &Workspace) -> Result<ComponentName, Error> {
     }
 }
 
-fn without_logs(name: &ComponentName) -> Error {
-    Error::new(Kind::Usage, format!("`{name}` has no log"))
-        .with_help(format!("build it first: {} build {name}", own_program()))
+fn without_logs(workspace: &Workspace, name: &ComponentName) -> Error {
+    let chroot = &workspace.chroot.name;
+    let build =
+        || format!("build it first: {} build {name} --chroot {}", own_program(), quote(chroot));
+    Error::new(Kind::Usage, format!("`{name}` has no log for `{chroot}`"))
+        .with_help(context::elsewhere_of(workspace, name).unwrap_or_else(build))
 }

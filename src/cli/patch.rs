@@ -97,7 +97,7 @@ fn status(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
     }
     if series.iter().any(Series::a_patch_fails) {
         let what = "run `rocmrpm patch refresh` to refresh the patches that git can merge";
-        shell.talk(format!("{} {what}", Style::Note.paint("help:")));
+        shell.help(what);
     }
     code(shell, fails, &unchecked)
 }

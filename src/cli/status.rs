@@ -113,7 +113,7 @@ pub(super) fn run(args: &args::Status, dir: &Path, shell: &Shell) -> Done {
     if shown.is_empty()
         && let Some(help) = context::elsewhere(&workspace, "results")
     {
-        shell.talk(format!("{} {help}", Style::Note.paint("help:")));
+        shell.help(help);
     }
     for component in &components {
         if let LastBuildReport::Failed { error, help, log, .. } = component {

@@ -140,7 +140,7 @@ fn verify(args: &args::Wheel, lock: &BuildLock, stack: &Stack<'_>, shell: &Shell
                 "delete the files that differ, then run `{0} wheel` for wheels or `{0} build` for RPMs",
                 own_program()
             );
-            shell.talk(format!("{} {help}", Style::Note.paint("help:")));
+            shell.help(help);
         }
     }
     Ok(if holds { 0 } else { Kind::Findings.exit_code() })

@@ -27,10 +27,10 @@ pub(super) fn show_failure(shell: &Shell, error: &Error) {
     // Skip the message if one of the problems above already shows it.
     let message = error.to_string();
     if !error.problems().iter().any(|problem| problem.message == message) {
-        shell.line(format!("{} {message}", Style::Bad.paint("error:")));
+        shell.message(Style::Bad, "error:", message);
     }
     for cause in error.causes() {
-        shell.line(format!("  caused by: {cause}"));
+        shell.line(shell.wrap(&format!("  caused by: {cause}")));
     }
     for line in error.details() {
         shell.line(format!("    {line}"));
@@ -39,14 +39,16 @@ pub(super) fn show_failure(shell: &Shell, error: &Error) {
         shell.line("");
     }
     for help in error.help() {
-        shell.line(format!("{} {help}", Style::Note.paint("help:")));
+        shell.message(Style::Note, "help:", help);
     }
 }
 
 /// Writes problems in files to stderr, each with its location.
 pub fn show_problems(shell: &Shell, problems: &[Problem]) {
     for problem in problems.iter().take(MAX_PROBLEMS) {
-        shell.line(snippet(problem));
+        let Problem { message, help, .. } = problem;
+        let (message, help) = (shell.wrap(message), help.as_ref().map(|help| shell.wrap(help)));
+        shell.line(snippet(&Problem { message, help, ..problem.clone() }));
         shell.line("");
     }
     let hidden = problems.len().saturating_sub(MAX_PROBLEMS);

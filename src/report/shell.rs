@@ -8,10 +8,16 @@ use std::sync::Mutex;
 use crate::document::Document;
 use crate::error::{Error, IoError};
 use crate::style::Style;
+use crate::table::wrapped;
+
+/// The narrowest terminal that messages are wrapped for.
+const NARROWEST: usize = 40;
 
 /// The output streams of the process, shared between threads.
 pub struct Shell {
     quiet: bool,
+    /// The width of the terminal that messages go to.
+    width: Option<usize>,
     /// Whether to write no data.
     mute: bool,
     /// The progress bars, which are hidden while a line is written.
@@ -21,7 +27,10 @@ pub struct Shell {
 impl Shell {
     /// Returns the streams; `quiet` suppresses everything except warnings and errors.
     pub fn new(quiet: bool) -> Self {
-        Self { quiet, mute: false, bars: Mutex::new(None) }
+        // It fails if stderr is not a terminal; some terminals do not know their width.
+        let size = rustix::termios::tcgetwinsize(std::io::stderr()).ok();
+        let width = size.map(|size| usize::from(size.ws_col)).filter(|width| *width > 0);
+        Self { quiet, width, mute: false, bars: Mutex::new(None) }
     }
 
     /// Returns the streams for a command whose data is not wanted.
@@ -108,7 +117,25 @@ impl Shell {
 
     /// Writes a warning to stderr.
     pub fn warning(&self, text: impl Display) {
-        self.line(format!("{} {text}", Style::Warning.paint("warning:")));
+        self.message(Style::Warning, "warning:", text);
+    }
+
+    /// Writes a line of help to stderr, unless quiet.
+    pub fn help(&self, text: impl Display) {
+        if !self.quiet {
+            self.message(Style::Note, "help:", text);
+        }
+    }
+
+    /// Writes a word and a message to stderr, even if quiet. On a terminal, wraps it between words.
+    pub(super) fn message(&self, style: Style, word: &str, text: impl Display) {
+        let text = self.wrap(&format!("{word} {text}"));
+        self.line(format!("{}{}", style.paint(word), &text[word.len()..]));
+    }
+
+    /// Wraps a message between words if it goes to a terminal; further lines are indented.
+    pub(super) fn wrap(&self, text: &str) -> String {
+        wrap(text, self.width)
     }
 
     /// Writes a line to stderr, even if quiet; ignores a closed stderr.
@@ -129,6 +156,15 @@ impl Shell {
     }
 }
 
+fn wrap(text: &str, width: Option<usize>) -> String {
+    let Some(width) = width.filter(|width| *width >= NARROWEST) else { return text.to_owned() };
+    let lines = text.lines().map(|line| wrapped(line, width - INDENT.len()).join(INDENT));
+    lines.collect::<Vec<_>>().join(INDENT)
+}
+
+/// What begins the further lines of a message.
+const INDENT: &str = "\n    ";
+
 fn without_controls(bytes: &[u8]) -> String {
     let keep = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
     String::from_utf8_lossy(bytes).chars().filter(keep).collect()
@@ -137,6 +173,18 @@ fn without_controls(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wraps_messages_between_words_but_not_in_commands() {
+        let text = "help: install it, then run `rocmrpm build --chroot host --until rpm` to see more words";
+        assert_eq!(
+            wrap(text, Some(44)),
+            "help: install it, then run\n    \
+             `rocmrpm build --chroot host --until rpm`\n    to see more words"
+        );
+        assert_eq!(wrap(text, None), text);
+        assert_eq!(wrap("error: a\nb", Some(80)), "error: a\n    b");
+    }
 
     #[test]
     fn removes_control_characters() {

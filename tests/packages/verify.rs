@@ -11,14 +11,21 @@ const MODULE: &str = "site=%{buildroot}%{_datadir}/site-packages\n\
     mkdir -p $site/<{ name }>\ntouch $site/<{ name }>/__init__.py\n";
 const FILES: &str = "%{_datadir}/site-packages/*";
 
-/// Returns a workspace with `good`, and with `bad`, which has an unavailable dependency.
+/// Returns a workspace with `good`, which uses ROCm, and with `bad`, which has an unavailable
+/// dependency.
 fn workspace() -> Workspace {
     let workspace = Workspace::new();
     let toml = |name: &str| format!("[container]\npackages = [\"{name}\"]\n");
     let (good, bad) = (toml("good"), toml("bad"));
     workspace.component(
         "good",
-        &Parts { toml: &good, install: MODULE, files: FILES, ..Parts::default() },
+        &Parts {
+            toml: &good,
+            preamble: "# <{ rocm.prefix }>",
+            install: MODULE,
+            files: FILES,
+            ..Parts::default()
+        },
     );
     workspace.component(
         "bad",
@@ -110,6 +117,11 @@ fn checks_all_packages_if_none_is_named_and_never_passes_without_any() {
     workspace.run(&["build", "--until", "rpm"]).exits(0);
     let verified = workspace.run(&verify);
     assert!(verified.exits(0).stdout.contains("install plain"), "{verified}");
+    // Nothing here uses ROCm.
+    let json = workspace.run(&[&verify[..], &["--json"]].concat()).exits(0).json();
+    let checks = json["checks"].as_array().unwrap();
+    let ids: Vec<&str> = checks.iter().map(|check| check["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["install plain", "file-conflicts", "wheels"]);
     // Another chroot has the packages.
     workspace.write(
         "mock-configs/other.toml",

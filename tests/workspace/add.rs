@@ -173,6 +173,40 @@ fn names_the_chroot_that_has_results() {
 }
 
 #[test]
+fn names_the_chroot_that_has_logs_and_leftovers() {
+    let workspace = unfinished();
+    let names_host = |args: &[&str], code: i32| {
+        let ran = workspace.run(args);
+        let help: Vec<&str> =
+            ran.exits(code).stderr.lines().filter(|line| line.starts_with("help: ")).collect();
+        help == ["help: for another chroot there is one: pass `--chroot host`"]
+    };
+    let commands = [
+        (&["clean"][..], 0),
+        (&["clean", "x"], 0),
+        (&["log", "x"], 2),
+        (&["log", "x", "--list"], 2),
+        (&["shell", "x"], 2),
+    ];
+    for (args, code) in commands.iter().take(4) {
+        assert!(!names_host(args, *code), "{args:?}");
+    }
+    workspace.write("build/host/work/x/logs/build.log", "x");
+    workspace.write("build/host/work/x/build/rpmbuild/BUILD/x", "x");
+    for (args, code) in commands {
+        assert!(names_host(args, code), "{args:?}");
+    }
+    // Also if the folder of this chroot exists.
+    workspace.write("build/fedora-43/times.json", "{}");
+    assert!(names_host(&["clean"], 0));
+    workspace.run(&["clean", "--chroot", "host"]).exits(0).never_reports("help: ");
+    // Accepted results are what only `clean --all` removes.
+    workspace.write("build/host/results/x/logs/build.log", "x");
+    assert!(!names_host(&["clean", "x"], 0) && names_host(&["clean", "x", "--all"], 0));
+    assert!(names_host(&["log", "x"], 2));
+}
+
+#[test]
 fn init_chooses_a_chroot_that_can_build_here() {
     let workspace = Workspace::empty();
     let programs = workspace.holder().join("programs");

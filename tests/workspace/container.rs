@@ -194,7 +194,16 @@ fn builds_an_image_and_compares_it_with_the_pins() {
     let (code, _, reported) =
         buildah.rocmrpm(&root, &["container", "build", "--chroot", "fedora-43"]);
     assert_eq!(code, 2, "{reported}");
-    assert!(reported.contains("is part of the image, but has not been built"), "{reported}");
+    let message = "is part of the image, but has not been built for `fedora-43`";
+    assert!(reported.contains(message), "{reported}");
+    let results = root.join("build/host/results/rocm-smoke");
+    fs_err::create_dir_all(&results).unwrap();
+    let (_, _, reported) = buildah.rocmrpm(&root, &["container", "build", "--chroot", "fedora-43"]);
+    assert!(
+        reported.contains("help: for another chroot there is one: pass `--chroot host`"),
+        "{reported}"
+    );
+    fs_err::remove_dir(&results).unwrap();
 
     let (code, _, reported) = buildah.rocmrpm(&root, &["container", "build", "--flavor", "spoof"]);
     assert_eq!(code, 0, "{reported}");

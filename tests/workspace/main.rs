@@ -23,6 +23,7 @@ mod lock;
 mod man;
 mod mechanisms;
 mod other_gpus;
+mod overview;
 mod own_package;
 mod pins_other_stack;
 mod pins_update;

@@ -1,19 +1,27 @@
 //! Drafts the component of an upstream project: its spec template, its component.toml, and what its
 //! pin needs in addition, from what the source states. Does not write files.
 
+mod autotools;
+mod calls;
+mod cargo;
 mod cmake;
+mod installed;
 mod license;
+mod makefile;
+mod meson;
 mod native;
+mod project;
 mod python;
 mod wheel;
 
 use std::path::Path;
 
 use crate::audit::{self, Point};
+use crate::closure::generate::rust;
 use crate::closure::generate::text::{summary, wrapped};
 use crate::error::Error;
 use crate::lint_rules::PLACEHOLDER;
-use crate::sources::{Fetcher, Tree, source_dir};
+use crate::sources::{CargoProject, Fetcher, Tree, source_dir};
 use crate::text::visible;
 use crate::workspace::pin::{Pin, Source};
 use license::License;
@@ -46,7 +54,7 @@ pub fn draft(pin: &Pin, arch: &str, fetcher: &Fetcher<'_>) -> Result<Draft, Erro
         || ["PKG-INFO", "pyproject.toml", "setup.py"].iter().any(|f| tree.dir.join(f).is_file());
     let mut draft = match is_python {
         true => python::draft(pin, &tree, arch, fetcher)?,
-        false => cmake::draft(pin, &tree)?,
+        false => project::draft(pin, &tree, arch, fetcher)?,
     };
     draft.top_folder = tree.fetched.top_folder.clone().filter(|name| *name != source_dir(pin));
     let open = open_points(&tree, pin, draft.cargo_lock.as_deref())?;
@@ -124,6 +132,26 @@ fn license_lines(license: &License, warnings: &mut Vec<String>) -> String {
     }
     let missing = format!("{PLACEHOLDER}: an SPDX expression");
     out + &tag("License", expression.as_deref().unwrap_or(&missing))
+}
+
+/// Adds the licenses of the crates that a cargo project links.
+fn with_linked(
+    license: &mut License,
+    project: &CargoProject,
+    pin: &Pin,
+    arch: &str,
+    fetcher: &Fetcher<'_>,
+) {
+    let Some(stated) = license.expression.clone() else { return };
+    let crates = fetcher.linked_crates(pin, project, arch).map_err(|error| error.to_string());
+    match crates.and_then(|crates| rust::with_crates(&stated, &crates)) {
+        Ok(all) => license.expression = Some(all),
+        Err(reason) => {
+            let why = format!("it does not cover the linked crates: {reason}");
+            let both = license.problem.take().into_iter().chain([why]);
+            license.problem = Some(both.collect::<Vec<_>>().join("; "));
+        }
+    }
 }
 
 /// Returns the license files of a source with their texts.

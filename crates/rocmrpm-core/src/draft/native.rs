@@ -1,13 +1,13 @@
-//! Finds the compilers and libraries that build a source: those that CMakeLists.txt and meson.build
-//! name, and those that its languages need. Does not read the metadata of Python.
+//! Finds the compilers and libraries that build a source: those that CMakeLists.txt, meson.build, and
+//! configure.ac name, and those that its languages need. Does not read the metadata of Python.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use regex::Regex;
 use serde::Deserialize;
 
+use super::calls::{all_calls, calls, without_comments};
 use crate::sources::read_inside;
 
 /// The contents of `native.toml`.
@@ -44,41 +44,98 @@ pub(super) struct Native {
     pub required: BTreeSet<String>,
     /// Those that it uses if they are installed.
     pub optional: BTreeSet<String>,
+    /// Of those, the ones that Meson uses if features are on by default.
+    pub features: BTreeSet<String>,
     /// Whether the source has code for GPUs in HIP.
     pub hip: bool,
+}
+
+/// The options of Meson.
+#[derive(Default)]
+struct Options {
+    /// The packages that options decide about.
+    packages: Vec<(String, Vec<String>)>,
+    /// Those that are off by default.
+    off: BTreeSet<String>,
+}
+
+impl Options {
+    fn read(&mut self, text: &str) {
+        let code = without_comments(text);
+        for call in all_calls(&code).iter().filter(|call| call.name == "option") {
+            let off = matches!(call.keyword("value"), Some("'disabled'" | "false"));
+            let name = call.positional().next().and_then(literal).filter(|_| off);
+            self.off.extend(name.map(str::to_owned));
+        }
+    }
+}
+
+/// Returns the text of a literal of Meson.
+fn literal(text: &str) -> Option<&str> {
+    text.strip_prefix('\'')?.strip_suffix('\'')
+}
+
+/// Returns the files of a source that take part in its build.
+fn files(root: &Path) -> impl Iterator<Item = walkdir::DirEntry> {
+    let is_build = |entry: &walkdir::DirEntry| {
+        let name = entry.file_name().to_string_lossy().to_lowercase();
+        let passed_over = TABLE.passed_over.folders.contains(&name) || name.starts_with('.');
+        entry.depth() == 0 || !entry.file_type().is_dir() || !passed_over
+    };
+    let walk = walkdir::WalkDir::new(root).max_depth(DEPTH).sort_by_file_name().into_iter();
+    walk.filter_entry(is_build).flatten().filter(|entry| !entry.file_type().is_dir())
+}
+
+/// Returns the text of a file of a source. What cannot be read says nothing.
+fn text_of(root: &Path, entry: &walkdir::DirEntry) -> Option<(PathBuf, String)> {
+    let path = entry.path().strip_prefix(root).ok()?;
+    let bytes = read_inside(root, &path.to_string_lossy()).ok()??;
+    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    Some((folder, String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// Returns the build scripts with this name, each with its folder below the top folder. That of the
+/// top folder comes first.
+pub(super) fn scripts(root: &Path, name: &str) -> Vec<(PathBuf, String)> {
+    let found = files(root).filter(|entry| entry.file_name() == name);
+    let mut scripts: Vec<_> = found.filter_map(|entry| text_of(root, &entry)).collect();
+    scripts.sort_by_key(|(folder, _)| folder.components().count());
+    scripts
 }
 
 impl Native {
     /// Reads the build scripts of a source.
     pub fn of(root: &Path) -> Self {
         let mut native = Self::default();
-        let mut walk = walkdir::WalkDir::new(root).max_depth(DEPTH).sort_by_file_name().into_iter();
-        while let Some(entry) = walk.next() {
-            let Ok(entry) = entry else { continue };
+        let mut options = Options::default();
+        for entry in files(root) {
             let name = entry.file_name().to_string_lossy();
-            if entry.file_type().is_dir() {
-                let is_passed_over = TABLE.passed_over.folders.contains(&name.to_lowercase());
-                if entry.depth() > 0 && (is_passed_over || name.starts_with('.')) {
-                    walk.skip_current_dir();
-                }
-                continue;
-            }
             let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
             if let Some(compiler) = TABLE.compiler.get(extension) {
                 native.compilers.insert(compiler.clone());
             }
-            let read: fn(&mut Self, &str) = match &*name {
-                "CMakeLists.txt" => Self::read_cmake,
-                "meson.build" => Self::read_meson,
-                _ if extension == "pyx" => Self::read_cython,
-                _ => continue,
-            };
-            let path = entry.path().strip_prefix(root).unwrap_or(entry.path());
-            // What cannot be read requires nothing that could be known.
-            if let Ok(Some(bytes)) = read_inside(root, &path.to_string_lossy()) {
-                read(&mut native, &String::from_utf8_lossy(&bytes));
+            let known = [
+                "CMakeLists.txt",
+                "meson.build",
+                "meson_options.txt",
+                "meson.options",
+                "configure.ac",
+            ];
+            if !known.contains(&&*name) && extension != "pyx" {
+                continue;
+            }
+            let Some((_, text)) = text_of(root, &entry) else { continue };
+            match &*name {
+                "CMakeLists.txt" => native.read_cmake(&text),
+                "meson.build" => native.read_meson(&text, &mut options),
+                "configure.ac" => native.read_autoconf(&text),
+                "meson_options.txt" | "meson.options" => options.read(&text),
+                _ => native.read_cython(&text),
             }
         }
+        let enabled =
+            options.packages.into_iter().filter(|(option, _)| !options.off.contains(option));
+        native.features = enabled.flat_map(|(_, packages)| packages).collect();
         native.optional.retain(|name| !native.required.contains(name));
         native
     }
@@ -119,22 +176,33 @@ impl Native {
         }
     }
 
-    fn read_meson(&mut self, text: &str) {
-        for (command, arguments) in calls(text) {
-            if command != "dependency" {
-                continue;
+    fn read_meson(&mut self, text: &str, options: &mut Options) {
+        let code = without_comments(text);
+        for call in all_calls(&code).iter().filter(|call| call.name == "dependency") {
+            let name = call.positional().next().and_then(literal).filter(|name| is_name(name));
+            let Some(name) = name else { continue };
+            let other = || vec![format!("pkgconfig({name})")];
+            let packages = TABLE.meson.get(name).cloned().unwrap_or_else(other);
+            let required = call.keyword("required").unwrap_or("true");
+            if let Some(option) =
+                required.strip_prefix("get_option(").and_then(|t| t.strip_suffix(')'))
+                && let Some(option) = literal(option)
+            {
+                options.packages.push((option.to_owned(), packages.clone()));
             }
-            let Some(name) = arguments.trim().strip_prefix('\'') else { continue };
-            let Some((name, options)) = name.split_once('\'') else { continue };
-            if is_name(name) {
-                let other = || vec![format!("pkgconfig({name})")];
-                let packages = TABLE.meson.get(name).cloned().unwrap_or_else(other);
-                let options: String = options.split_whitespace().collect();
-                self.add(
-                    packages,
-                    !options.contains("required:") || options.contains("required:true"),
-                );
-            }
+            self.add(packages, required == "true");
+        }
+    }
+
+    fn read_autoconf(&mut self, text: &str) {
+        for call in all_calls(text).iter().filter(|call| call.name == "PKG_CHECK_MODULES") {
+            let modules = call.arguments.get(1).map(|text| text.trim_matches(['[', ']', ' ']));
+            let names = modules.into_iter().flat_map(|text| text.split([' ', ',', '\n']));
+            // A version follows an operator.
+            let names = names
+                .filter(|name| is_name(name) && !name.starts_with(|c: char| c.is_ascii_digit()));
+            let packages = names.map(|name| format!("pkgconfig({name})")).collect();
+            self.add(packages, call.arguments.len() < 4);
         }
     }
 
@@ -152,16 +220,6 @@ pub(super) fn of_backend(backend: &str) -> &'static [String] {
 /// Returns whether a name is safe in a spec and does not contain a variable.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._+-".contains(&b))
-}
-
-/// Returns the calls in a build script of CMake or Meson with their arguments, without comments.
-pub(super) fn calls(text: &str) -> Vec<(String, String)> {
-    static CALL: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"([A-Za-z_]+)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)").ok());
-    let code: Vec<&str> = text.lines().map(|l| l.split_once('#').map_or(l, |(c, _)| c)).collect();
-    let code = code.join("\n");
-    let found = CALL.iter().flat_map(|call| call.captures_iter(&code));
-    found.map(|call| (call[1].to_owned(), call[2].to_owned())).collect()
 }
 
 #[cfg(test)]
@@ -210,6 +268,19 @@ mod tests {
         assert_eq!(list(&found.required), "pkgconfig(zlib)");
         assert_eq!(list(&found.optional), "pkgconfig(libpng) pkgconfig(openblas)");
         assert_eq!(list(&found.compilers), "gcc gcc-gfortran");
+        assert_eq!(list(&found.features), "pkgconfig(libpng)");
+        let options = "option('png', type: 'feature', value: 'disabled')\n";
+        let found = native(&[("meson.build", text), ("meson_options.txt", options)]);
+        assert!(found.features.is_empty() && found.optional.contains("pkgconfig(libpng)"));
+    }
+
+    #[test]
+    fn reads_requirements_of_autoconf() {
+        let text = "PKG_CHECK_MODULES([A], [zlib >= 1.2 libpng])\nAS_IF([test x = y], [\n\
+            PKG_CHECK_MODULES(X, x11, [have=yes], [have=no])])\n";
+        let found = native(&[("configure.ac", text)]);
+        assert_eq!(list(&found.required), "pkgconfig(libpng) pkgconfig(zlib)");
+        assert_eq!(list(&found.optional), "pkgconfig(x11)");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::license::{self, License};
 use super::native::{self, Native};
-use super::{Draft, comment, component_toml, head, license_lines, license_texts, tag};
+use super::{Draft, comment, component_toml, head, license_lines, license_texts, tag, with_linked};
 use crate::closure::generate::facts::{Build, WheelFacts, has_extensions, license_files, names_in};
 use crate::closure::generate::member::{
     RUST_ENV, UNPACK_CRATES, build_rust, installed_licenses, saved,
@@ -78,17 +78,8 @@ fn facts(
         license::decide(about.license.as_deref(), &license_texts(&tree.dir, &license_files));
     let backend = Build::read(tree)?.map(|build| build.backend).unwrap_or_default();
     let rust = rust::project(&tree.dir, &names);
-    if let (Some(project), Some(stated)) = (&rust, license.expression.clone()) {
-        let crates = fetcher.linked_crates(pin, project, arch);
-        let crates = crates.map_err(|error| error.to_string());
-        match crates.and_then(|crates| rust::with_crates(&stated, &crates)) {
-            Ok(all) => license.expression = Some(all),
-            Err(reason) => {
-                let why = format!("it does not cover the linked crates: {reason}");
-                let both = license.problem.into_iter().chain([why]);
-                license.problem = Some(both.collect::<Vec<_>>().join("; "));
-            }
-        }
+    if let Some(project) = &rust {
+        with_linked(&mut license, project, pin, arch, fetcher);
     }
     let wheels = match &pin.source {
         Source::Sdist { project, .. } => Wheels::of(project, pin, arch, fetcher, warnings)?,

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::place::VerifyTarget;
 use super::{Check, Outcome, Verified};
-use crate::error::{Error, Kind};
+use crate::error::{Error, IoError, Kind};
 use crate::gpu::GpuTarget;
 use crate::process::quote;
 use crate::stack::Stack;
@@ -32,7 +32,10 @@ struct Item {
     prints: Option<String>,
     #[serde(default)]
     any_target: bool,
-    component: Option<String>,
+    #[serde(default)]
+    components: Vec<String>,
+    #[serde(default)]
+    rocm: bool,
     r#if: Option<String>,
     otherwise: Option<String>,
     #[serde(default)]
@@ -40,7 +43,7 @@ struct Item {
     by_hand: Option<String>,
 }
 
-/// Runs all checks in the list, except for those of components that the stack does not have.
+/// Runs the checks in the list that concern components of the stack.
 pub(super) fn run_all(
     stack: &Stack<'_>,
     place: &VerifyTarget,
@@ -49,9 +52,10 @@ pub(super) fn run_all(
     let list: List = toml::from_str(CHECKLIST)
         .map_err(|error| Error::new(Kind::Internal, format!("checklist.toml: {error}")))?;
     let values = Placeholders::of(stack);
+    let names: Vec<&str> = stack.order().iter().map(|component| component.name.as_str()).collect();
+    let rocm = uses_rocm(stack)?;
     let concerns = |item: &Item| {
-        let component = item.component.as_deref();
-        component.is_none_or(|name| stack.order().iter().any(|c| c.name.as_str() == name))
+        item.rocm && rocm || item.components.iter().any(|name| names.contains(&name.as_str()))
     };
     for item in list.check.into_iter().filter(concerns) {
         let (outcome, detail) = check(place, &item, &values)?;
@@ -59,6 +63,18 @@ pub(super) fn run_all(
         verified.checks.push(Check { id: item.id, what, outcome, detail });
     }
     Ok(())
+}
+
+/// Returns whether a component is built with ROCm: its template uses the provider's variables.
+fn uses_rocm(stack: &Stack<'_>) -> Result<bool, IoError> {
+    for component in stack.order() {
+        let template = fs_err::read_to_string(&component.template)
+            .map_err(IoError::doing("read a spec's template"))?;
+        if ["{ rocm.", "gpu_targets"].iter().any(|variable| template.contains(variable)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The values of placeholders for this workspace.
@@ -184,6 +200,7 @@ mod tests {
             assert_ne!(item.run.is_empty(), item.by_hand.is_none(), "{}", item.id);
             assert_eq!(item.r#if.is_some(), item.otherwise.is_some(), "{}", item.id);
             assert!(item.needs.iter().all(|need| need == "gpu"), "{}", item.id);
+            assert_ne!(item.components.is_empty(), !item.rocm, "{}", item.id);
         }
     }
 }
