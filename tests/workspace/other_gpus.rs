@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::support::{Workspace, names_in};
 
 /// Returns a copy of the stack for these GPU targets.
-fn stack_for(targets: &[&str]) -> Workspace {
+pub(crate) fn stack_for(targets: &[&str]) -> Workspace {
     let workspace = Workspace::copy_of("");
     let list = format!("gpu-targets = {targets:?}");
     workspace.replace("rocmrpm.toml", "gpu-targets = [\"gfx1151\"]", &list);

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::other_gpus::stack_for;
 use crate::support;
 use crate::support::{REPOSITORY, Ran, Workspace};
 use pep440_rs::{Version, VersionSpecifiers};
@@ -23,12 +24,13 @@ struct Set {
 impl Set {
     /// Returns each pin set of the repository in a separate copy.
     fn all() -> Vec<Self> {
-        let sets = sets().into_iter().map(|name| {
-            let workspace = Workspace::copy_of("");
-            workspace.commit("Begin");
-            Self { name, workspace }
-        });
-        sets.collect()
+        Self::all_for(&["gfx1151"])
+    }
+
+    /// Returns each pin set, in a copy of the workspace for these GPU targets.
+    fn all_for(targets: &[&str]) -> Vec<Self> {
+        let set = |name| Self { name, workspace: stack_for(targets) };
+        sets().into_iter().map(set).collect()
     }
 
     /// Runs a command for this set and a chroot.
@@ -155,11 +157,9 @@ fn reasons(set: &Set, chroot: &str) -> BTreeMap<String, String> {
     }
 }
 
-#[test]
-fn every_component_is_rendered_or_left_out_for_the_expected_reason() {
-    let mut pinned = BTreeSet::new();
-    for set in Set::all() {
-        pinned.extend(set.toml(&format!("pins/{}.toml", set.name)).keys().cloned());
+/// Fails unless every pinned component is rendered, or left out for the expected reason.
+fn check_plans(sets: &[Set]) {
+    for set in sets {
         for chroot in releases() {
             let place = format!("{} for {chroot}", set.name);
             let specs = set.render(&chroot);
@@ -169,7 +169,7 @@ fn every_component_is_rendered_or_left_out_for_the_expected_reason() {
             let built: BTreeSet<_> =
                 plan["steps"].as_array().unwrap().iter().map(component).collect();
             assert_eq!(built.len(), specs.len(), "{place}: {specs:?}");
-            let expected = reasons(&set, &chroot);
+            let expected = reasons(set, &chroot);
             let mut all: BTreeSet<_> = expected.keys().cloned().collect();
             for left in plan["left_out"].as_array().unwrap() {
                 let (name, reason) = (component(left), left["reason"].as_str().unwrap());
@@ -187,6 +187,14 @@ fn every_component_is_rendered_or_left_out_for_the_expected_reason() {
             assert_eq!(all, set.pinned(&chroot), "{place}");
         }
     }
+}
+
+#[test]
+fn every_component_is_rendered_or_left_out_for_the_expected_reason() {
+    let sets = Set::all();
+    check_plans(&sets);
+    let keys = |set: &Set| set.toml(&format!("pins/{}.toml", set.name)).keys().cloned().collect();
+    let pinned: BTreeSet<String> = sets.iter().flat_map::<Vec<_>, _>(keys).collect();
     let folders = fs_err::read_dir(Path::new(REPOSITORY).join("specs-templates")).unwrap();
     let components: BTreeSet<_> = folders
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
@@ -195,10 +203,10 @@ fn every_component_is_rendered_or_left_out_for_the_expected_reason() {
     assert_eq!(components, pinned, "each is in some pin set");
 }
 
-#[test]
-fn rpm_reads_every_spec_without_a_message() {
+/// Fails unless rpm reads every spec without a message.
+fn parse_specs(sets: &[Set]) {
     let mut seen = BTreeSet::new();
-    for set in Set::all() {
+    for set in sets {
         for chroot in tables("mock-configs") {
             let config = set.toml(&format!("mock-configs/{chroot}.toml"));
             let dist = format!("dist {}", text(&config, "dist"));
@@ -217,6 +225,11 @@ fn rpm_reads_every_spec_without_a_message() {
             }
         }
     }
+}
+
+#[test]
+fn rpm_reads_every_spec_without_a_message() {
+    parse_specs(&Set::all());
 }
 
 /// Runs rpmlint on specs with only the given configuration.
@@ -282,9 +295,9 @@ fn findings(ran: &Ran) -> Vec<(String, String, String)> {
     findings.map(|f| (text(&f["severity"]), text(&f["id"]), text(&f["found"]))).collect()
 }
 
-#[test]
-fn lint_finds_no_errors_and_knows_every_requirement() {
-    for set in Set::all() {
+/// Fails if lint finds an error, or cannot check a requirement.
+fn lint(sets: &[Set]) {
+    for set in sets {
         for chroot in releases() {
             let place = format!("{} for {chroot}", set.name);
             let mut specs = set.render(&chroot).len();
@@ -309,6 +322,24 @@ fn lint_finds_no_errors_and_knows_every_requirement() {
             assert_eq!(document["specs"].as_array().unwrap().len(), specs, "{place}");
         }
     }
+}
+
+#[test]
+fn lint_finds_no_errors_and_knows_every_requirement() {
+    lint(&Set::all());
+}
+
+#[test]
+fn supports_radeon_gpus() {
+    let sets = Set::all_for(&["gfx1100", "gfx1201"]);
+    check_plans(&sets);
+    parse_specs(&sets);
+    lint(&sets);
+    // vLLM uses aiter on RDNA 4, and compiles nothing of it for other GPUs.
+    let current = sets.iter().find(|set| set.name == "current").unwrap();
+    let plan = current.run("fedora-44", &["plan", "--json"]).exits(0).document("rocmrpm/plan/2");
+    let steps = plan["steps"].as_array().unwrap();
+    assert!(steps.iter().any(|step| step["component"] == "aiter"), "{plan}");
 }
 
 /// Proves that the test above knows the packages of every chroot.
