@@ -19,15 +19,20 @@ fn workspace() -> Workspace {
 #[test]
 fn graph_shows_what_requires_what() {
     let workspace = workspace();
-    assert_data_eq!(workspace.run(&["graph"]).exits(0).stdout.as_str(), str![[r#"
+    assert_data_eq!(
+        workspace.run(&["graph"]).exits(0).stdout.as_str(),
+        str![[r#"
 app 1.0
 ├── tool 1.0
 │   └── lib 1.0
 └── lib 1.0
 
-"#]]);
+"#]]
+    );
     let dot = workspace.run(&["graph", "tool", "--format", "dot"]);
-    assert_data_eq!(dot.exits(0).stdout.as_str(), str![[r#"
+    assert_data_eq!(
+        dot.exits(0).stdout.as_str(),
+        str![[r#"
 digraph {
     rankdir = RL
     node [shape = box]
@@ -36,7 +41,8 @@ digraph {
     "tool" -> "lib"
 }
 
-"#]]);
+"#]]
+    );
     let svg = workspace.run(&["graph", "--format", "svg"]);
     assert_eq!(svg.exits(0).stdout.matches("<rect ").count(), 3, "{svg}");
     assert_eq!(svg.stdout.matches("<path ").count(), 3, "{svg}");
@@ -47,7 +53,9 @@ digraph {
 fn check_runs_all_checks_and_names_those_that_fail() {
     let workspace = workspace();
     let passed = workspace.run(&["check", "--offline"]);
-    assert_data_eq!(passed.exits(0).stderr.as_str(), str![[r#"
+    assert_data_eq!(
+        passed.exits(0).stderr.as_str(),
+        str![[r#"
     Checking rocmrpm render --check
      Checked 0 committed files; 3 specs rendered
     Checking rocmrpm pins check
@@ -56,10 +64,13 @@ fn check_runs_all_checks_and_names_those_that_fail() {
 
       Passed 3 checks
 
-"#]]);
+"#]]
+    );
     workspace.replace("specs-templates/lib/lib.spec.tera", "MIT", "Some License");
     let failed = workspace.run(&["check", "--offline"]);
-    assert_data_eq!(failed.exits(1).stdout.as_str(), str![[r#"
+    assert_data_eq!(
+        failed.exits(1).stdout.as_str(),
+        str![[r#"
 error[license-not-spdx]: build/host/specs/lib.spec:6
   found       `Some License` is not an SPDX expression
   expected    an SPDX expression
@@ -67,7 +78,8 @@ error[license-not-spdx]: build/host/specs/lib.spec:6
 
 1 error, 0 warnings in 3 specs
 
-"#]]);
+"#]]
+    );
     failed.reports(["      Failed 1 of 3 checks: lint"]);
 }
 
@@ -86,12 +98,15 @@ fn cache_shows_and_removes_what_was_not_used() {
     let file = fs_err::OpenOptions::new().write(true).open(workspace.cache().join(old)).unwrap();
     let times = std::fs::FileTimes::new().set_accessed(long_ago).set_modified(long_ago);
     file.file().set_times(times).unwrap();
-    assert_data_eq!(workspace.run(&["cache"]).exits(0).stdout.as_str(), str![[r#"
+    assert_data_eq!(
+        workspace.run(&["cache"]).exits(0).stdout.as_str(),
+        str![[r#"
 FOLDER  ENTRIES  SIZE    UNUSED FOR 30 DAYS  CONTAINS
 git     1        500 B   0 B                 git repositories
 packed  1        3.0 kB  3.0 kB              digests of packed archives
 
-"#]]);
+"#]]
+    );
     let json = workspace.run(&["cache", "--json"]);
     assert_eq!(json.document("rocmrpm/cache/1")["kinds"][1]["unused"], 3000);
     let dry = workspace.run(&["cache", "prune", "--dry-run"]);
