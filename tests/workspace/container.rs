@@ -196,7 +196,7 @@ fn builds_an_image_and_compares_it_with_the_pins() {
     assert_eq!(code, 2, "{reported}");
     let message = "is part of the image, but has not been built for `fedora-43`";
     assert!(reported.contains(message), "{reported}");
-    let results = root.join("build/host/results/rocm-smoke");
+    let results = root.join("build/host/results/amdsmi");
     fs_err::create_dir_all(&results).unwrap();
     let (_, _, reported) = buildah.rocmrpm(&root, &["container", "build", "--chroot", "fedora-43"]);
     assert!(

@@ -42,7 +42,7 @@ fn rejects_documents_that_violate_their_schema() {
 #[test]
 fn files_of_init_and_add_name_schemas_of_the_workspace() {
     let workspace = Workspace::init();
-    workspace.write("src/hello/hello.txt", "hello\n");
+    workspace.write("src/hello/setup.py", "");
     workspace.run(&["add", "hello", "--path", "src/hello", "--version", "1.0"]).exits(0);
     let mut named = Vec::new();
     for (name, bytes) in workspace.files() {

@@ -288,14 +288,15 @@ impl Diagnose for Problems {
 /// The top-level error of the library.
 #[derive(Debug)]
 pub struct Error {
-    diagnosis: Diagnosis,
+    /// Boxed because results contain errors.
+    diagnosis: Box<Diagnosis>,
     source: Box<dyn std::error::Error + Send + Sync>,
 }
 
 impl Error {
     /// Returns an error that does not belong to a particular module.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { diagnosis: kind.into(), source: message.into().into() }
+        Self { diagnosis: Box::new(kind.into()), source: message.into().into() }
     }
 
     /// Adds a line of help.
@@ -361,7 +362,7 @@ impl fmt::Display for Error {
 
 impl<E: Diagnose> From<E> for Error {
     fn from(error: E) -> Self {
-        Self { diagnosis: error.diagnosis(), source: Box::new(error) }
+        Self { diagnosis: Box::new(error.diagnosis()), source: Box::new(error) }
     }
 }
 
