@@ -111,17 +111,24 @@ struct LastColumn {
 /// Breaks a text into lines of at most `width` characters, between words. Longer words, such as
 /// paths, have a line of their own, and so have commands in backquotes, which users copy.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
+    let mut words: Vec<String> = Vec::new();
     let mut is_quoted = false;
     for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if is_quoted || line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
+        match words.last_mut() {
+            Some(command) if is_quoted => *command = format!("{command} {word}"),
+            _ => words.push(word.to_owned()),
         }
         is_quoted ^= word.matches('`').count() % 2 == 1;
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for word in words {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(&word);
+            }
+            _ => lines.push(word),
+        }
     }
     lines
 }
