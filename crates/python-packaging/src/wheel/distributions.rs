@@ -1,7 +1,7 @@
 //! Finds the distributions in RPMs and the versions that their wheels will get, from the RPM
 //! headers, and their METADATA, from the payload. It reads no other files of the payload.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -57,19 +57,6 @@ pub fn distributions(
         without.iter().for_each(|provides| found.provide(name, provides));
     }
     Ok(found)
-}
-
-/// Returns the distributions of a stack that RPMs require, by normalized name. Conditions on them
-/// (rich dependencies) count only as METADATA states them.
-pub fn required_by(packages: &[PathBuf], pins: &Pins) -> Result<BTreeSet<String>, WheelError> {
-    let mut required = BTreeSet::new();
-    for rpm in packages {
-        let header = rpms::header(rpm)?;
-        if header.arch != "src" && !header.is_debug() {
-            required.extend(pins.required(&header.requires).into_iter().map(str::to_owned));
-        }
-    }
-    Ok(required)
 }
 
 /// Returns the METADATA of each distribution in an RPM, by normalized name.

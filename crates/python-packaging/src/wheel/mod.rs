@@ -38,7 +38,7 @@ pub use archive::{Content, Member};
 pub use assemble::{Assembly, Unnamed, assemble};
 pub use components::{Purl, Sboms, sboms_in};
 pub use contents::{Contents, contents};
-pub use distributions::{distributions, metadata_of, required_by};
+pub use distributions::{distributions, metadata_of};
 pub use header::fields as header_fields;
 pub use label::{LocalLabel, public_and_label};
 pub use manylinux::library as manylinux_library;
@@ -46,7 +46,7 @@ pub use metadata::commands;
 pub use name::{FileName, normalized, wheel_project};
 pub use payload::{Node, Payload, Spool, Stored, Target, check_path, join};
 pub use peek::{member_names, metadata_in, name_and_version};
-pub use pins::Pins;
+pub use pins::{Pins, required_by};
 #[cfg(feature = "schema")]
 pub(crate) use provenance::schema as provenance_schema;
 pub use read::read;

@@ -1,8 +1,12 @@
-//! The distributions of a stack, and the RPMs that provide them. It reads no files.
+//! The distributions of a stack, the RPMs that provide them, and those that require them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use pep440_rs::Version;
+
+use super::WheelError;
+use rocmrpm_rpms as rpms;
 
 /// The versions of a stack's distributions, including labels, and what their RPMs provide.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,6 +62,19 @@ impl Pins {
         };
         requires.iter().filter_map(one).collect()
     }
+}
+
+/// Returns the distributions of a stack that RPMs require, by normalized name. Conditions on them
+/// (rich dependencies) count only as METADATA states them.
+pub fn required_by(packages: &[PathBuf], pins: &Pins) -> Result<BTreeSet<String>, WheelError> {
+    let mut required = BTreeSet::new();
+    for rpm in packages {
+        let header = rpms::header(rpm)?;
+        if header.arch != "src" && !header.is_debug() {
+            required.extend(pins.required(&header.requires).into_iter().map(str::to_owned));
+        }
+    }
+    Ok(required)
 }
 
 impl FromIterator<(String, Version)> for Pins {

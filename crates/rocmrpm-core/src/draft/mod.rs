@@ -5,6 +5,7 @@ mod autotools;
 mod calls;
 mod cargo;
 mod cmake;
+mod compiled;
 mod installed;
 mod license;
 mod makefile;
@@ -54,7 +55,7 @@ pub fn draft(pin: &Pin, arch: &str, fetcher: &Fetcher<'_>) -> Result<Draft, Erro
         || ["PKG-INFO", "pyproject.toml", "setup.py"].iter().any(|f| tree.dir.join(f).is_file());
     let mut draft = match is_python {
         true => python::draft(pin, &tree, arch, fetcher)?,
-        false => project::draft(pin, &tree, arch, fetcher)?,
+        false => compiled::draft(pin, &tree, arch, fetcher)?,
     };
     draft.top_folder = tree.fetched.top_folder.clone().filter(|name| *name != source_dir(pin));
     let open = open_points(&tree, pin, draft.cargo_lock.as_deref())?;
