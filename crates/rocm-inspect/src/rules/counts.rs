@@ -93,12 +93,12 @@ pub(super) fn shortfalls<'a>(
 ) -> Vec<(Shortfall, bool)> {
     let compared = compared(subjects, gpu).into_iter();
     let shortfalls = compared.filter_map(|(_, file, counts)| {
-        let (found, expected) = match counts.stubs() {
-            Some(_) => (0, counts.own),
-            None => (counts.own, counts.fewer(1)?),
+        let (found, expected, reported) = match counts.stubs() {
+            Some(_) => (0, counts.own, true),
+            None => (counts.own, counts.fewer(1)?, counts.few().is_some()),
         };
         let shortfall = Shortfall { file: file.path.clone(), found, expected, what: counts.what };
-        Some((shortfall, counts.finding(gpu).is_some()))
+        Some((shortfall, reported))
     });
     shortfalls.collect()
 }
@@ -213,6 +213,11 @@ impl<'a> Counts<'a> {
         (!self.split && self.own < median).then_some(median)
     }
 
+    /// Returns the median of the other targets if this target has less than half of it.
+    fn few(&self) -> Option<u64> {
+        self.fewer(LEAST).filter(|median| self.own < median.div_ceil(2))
+    }
+
     /// Returns how the target's kernels are deficient compared with the siblings', if they are.
     fn stubs(&self) -> Option<String> {
         let (count, code) = self.own_code.filter(|(count, _)| *count > 0)?;
@@ -238,7 +243,7 @@ impl<'a> Counts<'a> {
             let expected = "kernels with code, as for the other targets";
             return Some(STUBS.finding(format!("{gpu}: {stubs}"), expected));
         }
-        let median = self.fewer(LEAST).filter(|median| self.own < median.div_ceil(2))?;
+        let median = self.few()?;
         let found = format!("{} for {gpu}", plural(self.own, self.what));
         Some(FEW.finding(found, format!("about {median}, the median of the other targets")))
     }

@@ -89,11 +89,12 @@ pub(crate) fn verdict(subjects: &[Subject], gpu: &GpuTarget) -> Verdict {
     let by: Vec<&Target> = targets.iter().copied().filter(|target| target.serves(gpu)).collect();
     let units = units(subjects);
     let files = units.iter().filter(|unit| unit.serves(gpu)).count() as u64;
-    let mut lacking = counts::shortfalls(real(), gpu);
-    lacking
-        .sort_by_key(|(s, _)| (s.found.saturating_mul(1000) / s.expected.max(1), s.file.clone()));
+    let lacking = counts::shortfalls(real(), gpu);
     let reported = lacking.iter().any(|(_, reported)| *reported);
-    let shortfall = lacking.into_iter().map(|(shortfall, _)| shortfall).next();
+    let shortfall = lacking
+        .into_iter()
+        .map(|(shortfall, _)| shortfall)
+        .min_by_key(|s| (s.found.saturating_mul(1000) / s.expected.max(1), s.file.clone()));
     let exact =
         |target: &&&Target| matches!(target, Target::Gpu(t) if t.processor() == gpu.processor());
     let unread =

@@ -165,11 +165,10 @@ fn is_noarch(project: &Project, native: &Native, files: &Files) -> bool {
     let of_arch = |path: &String| path.contains("%{_libdir}");
     let all = || files.runtime.iter().chain(&files.devel);
     native.compilers.is_empty()
-        && project.rust.is_none()
+        && project.file != "Cargo.toml"
         && !project.installs_more
         && all().next().is_some()
         && !all().any(of_arch)
-        && !project.build_requires.contains("cargo-rpm-macros >= 26")
 }
 
 fn build_requires(project: &Project, native: &Native) -> String {

@@ -194,9 +194,7 @@ impl Reader {
     fn add_in(&mut self, folder: Option<&str>, file: Option<&str>) {
         let folder = folder.and_then(|text| self.value(text));
         match (folder, file) {
-            (Some(folder), Some(file))
-                if folder == "%{_mandir}/man1" || folder.starts_with("%{_mandir}") =>
-            {
+            (Some(folder), Some(file)) if folder.starts_with("%{_mandir}") => {
                 self.project.installed.add_man_page(file);
             }
             (Some(folder), Some(file)) if folder.starts_with('%') => {
