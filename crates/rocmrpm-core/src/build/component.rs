@@ -83,7 +83,7 @@ impl BuildContext<'_> {
         let waiting = Results::rejected(&build_dir, &component.name);
         match step.verdict {
             Verdict::Inspect(_) => {
-                self.repository.while_unread(|| take_back(&results, &waiting, step, &work))?;
+                self.repository.exclusively(|| take_back(&results, &waiting, step, &work))?;
             }
             Verdict::Fresh | Verdict::Stale(_) => self.make(&job, step, &work, &waiting)?,
         }
@@ -93,7 +93,7 @@ impl BuildContext<'_> {
         let made: Vec<String> =
             waiting.record()?.into_iter().flat_map(|r| r.outputs).map(|o| o.file).collect();
         self.repository
-            .while_unread(|| results.replace_with(waiting.dir()))
+            .exclusively(|| results.replace_with(waiting.dir()))
             .and_then(|()| files::remove_dir_if_there(&work))
             .map_err(IoError::doing(format!("keep the results of `{}`", component.name)))?;
         let rpms = made.iter().filter(|file| is_binary_rpm(file)).count();

@@ -123,7 +123,7 @@ impl BuildContext<'_> {
         if !report.has_errors() {
             // Before the verdict is recorded: dependencies that are missing today may exist
             // tomorrow.
-            (self.installable)(self.stack, component, &rpms)?;
+            self.repository.exclusively(|| (self.installable)(self.stack, component, &rpms))?;
         }
         let seconds = (started.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
         keep(waiting, &report, step, seconds).map_err(IoError::doing(format!("write {REPORT}")))?;

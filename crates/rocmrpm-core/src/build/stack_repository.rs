@@ -57,11 +57,11 @@ impl<'a> StackRepository<'a> {
         self.refresh_with(&self.lock())
     }
 
-    /// Moves results while no other thread reads them: a refresh lists the results of all components
-    /// and then reads their RPMs.
-    pub fn while_unread<T>(&self, change: impl FnOnce() -> T) -> T {
+    /// Moves results, or reads those of other components, while no other thread does: a reader lists
+    /// RPMs first and opens them later.
+    pub fn exclusively<T>(&self, act: impl FnOnce() -> T) -> T {
         let _guard = self.lock();
-        change()
+        act()
     }
 
     /// Adds a component's new results.

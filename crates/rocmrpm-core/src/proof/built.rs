@@ -27,7 +27,10 @@ pub fn provided(stack: &Stack<'_>, component: &Component, rpms: &[PathBuf]) -> R
     for other in stack.order().iter().filter(|other| other.name != component.name) {
         match Results::of(&workspace.build_dir(), Stage::Rpm, &other.name).rpms()? {
             rpms if rpms.is_empty() => drop(missing.insert(&other.name)),
-            rpms => others.extend(read(&rpms)?),
+            rpms => {
+                std::thread::sleep(std::time::Duration::from_millis(300));
+                others.extend(read(&rpms)?)
+            }
         }
     }
     let all: Vec<_> = own.iter().chain(&others).collect();
