@@ -21,7 +21,7 @@ endif
 # Tests that build packages or whole stacks.
 SLOW = $(foreach tests,real_ quickstart:: guides:: container:: waivers:: newcomers,--skip $(tests))
 
-.PHONY: help quickstart check test compiled lab lab-test copr-test lab-kernels lab-llama lab-package lab-torch lab-vllm lab-vllm-kernels bench bench-mock survey add-survey lint-survey fuzz book build static dist install install-pages clean
+.PHONY: help quickstart check test compiled copr-tests other-tests lab lab-test copr-test lab-kernels lab-llama lab-package lab-torch lab-vllm lab-vllm-kernels bench bench-mock survey add-survey lint-survey fuzz book build static dist install install-pages clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -41,7 +41,7 @@ test: ## install missing packages, then run every check and test
 	@bash tools/setup.sh test
 	cargo fmt --all --check
 	@$(MAKE) --no-print-directory --jobs=2 lab compiled
-	bash tools/in-memory.sh cargo test --locked $(WITH_MOCK)
+	@$(MAKE) --no-print-directory --jobs=2 copr-tests other-tests
 	cd examples/quickstart/src/rocm-smoke && $(PYTHON) -B -m unittest
 	@$(MAKE) --no-print-directory book
 	@$(MAKE) --no-print-directory quickstart
@@ -53,6 +53,17 @@ compiled:
 	MAKEFLAGS= cargo test --locked --no-run --quiet
 	cargo package --locked --offline --quiet --no-verify --allow-dirty \
 	    -p md5-lanes -p rocmrpm-base -p rocmrpm-rpms -p rocm-inspect
+
+# Tests of COPR mostly wait for their server, so they run beside the others.
+OTHER_TESTS = $(filter-out copr,$(notdir $(patsubst %/main.rs,%,$(wildcard tests/*/main.rs)))) \
+    $(basename $(notdir $(wildcard crates/*/tests/*.rs)))
+
+copr-tests:
+	MAKEFLAGS= bash tools/in-memory.sh cargo test --locked --quiet --test copr -- --test-threads=6
+
+other-tests:
+	MAKEFLAGS= bash tools/in-memory.sh cargo test --locked --lib --bins $(OTHER_TESTS:%=--test %) $(WITH_MOCK)
+	MAKEFLAGS= cargo test --locked --doc
 
 lab: ## build the laboratory, a Fedora 43 from Debian's packages; takes minutes, cached
 	@bash tools/setup.sh test
