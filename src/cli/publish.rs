@@ -1,12 +1,12 @@
 //! `rocmrpm publish`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{Done, args, context};
-use crate::build::BuildLock;
+use crate::build::{BuildLock, inspect_foreign_wheels};
 use crate::digest::Sha256;
 use crate::document::Document;
 use crate::error::{Error, Kind};
@@ -23,6 +23,7 @@ use crate::production::tracked_index;
 use crate::report::{Progress, Shell, Style, count, human_size};
 use crate::rpms::signing::Signer;
 use crate::stack::Stack;
+use crate::text::visible;
 use crate::workspace::{Selection, Workspace, find_root};
 
 /// The channel that refuses wheels of dirty builds.
@@ -50,6 +51,26 @@ fn index(args: &args::PublishIndex, dir: &Path, shell: &Shell) -> Done {
     // Reports errors of the command line before making wheels.
     View::of(Some(&args.channel))?;
     let target = Target::open(&args.destination, dir)?;
+    let (wheels, tracks) = match args.files.as_slice() {
+        [] => of_workspace(args, dir, shell)?,
+        files => (inspected(files)?, None),
+    };
+    let change = plan_add(
+        &*target.place,
+        Some(&args.channel),
+        &wheels,
+        Some(upload_time()?),
+        tracks.as_deref(),
+    )?;
+    target.publish(change, shell)
+}
+
+/// Makes the workspace's wheels. Also returns the index that theirs tracks.
+fn of_workspace(
+    args: &args::PublishIndex,
+    dir: &Path,
+    shell: &Shell,
+) -> Result<(Vec<PathBuf>, Option<String>), Error> {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     context::check_closures([&workspace], &[])?;
     let stack = Stack::new(&workspace)?;
@@ -59,15 +80,19 @@ fn index(args: &args::PublishIndex, dir: &Path, shell: &Shell) -> Done {
         let message = format!("nothing to publish: {}", super::wheel::no_wheels(&workspace));
         return Err(Error::new(Kind::Usage, message).with_help("run `rocmrpm build` first"));
     }
-    let tracks = tracked_index(&workspace)?;
-    let change = plan_add(
-        &*target.place,
-        Some(&args.channel),
-        &wheels,
-        Some(upload_time()?),
-        tracks.as_deref(),
-    )?;
-    target.publish(change, shell)
+    Ok((wheels, tracked_index(&workspace)?))
+}
+
+/// Returns the files, unless they are not wheels and sdists, or inspection finds errors in the wheels.
+fn inspected(files: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let is = |file: &Path, end: &str| file.to_string_lossy().ends_with(end);
+    if let Some(other) = files.iter().find(|file| !is(file, ".whl") && !is(file, ".tar.gz")) {
+        let message = format!("`{}` is not a wheel or an sdist", visible(&other.to_string_lossy()));
+        return Err(Error::new(Kind::Usage, message).with_help("pass `.whl` and `.tar.gz` files"));
+    }
+    let wheels: Vec<PathBuf> = files.iter().filter(|file| is(file, ".whl")).cloned().collect();
+    inspect_foreign_wheels(&wheels)?;
+    Ok(files.to_vec())
 }
 
 /// The destination of a command, and its options.

@@ -52,7 +52,7 @@ fn story(place: &Where) {
 
     site.publish(&[])
         .exits(0)
-        .reports([format!("Upload {package}").as_str(), "Published 4 files and 6 pages"]);
+        .reports([format!("Upload {package}").as_str(), "Published 4 files and 7 pages"]);
     let first = place.files();
     assert_eq!(first[&package], std::fs::read(site.built(&format!("wheels/one/{wheel}"))).unwrap());
     assert_eq!(site.install("testing"), "two uses one");
@@ -64,7 +64,7 @@ fn story(place: &Where) {
     let promoted = site.run(&["publish", "promote"]);
     promoted
         .exits(0)
-        .reports([format!("Promote {wheel} to stable").as_str(), "Published 6 pages to"]);
+        .reports([format!("Promote {wheel} to stable").as_str(), "Published 7 pages to"]);
     let both = place.files();
     let packages = |files: &places::Files| {
         files

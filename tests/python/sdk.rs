@@ -7,6 +7,7 @@ use rocmrpm::process::Command;
 
 use crate::support::{Workspace, ran};
 use crate::tools::{alone, new_environment, tool};
+use crate::wheel_index::serve::Server;
 
 /// A folder with RPMs of a small ROCm.
 struct Sdk(Workspace);
@@ -183,6 +184,39 @@ fn device_packages_come_and_go() {
     for name in ["rocm-sdk-device-gfx1151", "rocm-sdk-device-gfx90a", "rocm-sdk-libraries"] {
         assert!(listed.contains(name), "{listed}");
     }
+}
+
+#[test]
+fn a_published_index_serves_rocm() {
+    let sdk = Sdk::new();
+    sdk.installed(&["rocm-hip", "rocm-hip-devel", "hipblas"], &["gfx1151"], "rocm[libraries]");
+    let names = ["rocm", "rocm-sdk-core", "rocm-sdk-libraries-gfx1151"];
+    let uninstall =
+        || sdk.in_venv("pip", &[&["uninstall", "--quiet", "--yes"][..], &names].concat());
+    let files = std::fs::read_dir(sdk.0.path("dist")).unwrap();
+    let files: Vec<String> =
+        files.map(|entry| format!("dist/{}", entry.unwrap().file_name().display())).collect();
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let publish = [&["publish", "index", "index"][..], &files].concat();
+    sdk.0.run(&publish).exits(0).reports(["Add rocm-7.2.4.tar.gz to testing", "Published"]);
+    let server = Server::start(&sdk.0.path("index"));
+    let find = format!("--find-links={}", server.url("testing/links.html"));
+    let index = format!("--index-url={}", server.url("testing/simple/"));
+    for from in [&["--no-index", &find][..], &[&index]] {
+        uninstall();
+        sdk.in_venv("pip", &[&["install", "--quiet"][..], from, &["rocm[libraries]"]].concat());
+        assert_eq!(sdk.in_venv("rocm-sdk", &["version"]).trim(), "7.2.4");
+        uninstall();
+        let python = sdk.0.holder().join("venv/bin/python");
+        let install = ["--no-config", "--no-cache", "pip", "install", "--quiet", "--python"];
+        let uv = alone(tool("uv")).args(install).arg(&python).args(from).arg("rocm[libraries]");
+        uv.env("ROCM_SDK_TARGET_FAMILY", "gfx1151").text().unwrap();
+        assert_eq!(sdk.in_venv("rocm-sdk", &["version"]).trim(), "7.2.4");
+    }
+    sdk.0
+        .run(&["publish", "index", "index", "rocm-hip-7.2.4-1.x86_64.rpm"])
+        .exits(2)
+        .reports(["`rocm-hip-7.2.4-1.x86_64.rpm` is not a wheel or an sdist"]);
 }
 
 #[test]

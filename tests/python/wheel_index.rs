@@ -15,7 +15,7 @@ mod platform_tags;
 mod proof;
 mod real;
 mod requirements;
-mod serve;
+pub(crate) mod serve;
 mod served;
 
 use crate::{fetch, tools};

@@ -12,7 +12,8 @@ use jiff::Timestamp;
 use pep440_rs::Version;
 
 use super::IndexError;
-use super::entry::{IndexedWheel, each, requires};
+use super::entry::{IndexedFile, each, requires};
+use super::links::Links;
 use super::manifest::{self, Signed, Signing};
 use super::order::required_first;
 use super::page::{self, File, Project, Root};
@@ -32,7 +33,7 @@ pub struct Change {
     pub pages: Vec<Page>,
     /// What the change does with each wheel.
     pub notes: Vec<Note>,
-    /// The digests of the JSON pages that the change is based on.
+    /// The digests of the pages that the change is based on.
     read: Vec<(String, Option<Sha256>)>,
     /// The manifests before and after the change, for a signed index.
     signed: Option<Signed>,
@@ -201,11 +202,24 @@ impl Pages {
     /// Adds the pages that differ to the change.
     fn finish(
         self,
+        place: &dyn IndexStorage,
         requires: BTreeMap<String, BTreeSet<String>>,
         change: &mut Change,
     ) -> Result<(), IndexError> {
         let Self { view, mut root, root_was, mut projects } = self;
         projects.values_mut().for_each(|(project, _)| project.sort());
+        let links_was = place.read(&[view.links()])?.pop().flatten();
+        let mut links = match links_was.as_deref().and_then(|page| Links::parse(view, page)) {
+            Some(links) => links,
+            None => {
+                let others = root.0.iter().filter(|name| !projects.contains_key(*name));
+                let others = Self::read(place, view, others)?.projects.into_values();
+                let mut links = Links::new(view);
+                others.for_each(|(project, _)| links.set(&project));
+                links
+            }
+        };
+        projects.values().for_each(|(project, _)| links.set(project));
         let mut all: BTreeMap<_, _> =
             projects.keys().map(|name| (name.clone(), BTreeSet::new())).collect();
         all.extend(requires);
@@ -230,6 +244,12 @@ impl Pages {
         if root_was.as_deref() != Some(json.as_bytes()) {
             change.page(&view.root(), root_was.as_deref(), root.html(), json);
         }
+        let html = links.html();
+        if links_was.as_deref() != Some(html.as_bytes()) && !root.0.is_empty() {
+            change.read.push((view.links(), links_was.map(Sha256::of_bytes)));
+            let bytes = html.into();
+            change.pages.push(Page { path: view.links(), bytes, media_type: page::HTML });
+        }
         Ok(())
     }
 }
@@ -247,7 +267,7 @@ pub fn plan_add(
     tracks: Option<&str>,
 ) -> Result<Change, IndexError> {
     let view = View::of(channel)?;
-    let entries = unique(each(wheels, |wheel| Ok(IndexedWheel::read(wheel)?))?)?;
+    let entries = unique(each(wheels, |wheel| IndexedFile::read(wheel))?)?;
     let names: BTreeSet<String> = entries.iter().map(|entry| entry.distribution.clone()).collect();
     let mut pages = Pages::read(place, view, &names)?;
     let siblings = view.siblings().into_iter().filter(|other| *other != view);
@@ -258,7 +278,7 @@ pub fn plan_add(
     let (mut required, mut new) = (BTreeMap::<String, BTreeSet<String>>::new(), Vec::new());
     let mut joined = BTreeMap::new();
     for entry in &entries {
-        let IndexedWheel { distribution, file, .. } = entry;
+        let IndexedFile { distribution, file, .. } = entry;
         required.entry(distribution.clone()).or_default().extend(requires(&entry.metadata));
         if let Some(tracks) = tracks {
             pages.project(distribution).tracks = vec![tracked(tracks, distribution)];
@@ -292,14 +312,14 @@ pub fn plan_add(
         project.files.push(file);
     }
     add_packages(place, &new, &mut change)?;
-    pages.finish(required, &mut change)?;
+    pages.finish(place, required, &mut change)?;
     Ok(change)
 }
 
 /// Removes duplicates and sorts older versions first, so that they do not end up below newer ones
 /// added with them.
-fn unique(entries: Vec<IndexedWheel>) -> Result<Vec<IndexedWheel>, IndexError> {
-    let mut unique: BTreeMap<String, IndexedWheel> = BTreeMap::new();
+fn unique(entries: Vec<IndexedFile>) -> Result<Vec<IndexedFile>, IndexError> {
+    let mut unique: BTreeMap<String, IndexedFile> = BTreeMap::new();
     for entry in entries {
         if let Some(other) = unique.get(&entry.file.name) {
             if other.file.sha256 != entry.file.sha256 {
@@ -312,7 +332,7 @@ fn unique(entries: Vec<IndexedWheel>) -> Result<Vec<IndexedWheel>, IndexError> {
             unique.insert(entry.file.name.clone(), entry);
         }
     }
-    let mut unique: Vec<IndexedWheel> = unique.into_values().collect();
+    let mut unique: Vec<IndexedFile> = unique.into_values().collect();
     unique.sort_by_cached_key(|entry| {
         (entry.distribution.clone(), entry.file.parsed().map(|name| name.version).ok())
     });
@@ -331,7 +351,7 @@ fn same(new: &File, there: &File, place: &str) -> Result<(), IndexError> {
 /// Wheels come first, then their metadata.
 fn add_packages(
     place: &dyn IndexStorage,
-    new: &[&IndexedWheel],
+    new: &[&IndexedFile],
     change: &mut Change,
 ) -> Result<(), IndexError> {
     if new.is_empty() {
@@ -339,16 +359,17 @@ fn add_packages(
     }
     let spool = tempfile::tempdir()?;
     let mut packages = Vec::with_capacity(new.len() * 2);
-    for IndexedWheel { source, distribution, file, .. } in new {
+    for IndexedFile { source, distribution, file, .. } in new {
         let stored = Stored { size: file.size, sha256: file.sha256 };
         let path = package_path(distribution, &file.name);
         packages.push(Package { path, file: source.clone(), stored });
     }
-    for (at, IndexedWheel { distribution, file, metadata, .. }) in new.iter().enumerate() {
+    for (at, IndexedFile { distribution, file, metadata, .. }) in new.iter().enumerate() {
+        let Some(sha256) = file.metadata else { continue };
         let path = package_path(distribution, &file.name) + ".metadata";
         let spooled = spool.path().join(at.to_string());
         fs::write(&spooled, metadata)?;
-        let stored = Stored { size: metadata.len() as u64, sha256: file.metadata };
+        let stored = Stored { size: metadata.len() as u64, sha256 };
         packages.push(Package { path, file: spooled, stored });
     }
     let found = place.compare(&packages)?;
@@ -478,7 +499,9 @@ pub fn plan_promote(
             target.files.push(file.clone());
             target.tracks.clone_from(&project.tracks);
             change.note(Action::Promote(from), &file.name, to);
-            newest.insert(&project.name, package_path(&project.name, &file.name) + ".metadata");
+            if file.metadata.is_some() {
+                newest.insert(&project.name, package_path(&project.name, &file.name) + ".metadata");
+            }
         }
     }
     let paths: Vec<String> = newest.values().cloned().collect();
@@ -491,7 +514,7 @@ pub fn plan_promote(
         let names = requires(&String::from_utf8_lossy(&metadata[..end.unwrap_or(metadata.len())]));
         required.insert((*name).to_owned(), names.into_iter().collect());
     }
-    pages.finish(required, &mut change)?;
+    pages.finish(place, required, &mut change)?;
     Ok(change)
 }
 
@@ -529,7 +552,7 @@ pub fn plan_yank(
         return Err(selected.not_there(place.name(), pages.iter()));
     }
     for page in pages {
-        page.finish(BTreeMap::new(), &mut change)?;
+        page.finish(place, BTreeMap::new(), &mut change)?;
     }
     Ok(change)
 }

@@ -217,6 +217,13 @@ fn packages(view: &Listing, digests: bool, report: &mut Report) -> Result<(), So
             Found { wheels: &[], requirement: None, found, help },
         );
     }
+    if view.stale_links {
+        let found = "links.html lists other files than the pages of the distributions".into();
+        let help =
+            "run `rocmrpm index` to write it again; for a published index, publish again".into();
+        let found = Found { wheels: &[], requirement: None, found, help };
+        report.add(Severity::Error, "pages-differ", found);
+    }
     for wheel in view.wheels.values().flatten() {
         process::check_stop()?;
         let (id, found) = match package(wheel, digests) {

@@ -47,7 +47,8 @@ impl<'v> Usables<'v> {
     pub fn of(view: &'v Listing, environment: &Environment) -> Self {
         let mut usables = Self::default();
         for wheel in view.wheels.values().flatten().filter(|wheel| !wheel.listed.yanked) {
-            let fits = wheel.name.tags.iter().any(|tag| environment.takes(tag));
+            let fits =
+                wheel.name.is_sdist() || wheel.name.tags.iter().any(|tag| environment.takes(tag));
             if !fits || !environment.allows(wheel.listed.requires_python.as_deref()) {
                 usables.others += 1;
                 continue;

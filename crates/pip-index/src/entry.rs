@@ -1,5 +1,5 @@
-//! Checks wheels in parallel, and makes their entries for the pages of an index. It does not decide
-//! which wheels belong in an index.
+//! Checks wheels and sdists in parallel, and makes their entries for the pages of an index. It does
+//! not decide which of them belong in an index.
 
 use std::path::{Path, PathBuf};
 
@@ -7,26 +7,30 @@ use jiff::Timestamp;
 
 use super::IndexError;
 use super::page::File;
-use python_packaging::wheel::{self, WheelError};
+use python_packaging::sdist;
+use python_packaging::wheel;
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::machine;
 use rocmrpm_base::parallel;
 
 #[derive(Debug, Clone)]
-pub(super) struct IndexedWheel {
+pub(super) struct IndexedFile {
     /// The path on this machine.
     pub source: PathBuf,
     /// The normalized name of the distribution.
     pub distribution: String,
-    /// The entry on the page; its upload time is the one that the wheel itself states.
+    /// The entry on the page; its upload time is the one that the archive itself states.
     pub file: File,
-    /// The text of METADATA.
+    /// The text of METADATA or PKG-INFO.
     pub metadata: String,
 }
 
-impl IndexedWheel {
-    /// Checks a wheel; see [`wheel::read`].
-    pub fn read(source: &Path) -> Result<Self, WheelError> {
+impl IndexedFile {
+    /// Checks a wheel or an sdist; see [`wheel::read`] and [`sdist::open`].
+    pub fn read(source: &Path) -> Result<Self, IndexError> {
+        if source.extension().is_some_and(|extension| extension == "gz") {
+            return Self::of_sdist(source);
+        }
         let (wheel, newest) = wheel::read_dated(source)?;
         let distribution = wheel::normalized(&wheel.distribution).unwrap_or_default();
         Ok(Self {
@@ -37,12 +41,34 @@ impl IndexedWheel {
                 size: wheel.size,
                 upload_time: newest.and_then(timestamp).unwrap_or(EARLIEST),
                 requires_python: wheel.requires_python,
-                metadata: Sha256::of_bytes(&wheel.metadata),
+                metadata: Some(Sha256::of_bytes(&wheel.metadata)),
                 plain_name: distribution == wheel.distribution,
                 yanked: None,
             },
             distribution,
             metadata: wheel.metadata,
+        })
+    }
+
+    fn of_sdist(source: &Path) -> Result<Self, IndexError> {
+        let sdist = sdist::open(source)?;
+        let newest = i64::try_from(sdist.newest).ok();
+        let newest = newest.and_then(|seconds| Timestamp::from_second(seconds).ok());
+        Ok(Self {
+            source: source.to_owned(),
+            file: File {
+                name: file_name(source),
+                sha256: sdist.sha256,
+                size: sdist.size,
+                upload_time: newest.map_or(EARLIEST, |newest| newest.max(EARLIEST)),
+                requires_python: sdist.requires_python,
+                // Requirements of an sdist may only be known once it is built (PEP 643).
+                metadata: None,
+                plain_name: false,
+                yanked: None,
+            },
+            distribution: sdist.distribution,
+            metadata: sdist.metadata,
         })
     }
 }
@@ -53,7 +79,7 @@ pub(super) fn file_name(path: &Path) -> String {
 }
 
 /// 1980-01-01, the earliest time that a zip archive can hold (APPNOTE.TXT of PKWARE, 4.4.6), for
-/// wheels without a time.
+/// files without a time.
 const EARLIEST: Timestamp = Timestamp::constant(315_532_800, 0);
 
 /// Interprets the time of a zip archive, which has no zone, as UTC, in which rocmrpm writes it.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::publish_error::PublishError;
 use super::view::{NoChannel, View};
+use python_packaging::sdist::SdistError;
 use python_packaging::wheel::{self, WheelError};
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::error::{Diagnose, Diagnosis, Error, IoError, Kind};
@@ -17,6 +18,9 @@ pub enum IndexError {
     /// A file is not a valid wheel.
     #[error(transparent)]
     Wheel(#[from] WheelError),
+    /// A file is not a valid sdist.
+    #[error(transparent)]
+    Sdist(#[from] SdistError),
     /// Two different files have the same name.
     #[error("{} and {} have the same name but different contents", first.display(), second.display())]
     SameName {
@@ -184,6 +188,7 @@ impl Diagnose for IndexError {
             |near: &Option<String>| near.as_ref().map(|near| format!("did you mean `{near}`?"));
         match self {
             Self::Wheel(error) => error.diagnosis(),
+            Self::Sdist(error) => error.diagnosis(),
             Self::Io(error) => error.diagnosis(),
             Self::Publish(error) => error.diagnosis(),
             Self::Stopped(error) => error.diagnosis(),

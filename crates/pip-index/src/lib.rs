@@ -10,6 +10,7 @@ pub mod demands;
 mod entry;
 mod error;
 pub mod folder;
+mod links;
 pub mod listing;
 mod local;
 pub mod manifest;

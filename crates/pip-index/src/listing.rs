@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
+use fs_err::File;
 
 use super::IndexError;
 use super::view::View;
+use python_packaging::sdist;
 use python_packaging::wheel::{FileName, normalized};
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::error::{Diagnose, Diagnosis, IoError, Kind};
@@ -27,6 +29,8 @@ pub struct Listing {
     pub misfits: Vec<(String, String, String)>,
     /// Pages whose JSON and HTML forms differ.
     pub torn: Vec<String>,
+    /// Whether the flat page lists other files than the pages of the distributions.
+    pub stale_links: bool,
 }
 
 /// A wheel on a page.
@@ -93,8 +97,14 @@ impl Listing {
             let channels = channels(&root);
             return Err(ListingError::Missing { root, view, channels });
         }
-        let mut read =
-            Self { root, simple, wheels: BTreeMap::new(), misfits: Vec::new(), torn: Vec::new() };
+        let mut read = Self {
+            root,
+            simple,
+            wheels: BTreeMap::new(),
+            misfits: Vec::new(),
+            torn: Vec::new(),
+            stale_links: false,
+        };
         for name in folders(&read.simple).map_err(IoError::doing("read the index"))? {
             let folder = read.simple.join(&name);
             let json = sources::files_of_page(&folder.join("index.json"))?;
@@ -110,18 +120,31 @@ impl Listing {
                 read.add(&name, listed);
             }
         }
+        read.compare_links(&read.root.join(View::of(channel).map_err(IndexError::from)?.links()))?;
         for wheels in read.wheels.values_mut() {
             wheels.sort_by(|a, b| (&a.name.version, &a.file).cmp(&(&b.name.version, &b.file)));
         }
         Ok(read)
     }
 
+    /// Compares the flat page, which only an index of rocmrpm has, with the other pages.
+    fn compare_links(&mut self, page: &Path) -> Result<(), ListingError> {
+        let Some(links) = sources::files_of_page(page)? else { return Ok(()) };
+        let of = |file: &ProjectFile| (file.name.clone(), file.sha256);
+        let listed = self.wheels.values().flatten().filter(|file| !file.listed.yanked);
+        let listed: BTreeSet<_> = listed.map(|file| of(&file.listed)).collect();
+        if links.iter().map(of).collect::<BTreeSet<_>>() != listed {
+            self.stale_links = true;
+        }
+        Ok(())
+    }
+
     fn add(&mut self, page: &str, listed: ProjectFile) {
         let file = listed.name.clone();
-        let name = match FileName::parse(&file) {
+        let name = match FileName::of_distribution(&file) {
             Ok(name) if normalized(page).as_deref() == Some(&name.distribution) => name,
             Ok(name) => {
-                let wrong = format!("it is a wheel of `{}`", name.distribution);
+                let wrong = format!("it belongs to `{}`", name.distribution);
                 return self.misfits.push((page.to_owned(), file, wrong));
             }
             Err(wrong) => return self.misfits.push((page.to_owned(), file, wrong)),
@@ -137,10 +160,14 @@ impl Listing {
 }
 
 impl Listed {
-    /// Reads the wheel's METADATA from the file beside it (PEP 658). The error describes what is
-    /// wrong.
+    /// Reads the wheel's METADATA from the file beside it (PEP 658), or the PKG-INFO of an sdist. The
+    /// error describes what is wrong.
     pub fn metadata(&self) -> Result<String, String> {
         let path = self.path.as_ref().ok_or("its page links to a file outside the index")?;
+        if self.name.is_sdist() {
+            let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
+            return sdist::read(file, &self.file);
+        }
         let mut name = path.clone().into_os_string();
         name.push(".metadata");
         let bytes = std::fs::read(&name)

@@ -10,8 +10,9 @@ use fs_err as fs;
 
 use super::IndexError;
 use super::change::tracked;
-use super::entry::{IndexedWheel, each, file_name, requires};
+use super::entry::{IndexedFile, each, file_name, requires};
 use super::folder::{Folder, if_exists, replace, replace_all};
+use super::links::Links;
 use super::order::required_first;
 use super::page::{File, Project, Root};
 use super::rules;
@@ -44,7 +45,7 @@ struct Old {
 
 /// A wheel for the index.
 struct Taken {
-    entry: IndexedWheel,
+    entry: IndexedFile,
     /// What exists at the package's path; `None` if both that and the page are up to date.
     there: Option<There>,
 }
@@ -128,6 +129,12 @@ pub fn write_tracking(
         was.as_deref(),
         false,
     )?);
+    let mut links = Links::new(View::Local);
+    projects.values().for_each(|project| links.set(project));
+    let (path, text) = (index_dir.join(View::Local.links()), links.html());
+    if !has(&path, text.as_bytes())? {
+        pages.push(vec![Pending { path, text, changed: true }]);
+    }
     changed |= pages.iter().flatten().any(|page| page.changed);
     let pages: Vec<_> =
         pages.iter().flatten().map(|page| (page.path.clone(), page.text.as_bytes())).collect();
@@ -142,7 +149,7 @@ pub fn write_tracking(
 /// Reads the pages of the wheels' distributions. A damaged page only costs the time to read its
 /// wheels again, because everything on it comes from them.
 fn old_pages(wheels: &[PathBuf], index_dir: &Path) -> Result<HashMap<String, Old>, IndexError> {
-    let names = wheels.iter().filter_map(|wheel| FileName::parse(&file_name(wheel)).ok());
+    let names = wheels.iter().filter_map(|wheel| FileName::of_distribution(&file_name(wheel)).ok());
     let names: BTreeSet<String> = names.map(|name| name.distribution).collect();
     let names: Vec<String> = names.into_iter().collect();
     let read = |name: &String| -> Option<Old> {
@@ -162,9 +169,9 @@ fn old_pages(wheels: &[PathBuf], index_dir: &Path) -> Result<HashMap<String, Old
 /// Checks a wheel, unless it is in the index and has not changed since.
 fn take(source: &Path, old: &HashMap<String, Old>, index_dir: &Path) -> Result<Taken, IndexError> {
     let name = file_name(source);
-    let fresh = |there| Ok(Taken { entry: IndexedWheel::read(source)?, there: Some(there) });
+    let fresh = |there| Ok(Taken { entry: IndexedFile::read(source)?, there: Some(there) });
     // Reading the wheel reports an invalid name.
-    let Ok(parsed) = FileName::parse(&name) else { return fresh(There::Nothing) };
+    let Ok(parsed) = FileName::of_distribution(&name) else { return fresh(There::Nothing) };
     let target = index_dir.join(package_path(&parsed.distribution, &name));
     let Some(there) = if_exists(fs::symlink_metadata(&target))? else {
         return fresh(There::Nothing);
@@ -182,18 +189,14 @@ fn take(source: &Path, old: &HashMap<String, Old>, index_dir: &Path) -> Result<T
         && same
         && file.size == now.len()
         && modified <= page.written
-        && let Ok(metadata) = fs::symlink_metadata(metadata_path(&target))
-        // METADATA is never empty, but a file that lost its contents in a power failure is.
-        && metadata.is_file()
-        && metadata.len() > 0
-        && (metadata.mtime(), metadata.mtime_nsec()) <= page.written
+        && (file.metadata.is_none() || is_older(&metadata_path(&target), page.written))
     {
         let (source, distribution) = (source.to_owned(), parsed.distribution);
         let entry =
-            IndexedWheel { source, distribution, file: file.clone(), metadata: String::new() };
+            IndexedFile { source, distribution, file: file.clone(), metadata: String::new() };
         return Ok(Taken { entry, there: None });
     }
-    let entry = IndexedWheel::read(source)?;
+    let entry = IndexedFile::read(source)?;
     let there = match there.is_file() && there.len() == entry.file.size {
         _ if linked => There::Same,
         true if Sha256::of_file(&target)?.0 == entry.file.sha256 => {
@@ -206,6 +209,14 @@ fn take(source: &Path, old: &HashMap<String, Old>, index_dir: &Path) -> Result<T
         _ => There::Other,
     };
     Ok(Taken { entry, there: Some(there) })
+}
+
+/// Returns whether METADATA was written before the page. It is never empty, but a file that lost its
+/// contents in a power failure is.
+fn is_older(metadata: &Path, page: (i64, i64)) -> bool {
+    fs::symlink_metadata(metadata).is_ok_and(|file| {
+        file.is_file() && file.len() > 0 && (file.mtime(), file.mtime_nsec()) <= page
+    })
 }
 
 fn metadata_path(package: &Path) -> PathBuf {
@@ -262,10 +273,13 @@ fn vacate(
 
 /// Puts a package and its metadata in place.
 fn put(taken: &Taken, there: There, index_dir: &Path) -> io::Result<()> {
-    let IndexedWheel { source, distribution, file, metadata } = &taken.entry;
+    let IndexedFile { source, distribution, file, metadata } = &taken.entry;
     let target = index_dir.join(package_path(distribution, &file.name));
     if there != There::Same {
         files::link_or_copy(source, &target)?;
+    }
+    if file.metadata.is_none() {
+        return Ok(());
     }
     // The temporary name has the wheel's digest: wheels with the same METADATA must not share it.
     replace(&metadata_path(&target), metadata.as_bytes(), &file.sha256.to_string())

@@ -131,6 +131,7 @@ pub fn read_pages(place: &dyn IndexStorage) -> Result<AllPages, IndexError> {
     };
     let views = || CHANNELS.into_iter().map(View::Channel);
     pages.extend(read(views().flat_map(|view| forms(view.root())).collect())?);
+    pages.extend(read(views().map(View::links).collect())?);
     let mut paths = Vec::new();
     for view in views() {
         let root = format!("{}.json", view.root());
@@ -159,7 +160,9 @@ fn digests(pages: &AllPages) -> Result<BTreeMap<String, Sha256>, IndexError> {
             let Some(bytes) = pages.get(&path) else { continue };
             for file in Project::from_json(bytes, &path, view, name)?.files {
                 let path = package_path(name, &file.name);
-                files.insert(format!("{path}.metadata"), file.metadata);
+                if let Some(metadata) = file.metadata {
+                    files.insert(format!("{path}.metadata"), metadata);
+                }
                 files.insert(path, file.sha256);
             }
         }

@@ -30,13 +30,13 @@ pub const HTML: &str = "text/html; charset=utf-8";
 pub struct Project {
     /// The normalized name.
     pub name: String,
-    /// The wheels, sorted by version and name.
+    /// The wheels and sdists, sorted by version and name.
     pub files: Vec<File>,
     /// The pages of the projects that this one extends (PEP 708).
     pub tracks: Vec<String>,
 }
 
-/// A wheel on a distribution's page.
+/// A wheel or sdist on a distribution's page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     /// The file name.
@@ -45,12 +45,12 @@ pub struct File {
     pub sha256: Sha256,
     /// The size of the file in bytes.
     pub size: u64,
-    /// The time of publication; in a local index, the time that the wheel itself states.
+    /// The time of publication; in a local index, the time that the archive itself states.
     pub upload_time: Timestamp,
     /// `Requires-Python`.
     pub requires_python: Option<String>,
-    /// The digest of the METADATA file beside the wheel.
-    pub metadata: Sha256,
+    /// The digest of the METADATA file beside a wheel; an sdist has none.
+    pub metadata: Option<Sha256>,
     /// Whether the name in METADATA is normalized. If it is not, the page omits PEP 658's name of
     /// the attribute: pip 23.0 reads that name and refuses the wheel.
     pub plain_name: bool,
@@ -61,7 +61,7 @@ pub struct File {
 impl File {
     /// Parses the file name, which is valid for every file on a page.
     pub fn parsed(&self) -> Result<FileName, String> {
-        FileName::parse(&self.name)
+        FileName::of_distribution(&self.name)
     }
 }
 
@@ -101,7 +101,8 @@ struct JsonFile<'a> {
     upload_time: Cow<'a, str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     requires_python: Option<Cow<'a, str>>,
-    core_metadata: Hashes,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    core_metadata: Option<Hashes>,
     /// See [`File::plain_name`]. PEP 691 reserves names with `_` for indexes. The name
     /// `dist-info-metadata` never appears: pip 22.3 to 23.1 fail with a TypeError on it, and no
     /// other client needs it (PEP 714, "Rationale").
@@ -164,7 +165,7 @@ fn to_json(page: &impl Serialize) -> String {
 }
 
 impl Project {
-    /// Returns the page of a distribution without wheels.
+    /// Returns the page of a distribution without files.
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), files: Vec::new(), tracks: Vec::new() }
     }
@@ -179,11 +180,15 @@ impl Project {
         }
         let mut files = Vec::with_capacity(page.files.len());
         for file in page.files {
-            let parsed = FileName::parse(&file.filename).map_err(|reason| damaged(path, reason))?;
+            let parsed = FileName::of_distribution(&file.filename)
+                .map_err(|reason| damaged(path, reason))?;
             let url = url(view, name, &file.filename);
             if parsed.distribution != name || file.url != url {
                 let (got, file) = (&file.url, &file.filename);
                 return Err(damaged(path, format!("`{file}` is at `{got}`, expected `{url}`")));
+            }
+            if file.core_metadata.is_none() && !parsed.is_sdist() {
+                return Err(damaged(path, format!("`{}` has no `core-metadata`", file.filename)));
             }
             let upload_time = file.upload_time.parse().map_err(|_| {
                 damaged(
@@ -197,7 +202,7 @@ impl Project {
                 size: file.size,
                 upload_time,
                 requires_python: file.requires_python.map(Cow::into_owned),
-                metadata: file.core_metadata.sha256,
+                metadata: file.core_metadata.map(|hashes| hashes.sha256),
                 plain_name: file.plain_name,
                 yanked: match file.yanked {
                     None | Some(Yanked::Plain(false)) => None,
@@ -219,12 +224,12 @@ impl Project {
         Ok(project)
     }
 
-    /// Sorts the wheels by version and name.
+    /// Sorts the files by version and name.
     pub fn sort(&mut self) {
         self.files.sort_by_cached_key(|file| (version(&file.name), file.name.clone()));
     }
 
-    /// Returns the versions of the wheels, without duplicates (PEP 700, "Versions").
+    /// Returns the versions of the files, without duplicates (PEP 700, "Versions").
     pub fn versions(&self) -> Vec<String> {
         let mut versions: Vec<Version> =
             self.files.iter().filter_map(|file| version(&file.name)).collect();
@@ -241,7 +246,7 @@ impl Project {
             size: file.size,
             upload_time: file.upload_time.to_string().into(),
             requires_python: file.requires_python.as_deref().map(Cow::Borrowed),
-            core_metadata: Hashes { sha256: file.metadata },
+            core_metadata: file.metadata.map(|sha256| Hashes { sha256 }),
             plain_name: file.plain_name,
             yanked: file.yanked.as_deref().map(|reason| match reason {
                 "" => Yanked::Plain(true),
@@ -272,9 +277,11 @@ impl Project {
             if let Some(python) = &file.requires_python {
                 page += &format!(" data-requires-python=\"{}\"", escaped(python));
             }
-            page += &format!(" data-core-metadata=\"sha256={}\"", file.metadata);
-            if file.plain_name {
-                page += &format!(" data-dist-info-metadata=\"sha256={}\"", file.metadata);
+            if let Some(metadata) = &file.metadata {
+                page += &format!(" data-core-metadata=\"sha256={metadata}\"");
+                if file.plain_name {
+                    page += &format!(" data-dist-info-metadata=\"sha256={metadata}\"");
+                }
             }
             if let Some(reason) = &file.yanked {
                 page += &format!(" data-yanked=\"{}\"", escaped(reason));
@@ -338,10 +345,11 @@ fn head(tracks: &[String]) -> String {
 }
 
 fn version(file: &str) -> Option<Version> {
-    Version::from_str(file.split('-').nth(1)?).ok()
+    let stem = file.strip_suffix(".tar.gz").unwrap_or(file);
+    Version::from_str(stem.split('-').nth(1)?).ok()
 }
 
-/// Returns the URL from a distribution's page to a wheel, encoded so that no server decodes the `+`
+/// Returns the URL from a distribution's page to a file, encoded so that no server decodes the `+`
 /// of a local version as a space.
 fn url(view: View, distribution: &str, file: &str) -> String {
     view.up().to_owned() + &percent_encode(package_path(distribution, file), PATH)

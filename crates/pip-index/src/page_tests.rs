@@ -11,7 +11,7 @@ fn file(name: &str) -> File {
         size: 7,
         upload_time: Timestamp::from_second(1_700_000_000).unwrap(),
         requires_python: Some(">=3.9,<4 \"'&".into()),
-        metadata: Sha256::of_bytes("metadata"),
+        metadata: Some(Sha256::of_bytes("metadata")),
         plain_name: true,
         yanked: None,
     }

@@ -97,7 +97,7 @@ mod tests {
             size: 1,
             upload_time: jiff::Timestamp::UNIX_EPOCH,
             requires_python: None,
-            metadata: Sha256::of_bytes(""),
+            metadata: Some(Sha256::of_bytes("")),
             plain_name: true,
             yanked: None,
         }

@@ -279,3 +279,83 @@ fn check_finds_ambiguous_wheels() {
     );
     assert!(found[1].starts_with("Warning several-gpu-targets"), "{found:?}");
 }
+
+/// Writes an sdist of `NAME-VERSION`.
+fn sdist(dir: &Path, stem: &str, fields: &str) -> PathBuf {
+    let (name, version) = stem.split_once('-').unwrap();
+    let info = format!("Metadata-Version: 2.2\nName: {name}\nVersion: {version}\n{fields}");
+    let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let mut archive = tar::Builder::new(gzip);
+    let mut header = tar::Header::new_gnu();
+    header.set_size(info.len() as u64);
+    header.set_mode(0o644);
+    header.set_mtime(1_700_000_000);
+    archive.append_data(&mut header, format!("{stem}/PKG-INFO"), info.as_bytes()).unwrap();
+    let path = dir.join(format!("{stem}.tar.gz"));
+    fs_err::write(&path, archive.into_inner().unwrap().finish().unwrap()).unwrap();
+    path
+}
+
+#[test]
+fn sdists_are_published_beside_wheels() {
+    let lab = Lab::new();
+    let files = [
+        sdist(lab.dir.path(), "a-1.0", "Requires-Python: >=3.9\nRequires-Dist: b\n"),
+        lab.wheel("a-1.0", ""),
+        lab.wheel("b-1.0", ""),
+    ];
+    // An sdist has no METADATA of its own on the index.
+    assert_eq!(lab.add("testing", &files), (vec![Action::Add; 3], 5));
+    assert_eq!(lab.check("testing", true), [""; 0]);
+    let promoted = plan_promote(&lab.place, "testing", "stable", &["a".into()]).unwrap();
+    assert_eq!(lab.apply(&promoted).len(), 2);
+    assert_eq!(
+        lab.check("stable", true),
+        ["Error unsatisfied: the index has no `b`, and no outside index is declared"],
+        "the requirements of an sdist count"
+    );
+    let page = fs_err::read_to_string(lab.place.root().join("stable/simple/a/index.html")).unwrap();
+    assert!(page.contains("a-1.0.tar.gz</a>") && page.contains("&gt;=3.9"), "{page}");
+    let again = sdist(lab.dir.path(), "a-1.0", "Requires-Dist: c\n");
+    assert!(matches!(lab.plan("testing", &[again]), Err(IndexError::OtherDigest { .. })));
+    let other = lab.dir.path().join("a-2.0.tar.gz");
+    fs_err::copy(lab.dir.path().join("a-1.0.tar.gz"), &other).unwrap();
+    let error = lab.plan("testing", &[other]).unwrap_err();
+    assert!(error.to_string().ends_with("has a 2.0, but its PKG-INFO has a 1.0"), "{error}");
+}
+
+#[test]
+fn the_flat_page_follows_every_change() {
+    let lab = Lab::new();
+    let links = |channel: &str| {
+        let path = lab.place.root().join(channel).join("links.html");
+        let page = fs_err::read_to_string(path).unwrap();
+        let names =
+            page.lines().filter_map(|line| Some(line.split_once('>')?.1.split_once("</a>")?.0));
+        names.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (a, b) = ("a-1.0-py3-none-any.whl", "b-1.0-py3-none-any.whl");
+    lab.add("testing", &[lab.wheel("b-1.0", "")]);
+    lab.add("testing", &[lab.wheel("a-1.0", "")]);
+    assert_eq!(links("testing"), [a, b]);
+    lab.apply(&plan_promote(&lab.place, "testing", "stable", &["b".into()]).unwrap());
+    assert_eq!(links("stable"), [b]);
+    lab.apply(&plan_yank(&lab.place, "a==1.0", Some("broken")).unwrap());
+    assert_eq!(links("testing"), [b]);
+    lab.apply(&plan_yank(&lab.place, "a==1.0", None).unwrap());
+    // As an index that was written before there was such a page.
+    fs_err::remove_file(lab.place.root().join("testing/links.html")).unwrap();
+    lab.add("testing", &[lab.wheel("c-1.0", "")]);
+    assert_eq!(links("testing"), [a, b, "c-1.0-py3-none-any.whl"]);
+    assert_eq!(lab.check("testing", true), [""; 0]);
+    fs_err::remove_file(lab.place.root().join("testing/links.html")).unwrap();
+    fs_err::copy(
+        lab.place.root().join("stable/links.html"),
+        lab.place.root().join("testing/links.html"),
+    )
+    .unwrap();
+    assert_eq!(
+        lab.check("testing", true),
+        ["Error pages-differ: links.html lists other files than the pages of the distributions"]
+    );
+}

@@ -73,6 +73,22 @@ impl View {
         format!("{}/index", self.simple())
     }
 
+    /// Returns the path of the flat page, which links to every file.
+    pub fn links(self) -> String {
+        match self {
+            Self::Local => "links.html".into(),
+            Self::Channel(channel) => format!("{channel}/links.html"),
+        }
+    }
+
+    /// Returns the relative URL from the flat page to the root of the index.
+    pub(super) fn up_from_links(self) -> &'static str {
+        match self {
+            Self::Local => "",
+            Self::Channel(_) => "../",
+        }
+    }
+
     /// Returns the relative URL from a distribution's page to the root of the index.
     pub(super) fn up(self) -> &'static str {
         match self {

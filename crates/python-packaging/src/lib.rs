@@ -6,6 +6,7 @@
 
 pub mod environment;
 pub mod needs;
+pub mod sdist;
 pub mod wheel;
 
 /// Returns the JSON Schemas of the documents of this crate and of its dependencies.

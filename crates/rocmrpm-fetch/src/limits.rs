@@ -1,8 +1,6 @@
 //! Limits on how much a server or an archive can make rocmrpm write: more than any real source
 //! needs, and less than fills a disk.
 
-use std::io::{self, Read};
-
 use rocmrpm_base::error::{Diagnose, Diagnosis, Kind};
 use rocmrpm_base::limits::{BOMB_RATIO, BOMB_SIZE, parse_size};
 
@@ -69,36 +67,6 @@ pub fn help(limit: u64) -> String {
     format!("if you trust it, raise the limit, e.g. `{VARIABLE}=\"{} GB\"`", (limit >> 29).max(1))
 }
 
-/// A reader that fails when `inner` yields more bytes than the limit.
-pub struct Bounded<R> {
-    inner: R,
-    left: u64,
-    limit: u64,
-}
-
-impl<R: Read> Bounded<R> {
-    /// Wraps `inner` with a limit in bytes.
-    pub fn new(inner: R, limit: u64) -> Self {
-        Self { inner, left: limit, limit }
-    }
-}
-
-impl<R: Read> Read for Bounded<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        match self.left.checked_sub(count as u64) {
-            Some(left) => self.left = left,
-            None => return Err(too_large(self.limit)),
-        }
-        Ok(count)
-    }
-}
-
-/// Returns the error for an archive that exceeds the limit when unpacked.
-pub fn too_large(limit: u64) -> io::Error {
-    io::Error::new(io::ErrorKind::FileTooLarge, format!("it unpacks to more than {limit} bytes"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,12 +80,5 @@ mod tests {
         assert_eq!(file(Some(5)).unwrap(), PAGE);
         assert_eq!(file(Some(PAGE + 1)).unwrap(), PAGE + 1);
         assert_eq!(file(Some(u64::MAX)).unwrap(), MAX_SIZE);
-    }
-
-    #[test]
-    fn rejects_more_bytes_than_the_limit() {
-        let read = |limit| io::copy(&mut Bounded::new(&[0; 100][..], limit), &mut io::sink());
-        assert_eq!(read(100).unwrap(), 100);
-        assert_eq!(read(99).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
     }
 }

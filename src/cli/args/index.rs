@@ -136,7 +136,7 @@ pub struct Requirements {
 /// The commands below `rocmrpm publish`.
 #[derive(Debug, Subcommand)]
 pub enum Publish {
-    /// Add the workspace's wheels to a published index
+    /// Add the workspace's wheels, or other wheels and sdists, to a published index
     Index(PublishIndex),
     /// Add the workspace's RPMs to a published dnf repository
     Repository(PublishRepository),
@@ -175,6 +175,10 @@ pub struct Destination {
 pub struct PublishIndex {
     #[command(flatten)]
     pub destination: Destination,
+
+    /// Wheels and sdists to publish instead of the workspace's wheels; errors of inspection reject them
+    #[arg(value_name = "FILE", conflicts_with_all = ["chroot", "pins"])]
+    pub files: Vec<PathBuf>,
 
     /// Channel to publish to
     #[arg(long, value_name = "NAME", default_value = "testing")]

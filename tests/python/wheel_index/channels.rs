@@ -126,6 +126,7 @@ fn adds_required_wheels_first_and_only_once() {
             "testing/simple/torch/index.json",
             "testing/simple/index.html",
             "testing/simple/index.json",
+            "testing/links.html",
         ]
     );
     plan.apply(&published.folder()).unwrap();
@@ -151,7 +152,7 @@ fn adds_required_wheels_first_and_only_once() {
     // rejected.
     std::fs::remove_dir_all(published.root.join("testing")).unwrap();
     let resumed = plan_add(&published.folder(), Some("testing"), &wheels, None, None).unwrap();
-    assert!(resumed.packages.is_empty() && resumed.pages.len() == 6, "{resumed}");
+    assert!(resumed.packages.is_empty() && resumed.pages.len() == 7, "{resumed}");
     let there = published.root.join("packages/torch").join(torch.file_name().unwrap());
     std::fs::write(&there, "other bytes").unwrap();
     let error = plan_add(&published.folder(), Some("testing"), &wheels, None, None)
@@ -274,10 +275,13 @@ fn keeps_concurrently_published_wheels() {
         let wheels = &wheels[at..=at];
         plan_add(&Folder::new(&published.root), Some("testing"), wheels, None, None).unwrap()
     };
-    let yank = plan_yank(&Folder::new(&published.root), "a==1.0", Some("bad")).unwrap();
-    let (first, late) = (plan(0), plan(1));
+    let yank = || plan_yank(&Folder::new(&published.root), "a==1.0", Some("bad")).unwrap();
+    let (first, early, late) = (plan(0), yank(), plan(1));
     first.apply(&published.folder()).unwrap();
-    yank.apply(&published.folder()).unwrap();
+    // Every change has the flat page in common.
+    let error = early.apply(&published.folder()).unwrap_err();
+    assert!(error.to_string().contains("testing/links.html in "), "{error}");
+    yank().apply(&published.folder()).unwrap();
     let error = late.apply(&published.folder()).unwrap_err();
     assert!(error.to_string().contains("testing/simple/a/index.json in "), "{error}");
     assert!(error.help()[0].contains("run the same command again"), "{:?}", error.help());

@@ -296,9 +296,11 @@ fn adding_a_wheel_opens_only_it_and_its_pages() {
         .collect();
     let package = "/index/packages/other7/other7-3.0-py3-none-any.whl";
     let sidecar = format!("{package}.metadata");
-    // The locations of the two new packages are checked once before writing. The two folders are
+    // The locations of the two new packages are checked once before writing. The folders are
     // opened to sync them.
     let expected = [
+        "/index",
+        "/index/links.html",
         "/index/packages/other7",
         "/index/simple/other7",
         "/index/simple/index.json",

@@ -42,6 +42,7 @@ pub use distributions::{distributions, metadata_of};
 pub use header::fields as header_fields;
 pub use label::{LocalLabel, public_and_label};
 pub use manylinux::library as manylinux_library;
+pub(crate) use metadata::Metadata;
 pub use metadata::commands;
 pub use name::{FileName, normalized, wheel_project};
 pub use payload::{Node, Payload, Spool, Stored, Target, check_path, join};

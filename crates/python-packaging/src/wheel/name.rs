@@ -43,19 +43,46 @@ pub fn wheel_project(file: &str) -> Option<String> {
         .then(|| rocmrpm_base::names::normalized(parts[0]))
 }
 
-/// The parts of a wheel's file name.
+/// The tag of a source distribution in a [`FileName`]: no wheel has it, because it has no hyphens.
+const SDIST: &str = "sdist";
+
+/// The parts of the file name of a wheel, or of an sdist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileName {
     /// The distribution, normalized for an index.
     pub distribution: String,
     /// The version.
     pub version: Version,
-    /// Every `python-abi-platform` tag that the compressed tags of the name expand to.
+    /// Every `python-abi-platform` tag that the compressed tags of the name expand to; `sdist` for an
+    /// sdist.
     pub tags: BTreeSet<String>,
 }
 
 impl FileName {
-    /// Parses a file name; the error describes what is wrong with it.
+    /// Parses the file name of a wheel or of an sdist; the error describes what is wrong with it.
+    pub fn of_distribution(name: &str) -> Result<Self, String> {
+        if name.ends_with(".tar.gz") { Self::of_sdist(name) } else { Self::parse(name) }
+    }
+
+    /// Parses the file name of an sdist, `NAME-VERSION.tar.gz` (PEP 625); the error describes what
+    /// is wrong with it.
+    pub fn of_sdist(name: &str) -> Result<Self, String> {
+        let parts = name.strip_suffix(".tar.gz").and_then(|stem| stem.split_once('-'));
+        let (distribution, version) = parts.ok_or("the file name is not `name-version.tar.gz`")?;
+        let distribution = normalized(distribution).ok_or_else(|| {
+            format!("`{distribution}` in the file name is not a distribution name")
+        })?;
+        let version = Version::from_str(version)
+            .map_err(|_| format!("`{version}` in the file name is not a version"))?;
+        Ok(Self { distribution, version, tags: BTreeSet::from([SDIST.to_owned()]) })
+    }
+
+    /// Returns whether this is the name of an sdist.
+    pub fn is_sdist(&self) -> bool {
+        self.tags.contains(SDIST)
+    }
+
+    /// Parses the file name of a wheel; the error describes what is wrong with it.
     pub fn parse(name: &str) -> Result<Self, String> {
         let safe = |b: u8| b.is_ascii_alphanumeric() || b"-_.+!".contains(&b);
         let stem = name.strip_suffix(".whl").filter(|_| name.bytes().all(safe));
@@ -125,6 +152,17 @@ mod tests {
         assert_eq!(name.distribution, "flash-attn");
         assert_eq!(name.version.to_string(), "2.8+rocm7.14");
         assert_eq!(name.tags.into_iter().collect::<Vec<_>>(), ["py2-none-any", "py3-none-any"]);
+    }
+
+    #[test]
+    fn parses_file_names_of_sdists() {
+        let name = FileName::of_distribution("Rocm_SDK-7.14.0rc1.tar.gz").unwrap();
+        assert_eq!((name.distribution.as_str(), name.is_sdist()), ("rocm-sdk", true));
+        assert_eq!(name.version.to_string(), "7.14.0rc1");
+        for bad in ["a.tar.gz", "a-x.tar.gz", "a-b-1.tar.gz", "-1.tar.gz", "a-1.zip"] {
+            FileName::of_distribution(bad).unwrap_err();
+        }
+        FileName::parse("a-1.tar.gz").unwrap_err();
     }
 
     #[test]

@@ -22,10 +22,10 @@ pub enum ComponentError {
         logs: PathBuf,
     },
     /// The wheels have errors that the RPMs they were made from do not have.
-    #[error("the wheels of `{component}` did not pass inspection")]
+    #[error("the wheels{} did not pass inspection", component.iter().map(|c| format!(" of `{c}`")).collect::<String>())]
     Wheels {
-        /// The component.
-        component: String,
+        /// The component, if they belong to one.
+        component: Option<String>,
         /// The errors that only the wheels have.
         errors: Vec<Finding>,
     },

@@ -15,7 +15,9 @@ use crate::digest::Sha256;
 use crate::error::{Error, IoError};
 use crate::events::Event;
 use crate::files;
-use crate::inspect::{self, Depth, Expectations, Finding, RULES_VERSION, Report, Severity, Waived};
+use crate::inspect::{
+    self, Depth, Expectations, Finding, RULES_VERSION, Report, Severity, System, Waived,
+};
 use crate::process::check_stop;
 use crate::stack::{KeyInputs, Stack, Step};
 use crate::workspace::{Component, Workspace};
@@ -68,7 +70,18 @@ pub fn inspect_wheels(
     if errors.is_empty() {
         return Ok(());
     }
-    Err(ComponentError::Wheels { component: component.name.to_string(), errors }.into())
+    Err(ComponentError::Wheels { component: Some(component.name.to_string()), errors }.into())
+}
+
+/// Inspects wheels that belong to no component as one set; rejects those with errors.
+pub fn inspect_foreign_wheels(wheels: &[PathBuf]) -> Result<(), Error> {
+    let expectations = Expectations { system: System::fedora(), ..Expectations::default() };
+    let report = inspect::inspect(wheels, &expectations, Depth::Quick)?;
+    let errors: Vec<Finding> = report.errors().cloned().collect();
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(ComponentError::Wheels { component: None, errors }.into())
 }
 
 /// Lists everything that can change the verdict on the same packages.

@@ -29,7 +29,7 @@ pub use error::ComponentError;
 #[doc(hidden)]
 pub use failure::fuzzing;
 pub use failure::{Cause, CauseKind, Failure, Known, Pattern, Phase, cause, causes};
-pub use gate::{expectations, inspect_wheels};
+pub use gate::{expectations, inspect_foreign_wheels, inspect_wheels};
 pub use host::{HostBuilder, build_root};
 pub use host_root::UnpackError;
 pub use lock::BuildLock;

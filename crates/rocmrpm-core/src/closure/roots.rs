@@ -16,6 +16,7 @@ use crate::workspace::pin::Source;
 use crate::workspace::{ClosureRules, Component, Workspace};
 use python_packaging::environment::Environment;
 use python_packaging::needs::{Need, Needs};
+use python_packaging::sdist;
 
 /// The maximum depth of nested requirement files.
 const MAX_DEPTH: usize = 16;
@@ -333,7 +334,7 @@ impl Edited<'_> {
         };
         let requires = self.egg_info().map(|path| self.tree.text(&path)).transpose()?.flatten();
         let info = match requires {
-            Some(requires) => sources::with_requires(&info, &requires),
+            Some(requires) => sdist::with_requires(&info, &requires),
             None => info,
         };
         Stated::of(&info, &format!("{project}, in PKG-INFO"))

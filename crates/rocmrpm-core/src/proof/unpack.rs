@@ -7,7 +7,8 @@ use std::path::{Component, Path, PathBuf};
 
 use fs_err as fs;
 
-use rocmrpm_fetch::limits::{self, Bounded};
+use rocmrpm_base::limits::Bounded;
+use rocmrpm_fetch::limits;
 
 /// The subfolders that wheels are unpacked to.
 pub(super) const SITE: &str = "site";

@@ -15,7 +15,7 @@ use super::download::{self, Request};
 use super::index::{self, ProjectFile};
 use super::partial::PartialFile;
 use super::url::{self, Credentials};
-use super::{Fetcher, SourceError, sdist_info};
+use super::{Fetcher, SourceError};
 use crate::digest::Sha256;
 use crate::error::IoError;
 use crate::machine;
@@ -392,7 +392,8 @@ impl Fetcher<'_> {
         let open = || fs::File::open(&path).map_err(IoError::doing("read a distribution"));
         match one.is_wheel() {
             true => wheel::metadata_in(open()?).map_err(|reason| one.wrong(reason)),
-            false => sdist_info::read(open()?, &one.file).map_err(|reason| one.wrong(reason)),
+            false => python_packaging::sdist::read(open()?, &one.file)
+                .map_err(|reason| one.wrong(reason)),
         }
     }
 }

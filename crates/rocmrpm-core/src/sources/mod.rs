@@ -17,7 +17,6 @@ mod name;
 mod pack;
 mod partial;
 mod releases;
-mod sdist_info;
 mod submodules;
 #[cfg(test)]
 mod tests;
@@ -42,7 +41,6 @@ pub use rocmrpm_fetch::{
 };
 use rocmrpm_fetch::{archive, cache, download, index, limits, pip, simple, url};
 pub(crate) use rocmrpm_fetch::{curl, download_plain, is_unprotected, last_url_segment};
-pub(crate) use sdist_info::with_requires;
 pub use tree::{Tree, read_inside};
 
 use crate::digest::Sha256;

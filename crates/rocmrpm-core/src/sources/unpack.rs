@@ -7,9 +7,9 @@ use std::path::Path;
 use fs_err as fs;
 use tar::EntryType;
 
-use super::limits::{self, Bounded};
-use super::{Fetched, SourceError};
+use super::{Fetched, SourceError, limits};
 use crate::error::IoError;
+use crate::limits::{Bounded, too_large};
 use crate::process::{self, Command};
 
 /// Unpacks the tar archive `fetched` with any compression into the empty folder `to`. The user owns
@@ -44,7 +44,7 @@ pub(super) fn unpack(fetched: &Fetched, to: &Path) -> Result<(), SourceError> {
             ))));
         }
         if bytes > limit {
-            return Err(wrong(limits::too_large(limit)));
+            return Err(wrong(too_large(limit)));
         }
         entry.set_mask(0o022);
         match entry.header().entry_type() {
@@ -110,7 +110,7 @@ fn bunzip2(fetched: &Fetched, to: &Path, limit: u64) -> Result<fs::File, SourceE
     }
     let large = done.signal == Some(process::TOO_LARGE);
     let reason = match large {
-        true => limits::too_large(limit).to_string(),
+        true => too_large(limit).to_string(),
         false => process::last_lines(&done.stderr, 1).concat(),
     };
     Err(SourceError::NotUnpacked {

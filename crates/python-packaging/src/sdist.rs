@@ -2,10 +2,15 @@
 //! `requires.txt` written by setuptools. It does not run any code from the sdist.
 
 use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
+use rocmrpm_base::digest::Sha256;
+use rocmrpm_base::error::{Diagnose, Diagnosis, IoError, Kind};
+use rocmrpm_base::limits::Bounded;
+use rocmrpm_base::text::visible;
 
-use super::limits::Bounded;
+use crate::wheel::{FileName, Metadata, header_fields};
 
 /// Maximum size of a text, in bytes.
 const LIMIT: u64 = 16 << 20;
@@ -14,17 +19,88 @@ const STREAM: u64 = 8 << 30;
 /// Maximum number of archive members to read.
 const MEMBERS: usize = 200_000;
 
+/// A source distribution on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sdist {
+    /// The normalized name of the distribution.
+    pub distribution: String,
+    /// `Requires-Python`, as in PKG-INFO.
+    pub requires_python: Option<String>,
+    /// The text of PKG-INFO, with setuptools' requirements if it has none.
+    pub metadata: String,
+    /// The digest of the file.
+    pub sha256: Sha256,
+    /// The size of the file in bytes.
+    pub size: u64,
+    /// The time of the newest member, in seconds since 1970.
+    pub newest: u64,
+}
+
+/// Why a file is not a valid sdist.
+#[derive(Debug, thiserror::Error)]
+pub enum SdistError {
+    /// The file is unreadable.
+    #[error(transparent)]
+    Io(#[from] IoError),
+    /// The file is not an sdist, or its parts contradict each other.
+    #[error("{}: {reason}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl Diagnose for SdistError {
+    fn diagnosis(&self) -> Diagnosis {
+        match self {
+            Self::Io(error) => error.diagnosis(),
+            Self::Invalid { .. } => {
+                Kind::Usage.with_help("make it again with the project's build backend")
+            }
+        }
+    }
+}
+
+/// Reads an sdist and checks that its file name and PKG-INFO agree on the name and version.
+pub fn open(path: &Path) -> Result<Sdist, SdistError> {
+    let invalid =
+        |reason: String| SdistError::Invalid { path: path.to_owned(), reason: visible(&reason) };
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let named = FileName::of_sdist(name).map_err(invalid)?;
+    let io = IoError::doing(format!("read `{}`", path.display()));
+    let (sha256, size) = Sha256::of_file(path).map_err(io)?;
+    let io = IoError::doing(format!("read `{}`", path.display()));
+    let (metadata, newest) = read_dated(fs_err::File::open(path).map_err(io)?).map_err(invalid)?;
+    let Metadata { normalized, version, requires_python, .. } =
+        Metadata::parse(&metadata).map_err(|reason| invalid(format!("PKG-INFO: {reason}")))?;
+    if normalized != named.distribution || version != named.version {
+        return Err(invalid(format!(
+            "its file name has {} {}, but its PKG-INFO has {normalized} {version}",
+            named.distribution, named.version
+        )));
+    }
+    Ok(Sdist { distribution: normalized, requires_python, metadata, sha256, size, newest })
+}
+
 /// Reads the METADATA of the sdist in `file`; `name` determines the archive format. The error
 /// describes the problem.
-pub(super) fn read(file: impl Read, name: &str) -> Result<String, String> {
+pub fn read(file: impl Read, name: &str) -> Result<String, String> {
     if !name.ends_with(".tar.gz") {
         return Err("only `.tar.gz` source distributions are supported".into());
     }
+    Ok(read_dated(file)?.0)
+}
+
+/// Like [`read`], and also returns the time of the newest member, in seconds since 1970.
+fn read_dated(file: impl Read) -> Result<(String, u64), String> {
     let broken = |error: std::io::Error| format!("the archive is damaged: {error}");
     let mut archive = tar::Archive::new(Bounded::new(MultiGzDecoder::new(file), STREAM));
-    let (mut info, mut requires) = (None, None);
+    let (mut info, mut requires, mut newest) = (None, None, 0);
     for entry in archive.entries().map_err(broken)?.take(MEMBERS) {
         let entry = entry.map_err(broken)?;
+        newest = newest.max(entry.header().mtime().unwrap_or_default());
         let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let parts: Vec<&str> = path.split('/').filter(|part| *part != ".").collect();
         let slot = match parts.as_slice() {
@@ -37,16 +113,17 @@ pub(super) fn read(file: impl Read, name: &str) -> Result<String, String> {
         *slot = Some(String::from_utf8_lossy(&bytes).into_owned());
     }
     let info = info.ok_or("it has no PKG-INFO")?;
-    Ok(match requires {
+    let text = match requires {
         Some(requires) => with_requires(&info, &requires),
         None => info,
-    })
+    };
+    Ok((text, newest))
 }
 
 /// Returns PKG-INFO, with the requirements in `requires.txt` if it lacks its own, which metadata
 /// versions before 2.2 permit.
-pub(crate) fn with_requires(info: &str, requires: &str) -> String {
-    if crate::wheel::header_fields(info).any(|field| field.is("Requires-Dist")) {
+pub fn with_requires(info: &str, requires: &str) -> String {
+    if header_fields(info).any(|field| field.is("Requires-Dist")) {
         return info.to_owned();
     }
     // Insert before upstream's fields, which may end with a description.
@@ -56,7 +133,7 @@ pub(crate) fn with_requires(info: &str, requires: &str) -> String {
 /// Converts `requires.txt` to METADATA: sections such as `[extra]`, `[:marker]` and
 /// `[extra:marker]`, followed by requirements without markers (setuptools, `command/egg_info.py`,
 /// `write_requirements`).
-pub(crate) fn requires_txt(text: &str) -> String {
+fn requires_txt(text: &str) -> String {
     let (mut written, mut condition) = (String::new(), String::new());
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
         if let Some(section) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
