@@ -21,7 +21,7 @@ endif
 # Tests that build packages or whole stacks.
 SLOW = $(foreach tests,real_ quickstart:: guides:: container:: waivers:: newcomers,--skip $(tests))
 
-.PHONY: help quickstart check test compiled copr-tests other-tests lab lab-test copr-test lab-kernels lab-llama lab-package lab-torch lab-vllm lab-vllm-kernels bench bench-mock survey add-survey lint-survey fuzz book build static dist install install-pages clean
+.PHONY: help quickstart check test compiled copr-tests other-tests lab lab-test copr-test lab-kernels lab-llama lab-llama-vulkan lab-package lab-torch lab-vllm lab-vllm-kernels bench bench-mock survey add-survey lint-survey fuzz book build static dist install install-pages clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -94,7 +94,13 @@ lab-llama: ## compile llama.cpp for gfx1151 in the laboratory, with ROCM=7.2 if 
 	@bash tools/setup.sh test
 	@ROCMRPM_LAB_ROCM='$(ROCM)' bash tests/lab/make llama
 	cargo build --locked
-	@ROCMRPM_LAB_ROCM='$(ROCM)' bash tests/laboratory/llama
+	@ROCMRPM_LAB_ROCM='$(ROCM)' bash tests/laboratory/llama rocm
+
+lab-llama-vulkan: ## compile llama.cpp for Vulkan in the laboratory, and run it on Mesa's driver for CPUs
+	@bash tools/setup.sh test
+	@bash tests/lab/make vulkan
+	cargo build --locked
+	@bash tests/laboratory/llama vulkan
 
 lab-vllm-kernels: ## compile vLLM's kernels for gfx1151 with ROCm 7.2 in the laboratory
 	@bash tools/setup.sh test

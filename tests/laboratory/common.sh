@@ -61,8 +61,9 @@ inspect() {
 }
 
 # record_at_exit WORKSPACE CHROOT COMPONENT COMMAND [INPUT=FILE]...: when the script exits, writes a
-# record with the last stage, which the script sets: `failed` until the package is built.
+# record with the last stage and, if that is `ran`, the device, which the script sets: `failed` until
+# the package is built.
 record_at_exit() {
-    run=("$@") stage=failed SECONDS=0
-    trap 'python3 -B tests/laboratory/evidence.py record "${run[@]:0:4}" "$stage" $? "$SECONDS" "${run[@]:4}"' EXIT
+    run=("$@") stage=failed device="" SECONDS=0
+    trap 'python3 -B tests/laboratory/evidence.py record "${run[@]:0:4}" "$stage" $? "$SECONDS" "$device" "${run[@]:4}"' EXIT
 }

@@ -1,14 +1,15 @@
-"""Writes records of the laboratory's runs, and the page that shows them.
+"""Writes records of the laboratory's runs, and the tables that show them.
 
-usage: evidence.py record WORKSPACE CHROOT COMPONENT COMMAND STAGE STATUS SECONDS [INPUT=FILE]...
+usage: evidence.py record WORKSPACE CHROOT COMPONENT COMMAND STAGE STATUS SECONDS DEVICE [INPUT=FILE]...
        evidence.py table [--check]
 
 `record` writes docs/stack/evidence/COMPONENT.PINS.CHROOT.toml after a build in WORKSPACE: what was
 built from which inputs, where, when, how long it took, and the last stage that it reached. STAGE
 is that stage, or `failed` to derive it from the build's log. STATUS is the exit status of the run.
-Sources, packages, and times are those in the build's build.json and times.json; the time is wall
-time. If the build failed, it is SECONDS. `table` writes docs/stack/evidence.md from all
-records; `table --check` compares. Run it in the repository's root.
+Sources, packages, GPU code, and times are those in the build's results; the time is wall time. If the
+build failed, it is SECONDS. DEVICE is empty unless STAGE is `ran`. `table` writes
+docs/stack/evidence.md and the marked parts of docs/stack/README.md from all records;
+`table --check` compares. Run it in the repository's root.
 
 Other scripts describe their run with `described` and pass the record to `write`. FIELDS defines
 what a record contains; the page shows it.
@@ -21,16 +22,33 @@ import os
 import pathlib
 import re
 import sys
+import textwrap
 import tomllib
 
-# Stages of a build, in their order.
-STAGES = ["prepared", "configured", "compiled", "inspected", "installed"]
+# Stages of a build, in their order, and what succeeded in each.
+STAGES = {
+    "prepared": "`%prep`",
+    "configured": "CMake, if the component uses it",
+    "compiled": "`rpmbuild`, with `%check`",
+    "inspected": "`rocmrpm inspect --deep`",
+    "installed": "`dnf5 install` into an empty root, and the start of a program",
+    "ran": "a computation on a device",
+}
+# What a run of a make target builds, if not the component as users get it.
+BUILT = {
+    "lab-llama": "ROCm flavor",
+    "lab-llama-vulkan": "Vulkan flavor",
+    "lab-vllm": "without kernels, with Debian's PyTorch",
+    "lab-vllm-kernels": "with only the headers and names of PyTorch",
+}
+# Devices that are not GPUs start with the name of Mesa's Vulkan driver for CPUs.
+NO_GPU = "llvmpipe"
 # The stage of a run that compiled kernels of a component, without building its package.
 KERNELS = "kernels"
 RESULTS = ["ok", "incomplete", "failed"]
 # What became of a kernel.
 KINDS = ["compiled", "too large", "failed", "not launched"]
-ALWAYS, BUILDS, OF_KERNELS = "always", "builds", "kernels"
+ALWAYS, BUILDS, SOME_BUILDS, OF_KERNELS = "all runs", "builds", "some builds", "kernels"
 # Each field of a record: its type, the runs that have it, and its meaning.
 FIELDS = {
     "component": (str, ALWAYS, "the component"),
@@ -45,39 +63,43 @@ FIELDS = {
     "date": (str, ALWAYS, "the day on which the run ended, as YYYY-MM-DD"),
     "seconds": (int, ALWAYS, "the wall time of a build; the compiler's time, summed over all kernels"),
     "stage": (str, ALWAYS, f"the last stage of a build that succeeded: {', '.join(STAGES)}, or empty; `{KERNELS}`"),
+    "device": (str, SOME_BUILDS, "the device that computed, if the stage is `ran`"),
     "result": (str, ALWAYS, f"{', '.join(RESULTS)}; `incomplete` if a run was stopped and can be resumed"),
     "not-launched": (list, OF_KERNELS, "the kernels that nothing launched"),
     "inputs": (dict, ALWAYS, "each input's digest: `sha256:` of a file or a list of files, or `git:` and a commit"),
     "outputs": (dict, ALWAYS, "each output's digest"),
+    "gpu-code": (dict, SOME_BUILDS, "the number of kernels and code objects in the inspected packages"),
     "kernels": (dict, OF_KERNELS, f"the number of kernels by result ({', '.join(KINDS)}), of code objects, and of"
                 " the code objects of which they are a sample"),
     "failed": (dict, OF_KERNELS, "the first error of each kernel that is not usable"),
 }
 FOLDER = pathlib.Path("docs/stack/evidence")
 TABLE = pathlib.Path("docs/stack/evidence.md")
+FRONT = pathlib.Path("docs/stack/README.md")
+OLDER = "Records of versions that are no longer pinned"
+# Around the part of FRONT that is generated.
+START, END = "<!-- records: `python3 tests/laboratory/evidence.py table` -->", "<!-- end of records -->"
 PAGE = """\
 # What has been compiled
 
 This page is generated from the records in `docs/stack/evidence/` by
 `tests/laboratory/evidence.py table`. A run in the laboratory writes a record; see the
-[laboratory](../contributing/laboratory.md). The tables show the records of pinned versions.
+[laboratory](../contributing/laboratory.md). The tables show the records of pinned versions.{older}
 
-## Components
+## Builds
 
-A stage that no run has reached with the pinned version has no mark. A failed run shows the stages
-before the failure.
+[What was proved](README.md#what-was-proved) shows the stages that each build reached.
 
-| component | pin set | version | ROCm | {stages} | time | date | command |
-|---|---|---|---|{rule}|---|---|---|
 {builds}
+| stage | what succeeded |
+|---|---|
+{stages}
 ## Triton kernels
 
 `make lab-kernels` compiles the kernels of each component for gfx1151 by the released Triton,
 without a GPU. `rocm-inspect` found a kernel for gfx1151 in each code object. That a kernel compiles
 does not show that it is correct or fast.
 
-| component | pin set | version | Triton | kernels | compiled | need more LDS | failed | not launched | code objects | time | date | result |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|
 {kernels}
 - A kernel counts as compiled if one of its variants compiles and needs at most 64 KiB of LDS.
 - Kernels that are not launched by any test here include those that the package never launches on
@@ -120,13 +142,13 @@ def described(component, pins, **fields):
 
 
 def write(record):
-    """Checks a record, writes its file and the page, and returns the file."""
+    """Checks a record, writes its file and the tables, and returns the file."""
     run = record.get("chroot", KERNELS)
     path = FOLDER / f"{record['component']}.{record['pins']}.{run}.toml"
     check(path, record)
     FOLDER.mkdir(parents=True, exist_ok=True)
     path.write_text(as_toml(record))
-    TABLE.write_text(table())
+    write_pages()
     return path
 
 
@@ -145,15 +167,18 @@ def as_toml(record):
 
 def check(path, record):
     """Ends the program if a record does not have the fields of its kind of run."""
-    runs = [ALWAYS, OF_KERNELS if record.get("stage") == KERNELS else BUILDS]
-    wanted = {field: kind for field, (kind, of, _) in FIELDS.items() if of in runs}
+    runs = [ALWAYS, OF_KERNELS] if record.get("stage") == KERNELS else [ALWAYS, BUILDS, SOME_BUILDS]
+    known = {field: kind for field, (kind, of, _) in FIELDS.items() if of in runs}
+    wanted = [field for field in known if FIELDS[field][1] != SOME_BUILDS]
     problem = None
-    if set(record) != set(wanted):
+    if not set(wanted) <= set(record) <= set(known):
         problem = f"expected the fields {', '.join(wanted)}"
-    elif wrong := [field for field, kind in wanted.items() if not isinstance(record[field], kind)]:
+    elif wrong := [field for field in record if not isinstance(record[field], known[field])]:
         problem = f"the type of `{wrong[0]}` is wrong"
     elif record["stage"] not in ["", *STAGES, KERNELS] or record["result"] not in RESULTS:
         problem = f"unknown stage `{record['stage']}` or result `{record['result']}`"
+    elif (record["stage"] == "ran") != bool(record.get("device")):
+        problem = "a record has the stage `ran` if it has a device"
     elif record["result"] == "ok" and not record["outputs"]:
         problem = "a run that succeeded has outputs"
     else:
@@ -172,12 +197,22 @@ def reached(log):
     return "prepared" if "Executing(%build)" in text else ""
 
 
-def record(workspace, chroot, component, command, stage, status, seconds, *inputs):
+def gpu_code(inspection):
+    """Counts the kernels and code objects in the report of an inspection; nothing if there are none."""
+    subjects = json.loads(inspection.read_text())["subjects"] if inspection.exists() else []
+    codes = [code for subject in subjects if not subject["debug"] for code in subject["device"]]
+    if not codes or any(code["kernels"] is None for code in codes):
+        return {}
+    return {"gpu-code": {"kernels": sum(c["kernels"] for c in codes), "code objects": sum(c["count"] for c in codes)}}
+
+
+def record(workspace, chroot, component, command, stage, status, seconds, device, *inputs):
     """Writes the record of a build."""
     workspace = pathlib.Path(workspace)
     settings = tomllib.loads((workspace / "mock-configs" / f"{chroot}.toml").read_text())
     provider = tomllib.loads((workspace / "mock-configs/rocm" / f"{settings['rocm-provider']}.toml").read_text())
     stack = tomllib.loads((workspace / "rocmrpm.toml").read_text())["stack"]
+    without_hip = "_without_hip" in settings.get("macros", {})
     work = workspace / "build" / chroot / "work" / component
     results = workspace / "build" / chroot / "results" / component
     files, outputs, run = {}, {}, {"seconds": int(seconds)}
@@ -190,13 +225,15 @@ def record(workspace, chroot, component, command, stage, status, seconds, *input
         build, times = (json.loads((results / name).read_text()) for name in ("build.json", "times.json"))
         # The build may be of an earlier run.
         run = {"date": times["finished"][:10], "seconds": int(sum(times["seconds"].values()))}
+        run |= gpu_code(results / "inspection.json") | ({"device": device} if device else {})
         made = {file["file"]: f"sha256:{file['sha256']}" for file in build["outputs"]}
         outputs = {name: of for name, of in made.items() if name.endswith(".rpm") and not name.endswith(".src.rpm")}
         files = {file["file"]: f"sha256:{file['sha256']}" for file in build["sources"]}
         files |= {name: of for name, of in made.items() if name.endswith(".spec")}
     files |= {name: digest(path) for name, path in (entry.split("=", 1) for entry in inputs)}
     write(described(component, workspace / "pins" / f"{stack['default-pins']}.toml", **{
-        "chroot": chroot, "rocm": provider["version"], "gpu-targets": stack["gpu-targets"], "command": command,
+        "chroot": chroot, "rocm": "" if without_hip else provider["version"],
+        "gpu-targets": [] if without_hip else stack["gpu-targets"], "command": command,
         "stage": stage, "result": "ok" if ok else "failed", "inputs": files, "outputs": outputs, **run,
     }))
 
@@ -216,56 +253,148 @@ def row(cells):
     return "| " + " | ".join(map(str, cells)) + " |\n"
 
 
-def build_row(component, pins, version, found):
-    """Returns a line of the table of components; `found` is a record, or nothing."""
-    if found is None:
-        return row([component, pins, version, "", *[""] * len(STAGES), "", "", ""])
-    count = STAGES.index(found["stage"]) + 1 if found["stage"] else 0
-    cells = ["yes"] * count + (["failed"] if found["result"] == "failed" and count < len(STAGES) else [])
-    cells += [""] * (len(STAGES) - len(cells))
-    about = [time_of(found["seconds"]), found["date"], f"`{found['command']}`"]
-    return row([component, pins, version, found["rocm"], *cells, *about])
+def table(heads, rows):
+    """Returns a table, or nothing without rows."""
+    return row(heads) + "|" + "---|" * len(heads) + "\n" + "".join(map(row, rows)) if rows else ""
+
+
+def filled(text):
+    """Breaks the lines of a paragraph or a list's entry."""
+    indent = "  " if text.startswith("- ") else ""
+    return textwrap.fill(text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) + "\n"
+
+
+def name_of(build):
+    """Returns the name of what a run built."""
+    words = build["command"].split()
+    built = BUILT.get(words[1]) if words[0] == "make" else None
+    return f"{build['component']} {build['version']}" + (f", {built}" if built else "")
+
+
+def stages_of(build):
+    """Returns a build's mark for each stage."""
+    count = list(STAGES).index(build["stage"]) + 1 if build["stage"] else 0
+    marks = ["yes"] * count + (["failed"] if build["result"] == "failed" and count < len(STAGES) else [])
+    if build["stage"] == "ran":
+        marks[-1] = "on " + build["device"].split(" (")[0]
+    return marks + [""] * (len(STAGES) - len(marks))
+
+
+def build_row(build):
+    """Returns the facts of a build."""
+    code = build.get("gpu-code")
+    counts = f"{code['kernels']} kernels in {code['code objects']} code objects" if code else ""
+    reached = build["stage"] or "nothing"
+    if build["result"] == "failed":
+        reached += ", then failed"
+    elif build["stage"] == "ran":
+        reached += " on " + build["device"]
+    about = [time_of(build["seconds"]), build["date"], f"`{build['command']}`"]
+    return [name_of(build), build["pins"], build["rocm"], reached, counts, *about]
 
 
 def kernels_row(found):
     """Returns a line of the table of kernels."""
     kernels, objects, total = found["kernels"], *(found["kernels"][key] for key in ("code objects", "sampled from"))
     counts = [kernels[kind] for kind in KINDS]
-    return row([
+    return [
         found["component"], found["pins"], found["version"], found["triton"], sum(counts), *counts,
         f"{objects} of {total}" if total > objects else objects,
         time_of(found["seconds"]), found["date"], found["result"],
+    ]
+
+
+def compiled_kernels(found):
+    """Describes how many of a component's kernels compile."""
+    kernels = found["kernels"]
+    sample = " (a sample of their code objects)" if kernels["sampled from"] > kernels["code objects"] else ""
+    total = sum(kernels[kind] for kind in KINDS)
+    return f"{kernels['compiled']} of {total} of {found['component']} {found['version']}{sample}"
+
+
+def front(builds, kernels, without):
+    """Returns the part of the first page: the stages of each build, and what has no record."""
+    text = table(["component", "pin set", "ROCm", *STAGES], [
+        [name_of(build), build["pins"], build["rocm"], *stages_of(build)] for build in builds
     ])
+    text += "\n" if text else ""
+    if all(build.get("device", NO_GPU).startswith(NO_GPU) for build in builds):
+        text += "No package has run on a GPU. "
+    text += "Without a record of a build:\n\n"
+    for names in dict.fromkeys(without.values()):
+        sets = " and ".join(f"`{name}`" for name in without if without[name] == names)
+        text += filled(f"- {sets}: {', '.join(names) or 'none'}")
+    if kernels:
+        triton = ", ".join(sorted({found["triton"] for found in kernels}))
+        text += "\n" + filled(f"The released Triton {triton} compiles these Triton kernels for gfx1151: "
+                              + "; ".join(map(compiled_kernels, kernels)) + ".")
+    return text
 
 
-def table():
-    """Returns the page: the records of pinned versions, and a line for each pin without a build."""
-    records = [read(path) for path in sorted(FOLDER.glob("*.toml"))]
-    components = sorted(path.parent.name for path in pathlib.Path("specs-templates").glob("*/component.toml"))
-    builds, kernels = "", ""
-    for pins in sorted(path for path in pathlib.Path("pins").glob("*.toml") if "." not in path.stem):
-        pinned = tomllib.loads(pins.read_text())
-        for component in (name for name in components if name in pinned):
-            version = pinned[component]["version"]
-            found = [r for r in records if (r["component"], r["pins"], r["version"]) == (component, pins.stem, version)]
-            of_builds = [r for r in found if r["stage"] != KERNELS]
-            builds += "".join(build_row(component, pins.stem, version, r) for r in of_builds or [None])
-            kernels += "".join(kernels_row(r) for r in found if r["stage"] == KERNELS)
-    runs = {ALWAYS: "all runs", BUILDS: "builds", OF_KERNELS: "kernels"}
-    fields = "".join(row([f"`{field}`", runs[of], meaning]) for field, (_, of, meaning) in FIELDS.items())
-    rule = "|".join(["---"] * len(STAGES))
-    return PAGE.format(stages=" | ".join(STAGES), rule=rule, builds=builds, kernels=kernels, fields=fields)
+def pages():
+    """Returns the text of each page with records."""
+    records = {path.name: read(path) for path in sorted(FOLDER.glob("*.toml"))}
+    files = pathlib.Path("specs-templates").glob("*/component.toml")
+    components = {path.parent.name: tomllib.loads(path.read_text()) for path in files}
+    stack = tomllib.loads(pathlib.Path("rocmrpm.toml").read_text())["stack"]
+    targets = stack["gpu-targets"]
+    pinned, without = {}, {}
+    for pins in (path for path in sorted(pathlib.Path("pins").glob("*.toml")) if "." not in path.stem):
+        pinned |= {(name, pins.stem): pin["version"] for name, pin in tomllib.loads(pins.read_text()).items()}
+    current = {name: r for name, r in records.items() if pinned.get((r["component"], r["pins"])) == r["version"]}
+    builds = [r for r in current.values() if r["stage"] != KERNELS]
+    kernels = [r for r in current.values() if r["stage"] == KERNELS]
+    built = {(build["component"], build["pins"]) for build in builds}
+    for name, pins in sorted(pinned):
+        if name in components and set(components[name].get("gpu-targets", targets)) & set(targets):
+            without.setdefault(pins, [])
+            without[pins] += [name] if (name, pins) not in built else []
+    # The default set first.
+    order = sorted(without, key=lambda pins: (pins != stack["default-pins"], pins))
+    without = {pins: tuple(without[pins]) for pins in order}
+    older = [f"`{name}` ({r['version']})" for name, r in records.items() if name not in current]
+    heads = ["component", "pin set", "ROCm", "reached", "GPU code", "time", "date", "command"]
+    kernel_heads = ["component", "pin set", "version", "Triton", "kernels", "compiled", "need more LDS", "failed",
+                    "not launched", "code objects", "time", "date", "result"]
+    fields = "".join(row([f"`{field}`", of, meaning]) for field, (_, of, meaning) in FIELDS.items())
+    start, _, end = marked(FRONT)
+    return {
+        FRONT: start + front(builds, kernels, without) + end,
+        TABLE: PAGE.format(
+            builds=table(heads, [build_row(build) for build in builds]) or "There is no record of a build.\n",
+            kernels=table(kernel_heads, [kernels_row(r) for r in kernels]),
+            stages="".join(row([stage, done]) for stage, done in STAGES.items()),
+            older="\n\n" + filled(f"{OLDER}: {', '.join(older)}.").rstrip() if older else "",
+            fields=fields,
+        ),
+    }
+
+
+def marked(path):
+    """Divides a page into the text before the generated part, this part, and the text after it."""
+    text = path.read_text()
+    start, found, rest = text.partition(f"{START}\n")
+    part, also, end = rest.partition(f"{END}\n")
+    if not found or not also:
+        sys.exit(f"error: {path}: the generated part is not marked\nhelp: write lines `{START}` and `{END}`")
+    return start + found, part, also + end
+
+
+def write_pages():
+    for path, text in pages().items():
+        path.write_text(text)
 
 
 def main():
     match sys.argv[1:]:
         case ["table"]:
-            TABLE.write_text(table())
+            write_pages()
         case ["table", "--check"]:
-            if not TABLE.exists() or TABLE.read_text() != table():
-                sys.exit(f"error: {TABLE} is out of date\nhelp: python3 tests/laboratory/evidence.py table")
-        case ["record", workspace, chroot, component, command, stage, status, seconds, *inputs]:
-            record(workspace, chroot, component, command, stage, status, seconds, *inputs)
+            for path, text in pages().items():
+                if not path.exists() or path.read_text() != text:
+                    sys.exit(f"error: {path} is out of date\nhelp: python3 tests/laboratory/evidence.py table")
+        case ["record", workspace, chroot, component, command, stage, status, seconds, device, *inputs]:
+            record(workspace, chroot, component, command, stage, status, seconds, device, *inputs)
         case _:
             sys.exit(__doc__)
 
