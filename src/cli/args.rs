@@ -164,7 +164,7 @@ pub enum Command {
     Verify(Verify),
     /// Trust a workspace, so that commands can run its code as you; list or remove trusted ones
     Trust(Trust),
-    /// Check this machine for the tools that rocmrpm runs
+    /// Check this machine: the tools that rocmrpm runs, and its GPUs and their memory
     Doctor(Doctor),
     /// Print shell completions
     ///
@@ -500,6 +500,14 @@ pub struct Trust {
 /// `rocmrpm doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
+    /// Print the command that lets the integrated GPU use this much of the system's memory, in GiB
+    #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u64).range(1..))]
+    pub gpu_memory: Option<u64>,
+
+    /// Read the GPUs below this folder, for tests
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    pub root: PathBuf,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,
