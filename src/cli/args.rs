@@ -136,7 +136,7 @@ pub enum Command {
     Shell(EnterShell),
     /// Show and check linkage and GPU code of RPMs, wheels, folders, and files
     Inspect(Inspect),
-    /// Explain a rule, or the cause of a failed build, and how to fix or waive it
+    /// Explain a rule or a failure, and how to fix or waive it; find the cause in a log
     Explain(Explain),
     /// Show where each Python dependency of a component comes from; package those that are missing
     Closure(Closure),
@@ -474,6 +474,10 @@ pub struct Explain {
     /// ID of a rule or cause, such as `gpu-target-missing` or `disk-full` [default: list all]
     #[arg(value_name = "ID")]
     pub id: Option<String>,
+
+    /// Find the cause in this log: of a build, of a program on the GPU, or of the kernel
+    #[arg(long, value_name = "FILE", conflicts_with = "id")]
+    pub log: Option<PathBuf>,
 
     /// Print JSON
     #[arg(long)]
