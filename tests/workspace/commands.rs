@@ -1,6 +1,9 @@
 //! Every command as users see it: its output on each stream, its exit code, and what it leaves
 //! behind when it fails.
 
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
+
 use crate::support::transcript::Transcript;
 use crate::support::{Index, Workspace, golden, project, rpmspec, sdist};
 
@@ -533,6 +536,39 @@ fn doctor_shows_the_gpu_and_how_to_fix_what_it_finds() {
         .collect();
     assert_eq!(topics, ["memory", "override"]);
     assert!(json["gpu_memory"].is_null());
+}
+
+/// Runs as another user if the test runs as root, who can open every file.
+#[test]
+fn doctor_names_the_group_that_may_open_the_gpu() {
+    let workspace = Workspace::empty();
+    let dir = tempfile::tempdir().unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode;
+    fs_err::set_permissions(dir.path(), mode(0o755)).unwrap();
+    let (program, root) = (dir.path().join("rocmrpm"), dir.path().join("root"));
+    // The target folder may only be readable by root.
+    fs_err::copy(env!("CARGO_BIN_EXE_rocmrpm"), &program).unwrap();
+    let mut copy = std::process::Command::new("cp");
+    assert!(copy.arg("-r").arg(strix_halo()).arg(&root).status().unwrap().success());
+    let kfd = root.join("dev/kfd");
+    let gid = fs_err::metadata(&kfd).unwrap().gid();
+    fs_err::write(root.join("etc/group"), format!("render:x:{gid}:\n")).unwrap();
+    fs_err::set_permissions(&kfd, mode(0o060)).unwrap();
+    let mut command = std::process::Command::new(&program);
+    command.args(["doctor", "--json", "--root"]).arg(&root);
+    workspace.settle(&mut command);
+    command.current_dir("/");
+    if rustix::process::geteuid().is_root() {
+        command.uid(65534).gid(65534);
+    }
+    let json = workspace.outcome(command).exits(0).document("rocmrpm/doctor/2");
+    let file = &json["gpu"]["files"][0];
+    assert_eq!((&file["accessible"], &file["group"]), (&false.into(), &"render".into()));
+    let finding = &json["gpu_findings"][0];
+    assert_eq!(finding["topic"], "access");
+    assert!(finding["found"].as_str().unwrap().contains("cannot open `/dev/kfd`"), "{finding}");
+    let help = "run `sudo usermod -aG render,video \"$USER\"`, then log in again";
+    assert_eq!(finding["help"], help);
 }
 
 #[test]
