@@ -13,8 +13,8 @@ pub mod report;
 pub use python_packaging::wheel;
 pub use rocm_inspect as inspect;
 pub use rocmrpm_base::{
-    digest, document, duration, error, events, files, gpu, gpu_families, html, machine, names,
-    process, style, table, text, trust,
+    digest, document, duration, error, events, files, gpu, gpu_families, gpu_machine, html,
+    machine, names, process, style, table, text, trust,
 };
 pub use rocmrpm_core::{
     audit, build, closure, container, copr, dist_git, draft, index, lint, osv, outputs, packages,

@@ -136,7 +136,7 @@ pub enum Command {
     Shell(EnterShell),
     /// Show and check linkage and GPU code of RPMs, wheels, folders, and files
     Inspect(Inspect),
-    /// Explain a rule, or the cause of a failed build, and how to fix or waive it
+    /// Explain a rule or a failure, and how to fix or waive it; find the cause in a log
     Explain(Explain),
     /// Show where each Python dependency of a component comes from; package those that are missing
     Closure(Closure),
@@ -164,7 +164,7 @@ pub enum Command {
     Verify(Verify),
     /// Trust a workspace, so that commands can run its code as you; list or remove trusted ones
     Trust(Trust),
-    /// Check this machine for the tools that rocmrpm runs
+    /// Check this machine: the tools that rocmrpm runs, and its GPUs and their memory
     Doctor(Doctor),
     /// Print shell completions
     ///
@@ -475,6 +475,10 @@ pub struct Explain {
     #[arg(value_name = "ID")]
     pub id: Option<String>,
 
+    /// Find the cause in this log: of a build, of a program on the GPU, or of the kernel
+    #[arg(long, value_name = "FILE", conflicts_with = "id")]
+    pub log: Option<PathBuf>,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -500,6 +504,14 @@ pub struct Trust {
 /// `rocmrpm doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
+    /// Print the command that lets the integrated GPU use this much of the system's memory, in GiB
+    #[arg(long, value_name = "GIB", value_parser = clap::value_parser!(u64).range(1..))]
+    pub gpu_memory: Option<u64>,
+
+    /// Read the GPUs below this folder, for tests
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    pub root: PathBuf,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,

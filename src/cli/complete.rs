@@ -209,6 +209,7 @@ mod tests {
             "container build base",
             "container check image",
             "verify container",
+            "doctor gpu_memory",
         ];
         assert_eq!(found, unknown, "add new arguments to `Candidates::of` or to this list");
     }

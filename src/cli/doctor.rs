@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::{Done, args};
 use crate::document::Document;
 use crate::error::Kind;
+use crate::gpu_machine::{Finding, GpuMachine, Level, MemoryPlan, gib};
 use crate::machine;
 use crate::process::{Command, find_program, install_help};
 use crate::report::{Shell, Style, Table, human_size};
@@ -34,7 +35,7 @@ const TOOLS: &[(&str, &str, bool, &str)] = &[
     ("aws", "publishing to S3", false, "--version"),
 ];
 
-/// What `rocmrpm doctor --json` prints: the tools and properties of this machine.
+/// What `rocmrpm doctor --json` prints: the tools, GPUs and properties of this machine.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Checkup {
@@ -45,6 +46,12 @@ pub(super) struct Checkup {
     tools: Vec<Tool>,
     /// Warnings about chroots of the workspace whose release has reached its end of life.
     end_of_life: Vec<String>,
+    /// The AMD GPUs, and what decides whether programs can use them.
+    gpu: GpuMachine,
+    /// What keeps programs from using the GPUs, or slows them down.
+    gpu_findings: Vec<Finding>,
+    /// How to give the GPU the memory that `--gpu-memory` names; null without the option.
+    gpu_memory: Option<MemoryPlan>,
 }
 
 /// Properties of a machine, as text for people.
@@ -61,7 +68,7 @@ struct Machine {
     free_memory: String,
     /// The version of HIP's headers.
     hip: String,
-    /// The device of the GPU driver.
+    /// The device of the GPU driver, or that this machine has none.
     gpu_driver: String,
     /// The index that pip uses, without credentials.
     pip_index: String,
@@ -91,14 +98,15 @@ impl Document for Checkup {
 }
 
 impl Machine {
-    fn of_this() -> Self {
+    fn of_this(gpu: &GpuMachine) -> Self {
         let packages = match machine::packages_are_rpms() {
             true => "RPMs",
             false => "not RPMs: only some BuildRequires can be checked",
         };
-        let gpu_driver = match Path::new("/dev/kfd").exists() {
-            true => "/dev/kfd",
-            false => "no /dev/kfd: device code cannot run here",
+        let gpu_driver = match (gpu.files.first(), gpu.has_gpu()) {
+            (Some(file), _) if file.exists => &file.path,
+            (_, true) => "no /dev/kfd: device code cannot run here",
+            (_, false) => "no AMD GPU: device code cannot run here; builds do not need one",
         };
         let hip = machine::hip_version(Path::new("/usr/include/hip/hip_version.h"));
         // The URL of the index may contain credentials.
@@ -132,6 +140,12 @@ impl Machine {
 }
 
 pub(super) fn run(args: &args::Doctor, dir: &Path, shell: &Shell) -> Done {
+    let gpu = GpuMachine::read(&args.root, |name| std::env::var_os(name));
+    let gpu_memory = args.gpu_memory.map(|gib| gpu.memory_plan(gib)).transpose()?;
+    if let Some(plan) = gpu_memory.as_ref().filter(|_| !args.json) {
+        shell.data(plan_text(plan, &gpu))?;
+        return Ok(0);
+    }
     let mut missing = 0;
     let mut tools = Vec::new();
     for (name, purpose, required, option) in TOOLS {
@@ -144,17 +158,31 @@ pub(super) fn run(args: &args::Doctor, dir: &Path, shell: &Shell) -> Done {
         missing += usize::from(*required && !found);
         tools.push(Tool { tool: name, purpose, required: *required, found, version });
     }
-    let machine = Machine::of_this();
+    let machine = Machine::of_this(&gpu);
+    let gpu_findings = gpu.findings();
     let end_of_life = end_of_life_warnings(dir);
     end_of_life.iter().for_each(|text| shell.warning(text));
     if args.json {
-        shell.json(&Checkup { schema: Checkup::SCHEMA, machine, tools, end_of_life })?;
+        let schema = Checkup::SCHEMA;
+        shell.json(&Checkup {
+            schema,
+            machine,
+            tools,
+            end_of_life,
+            gpu,
+            gpu_findings,
+            gpu_memory,
+        })?;
     } else {
         let mut table = Table::new(&["machine", ""]);
         for (name, value) in machine.rows() {
             table.row([name, value]);
         }
+        for (name, value) in gpu_rows(&gpu) {
+            table.row([name, &value]);
+        }
         let mut text = table.text();
+        text.push_str(&findings_text(&gpu_findings));
         text.push('\n');
         let mut table = Table::new(&["tool", "status", "for", "version, or how to get it"]);
         for Tool { tool: name, purpose, required, found, version } in &tools {
@@ -177,6 +205,61 @@ pub(super) fn run(args: &args::Doctor, dir: &Path, shell: &Shell) -> Done {
         shell.data(text)?;
     }
     Ok(if missing > 0 { Kind::MissingTool.exit_code() } else { 0 })
+}
+
+/// Returns the properties of the GPUs with their labels; none without an AMD GPU.
+fn gpu_rows(machine: &GpuMachine) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    for gpu in &machine.gpus {
+        let memory = match (gpu.integrated, gpu.vram, gpu.gtt) {
+            (true, Some(vram), Some(gtt)) => {
+                let all = gib(machine.memory);
+                format!(": {} reserved, up to {} of {all} shared", gib(vram), gib(gtt))
+            }
+            (_, Some(vram), _) => format!(": {}", gib(vram)),
+            _ => String::new(),
+        };
+        let mes = gpu.mes.map(|version| format!(", MES firmware {version:#x}"));
+        rows.push(("GPU", format!("{}{memory}{}", gpu.name(), mes.unwrap_or_default())));
+    }
+    if machine.has_gpu() {
+        rows.push(("kernel", machine.kernel.clone()));
+        let set = machine.environment.iter().map(|(name, value)| format!("{name}={value}"));
+        let set: Vec<String> = machine.options.iter().cloned().chain(set).collect();
+        if !set.is_empty() {
+            rows.push(("GPU settings", set.join(" ")));
+        }
+    }
+    rows
+}
+
+/// Returns each finding, and below it how to fix it.
+fn findings_text(findings: &[Finding]) -> String {
+    let line = |Finding { level, found, help, .. }: &Finding| {
+        let label = match level {
+            Level::Error => Style::Bad.paint("error:"),
+            Level::Note => Style::Note.paint("note:"),
+        };
+        format!("\n{label} {found}\n  help: {help}\n")
+    };
+    findings.iter().map(line).collect()
+}
+
+fn plan_text(plan: &MemoryPlan, machine: &GpuMachine) -> String {
+    let MemoryPlan { gib: size, option, remaining, commands, .. } = plan;
+    let mut text = format!(
+        "The kernel option {option} lets the GPU use up to {size} GiB of {}.\n\
+         {} remain for the system.\n\n",
+        gib(machine.memory),
+        gib(*remaining)
+    );
+    match commands.as_slice() {
+        [] => {
+            text.push_str("Add it to the kernel's command line in the boot loader, then reboot.\n")
+        }
+        commands => commands.iter().for_each(|command| text.push_str(&format!("  {command}\n"))),
+    }
+    text
 }
 
 /// Lists the chroots of the workspace whose release has reached its end of life. Ignores errors in

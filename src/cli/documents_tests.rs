@@ -11,11 +11,11 @@ use super::copr::{push::PushReport, status::StatusReport, sync::SyncReport};
 use super::pins::{check::CheckReport, derive::DeriveReport, outdated::OutdatedReport};
 use super::{
     audit::OfflineAudit, cache::CacheReport, container::ImageCheck, dist_git::DistGitReport,
-    doctor::Checkup, explain::Rules, index::IndexReport, lint::LintReport, lock::LockReport,
-    patch::PatchRefresh, patch::PatchStatus, patch_compare::PatchComparison, plan::PlanReport,
-    publish::PublishReport, publish_repository::RepositoryReport, render::RenderReport,
-    requirements::RequirementsReport, sdk::SdkReport, status::LastBuilds, verify::VerifyReport,
-    wheel::WheelReport, wheel::WheelVerification,
+    doctor::Checkup, explain::LogReport, explain::Rules, index::IndexReport, lint::LintReport,
+    lock::LockReport, patch::PatchRefresh, patch::PatchStatus, patch_compare::PatchComparison,
+    plan::PlanReport, publish::PublishReport, publish_repository::RepositoryReport,
+    render::RenderReport, requirements::RequirementsReport, sdk::SdkReport, status::LastBuilds,
+    verify::VerifyReport, wheel::WheelReport, wheel::WheelVerification,
 };
 use crate::document::{file_name, schema_of};
 use crate::report::{AuditReport, ClosureReport, DiffReport, WhyReport};
@@ -38,6 +38,7 @@ pub(super) fn documents() -> BTreeMap<String, Value> {
         schema_of::<LastBuilds<'_>>(),
         schema_of::<LintReport<'_>>(),
         schema_of::<LockReport<'_>>(),
+        schema_of::<LogReport<'_>>(),
         schema_of::<OfflineAudit<'_>>(),
         schema_of::<OutdatedReport<'_>>(),
         schema_of::<PatchComparison<'_>>(),

@@ -1,15 +1,17 @@
 //! `rocmrpm explain`.
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use super::{Done, args};
-use crate::build::{Cause, CauseKind, Pattern, Phase, cause, causes};
+use crate::build::{Cause, CauseKind, Explanation, Pattern, Phase, cause, causes};
 use crate::document::Document;
 use crate::error::{Error, Kind};
 use crate::inspect::{RULES, RULES_VERSION, Rule, RuleId, Severity, rule};
 use crate::lint::{self, rule_groups};
 use crate::names::nearest;
-use crate::report::{Shell, cause_text, causes_text, rule_text, rules_text};
+use crate::report::{Shell, cause_text, causes_text, explanation_text, rule_text, rules_text};
 use crate::text::visible;
 
 /// The subject of an ID.
@@ -17,11 +19,14 @@ use crate::text::visible;
 enum Topic {
     /// A rule of inspection or lint.
     Rule(&'static Rule),
-    /// A cause of failed builds.
+    /// A cause of failures.
     Cause(&'static Cause),
 }
 
 pub(super) fn run(args: &args::Explain, shell: &Shell) -> Done {
+    if let Some(log) = &args.log {
+        return explain_log(log, args.json, shell);
+    }
     let wanted = args.id.as_deref().map(find).transpose()?;
     if args.json {
         shell.json(&document(wanted))?;
@@ -35,10 +40,61 @@ pub(super) fn run(args: &args::Explain, shell: &Shell) -> Done {
     Ok(0)
 }
 
+/// Prints the cause that a log shows. A log without a known cause is an error.
+fn explain_log(log: &Path, json: bool, shell: &Shell) -> Done {
+    let Explanation { known, lines } = Explanation::of_log(log)?;
+    let path = visible(&log.display().to_string());
+    if json {
+        let cause = known.as_ref().and_then(|known| {
+            let kind = cause(known.id)?.kind;
+            Some(LogCause { id: known.id, kind, cause: &known.cause, help: &known.help })
+        });
+        shell.json(&LogReport { schema: LogReport::SCHEMA, log: &path, cause, lines: &lines })?;
+    } else if let Some(known) = &known {
+        shell.data(explanation_text(known, &lines))?;
+    }
+    if known.is_some() {
+        return Ok(0);
+    }
+    let error = Error::new(Kind::Findings, format!("found no known cause in `{path}`"));
+    Err(error.with_help("run `rocmrpm explain` to list the causes that rocmrpm knows"))
+}
+
+/// What `rocmrpm explain --log FILE --json` prints: the cause that a log shows.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct LogReport<'a> {
+    schema: &'static str,
+    /// The path of the log.
+    log: &'a str,
+    /// The cause; null if none is known.
+    cause: Option<LogCause<'a>>,
+    /// The relevant lines of the log.
+    lines: &'a [String],
+}
+
+/// A cause, with what the log shows in place of `{1}` and `{2}`.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct LogCause<'a> {
+    /// The stable name.
+    id: &'static str,
+    /// What has to change.
+    kind: CauseKind,
+    /// What went wrong.
+    cause: &'a str,
+    /// How to fix it.
+    help: &'a str,
+}
+
+impl Document for LogReport<'_> {
+    const SCHEMA: &'static str = "rocmrpm/log-cause/1";
+}
+
 fn find(id: &str) -> Result<Topic, Error> {
     let found = rule(id).or_else(|| lint::rule(id)).map(Topic::Rule);
     found.or_else(|| cause(id).map(Topic::Cause)).ok_or_else(|| {
-        let message = format!("there is no rule or cause of failed builds named `{}`", visible(id));
+        let message = format!("there is no rule or cause of failures named `{}`", visible(id));
         let error = Error::new(Kind::Usage, message);
         let rules = RULES.iter().chain(lint::RULES).map(|rule| rule.id.as_str());
         match nearest(id, rules.chain(causes().iter().map(|cause| cause.id.as_str()))) {
@@ -48,8 +104,8 @@ fn find(id: &str) -> Result<Topic, Error> {
     })
 }
 
-/// What `rocmrpm explain --json` prints: the rules of inspection and lint, and the causes of failed
-/// builds that rocmrpm recognizes.
+/// What `rocmrpm explain --json` prints: the rules of inspection and lint, and the causes of
+/// failures that rocmrpm recognizes, of builds and of programs on the GPU.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Rules {
@@ -58,7 +114,7 @@ pub(super) struct Rules {
     rules_version: u32,
     /// The rules, by group.
     rules: Vec<RuleEntry>,
-    /// The causes of failed builds.
+    /// The causes of failures.
     causes: Vec<CauseEntry>,
 }
 
@@ -82,7 +138,7 @@ struct RuleEntry {
     help: &'static str,
 }
 
-/// A cause of failed builds.
+/// A cause of failures.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct CauseEntry {
@@ -90,7 +146,7 @@ struct CauseEntry {
     id: &'static str,
     /// What has to change.
     kind: CauseKind,
-    /// The phases of a build in which it occurs; empty for all.
+    /// The phases in which it occurs; empty for all of a build. `run` is after the build.
     phases: &'static [Phase],
     /// Whether other causes are more likely if their patterns match as well.
     general: bool,

@@ -10,6 +10,7 @@ use crate::error::{Error, IoError, Kind};
 use crate::files;
 use crate::gpu::GpuTarget;
 use crate::gpu_families::{self, NATIVE};
+use crate::gpu_machine;
 use crate::inspect::formats::{TextOptions, to_github, to_html, to_junit, to_text};
 use crate::inspect::{Depth, Expectations, System, compare, inspect};
 use crate::names::nearest;
@@ -140,11 +141,11 @@ pub(super) fn targets(names: &[String]) -> Result<Vec<GpuTarget>, Error> {
 
 fn named(name: &str) -> Result<Vec<GpuTarget>, Error> {
     if name == NATIVE {
-        let found = gpu_families::of_machine(Path::new(gpu_families::TOPOLOGY));
+        let found = gpu_machine::targets(Path::new("/"));
         return match found.is_empty() {
             false => Ok(found),
             true => {
-                let message = format!("`{NATIVE}`: {} lists no GPU", gpu_families::TOPOLOGY);
+                let message = format!("`{NATIVE}`: /{} lists no GPU", gpu_machine::TOPOLOGY);
                 let error = Error::new(Kind::Environment, message);
                 Err(error.with_help("name the target, such as `gfx1151`"))
             }

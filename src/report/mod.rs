@@ -39,7 +39,7 @@ pub use pins_update::{changed_text, pins_update_text};
 pub use progress::Progress;
 pub use proof::{proof_summary, proof_text};
 pub use reproduction::reproduction_text;
-pub use rules::{cause_text, causes_text, rule_text, rules_text};
+pub use rules::{cause_text, causes_text, explanation_text, rule_text, rules_text};
 pub use shell::Shell;
 pub use verify::verify_text;
 

@@ -1,10 +1,11 @@
-//! Formats the rules of inspection and lint, and the causes of failed builds, as text: all of them
-//! as tables, or a single one in full.
+//! Formats the rules of inspection and lint, and the causes of failures, as text: all of them as
+//! tables, a single one in full, or the one that a log shows.
 
 use super::{Style, Table};
-use crate::build::{Cause, Pattern, Phase, causes};
+use crate::build::{Cause, Known, Pattern, Phase, causes};
 use crate::inspect::{Rule, Severity};
 use crate::lint::{self, rule_groups};
+use crate::text::visible;
 
 /// The width of a rule's text.
 const WIDTH: usize = 88;
@@ -41,15 +42,20 @@ pub fn rule_text(rule: &Rule) -> String {
     text
 }
 
-/// Returns a table of all causes of failed builds.
+/// Returns a table of the causes of failed builds, and one of those of failed programs on the GPU.
 pub fn causes_text() -> String {
-    let mut table = Table::new(&["failed builds", "kind", "cause"]);
-    for cause in causes() {
-        table.row(vec![cause.id.clone(), cause.kind.as_str().to_owned(), unfilled(&cause.cause)]);
-    }
-    format!(
-        "{}\n`rocmrpm explain ID` shows the log lines of a cause and how to fix it.\n",
+    let table = |title: &'static str, of_programs: bool| {
+        let mut table = Table::new(&[title, "kind", "cause"]);
+        for cause in causes().iter().filter(|cause| cause.is_of_programs() == of_programs) {
+            let kind = cause.kind.as_str().to_owned();
+            table.row(vec![cause.id.clone(), kind, unfilled(&cause.cause)]);
+        }
         table.text()
+    };
+    format!(
+        "{}\n{}\n`rocmrpm explain ID` shows the log lines of a cause and how to fix it.\n",
+        table("failed builds", false),
+        table("failed programs", true)
     )
 }
 
@@ -58,7 +64,7 @@ pub fn cause_text(cause: &Cause) -> String {
     let mut text = format!("{} ({})\n", Style::Bold.paint(&cause.id), cause.kind.as_str());
     let phases =
         cause.phases.iter().map(|phase| Phase::as_str(*phase)).collect::<Vec<_>>().join(", ");
-    let phases = if phases.is_empty() { "any".to_owned() } else { phases };
+    let phases = if phases.is_empty() { "any of a build".to_owned() } else { phases };
     let lines = cause.patterns.iter().flat_map(|pattern| Pattern::as_str(pattern).lines());
     let patterns: String =
         lines.map(|line| format!("  {}\n", line.replace('\t', "    "))).collect();
@@ -68,6 +74,20 @@ pub fn cause_text(cause: &Cause) -> String {
         ("lines of the log", patterns),
         ("help", wrapped(&cause.help)),
         ("seen", wrapped(&cause.seen)),
+    ] {
+        text.push_str(&format!("\n{}\n{part}", Style::Dim.paint(name)));
+    }
+    text
+}
+
+/// Returns the cause that a log shows, and the lines of the log that matter.
+pub fn explanation_text(known: &Known, lines: &[String]) -> String {
+    let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
+    let mut text = format!("{}\n", Style::Bold.paint(known.id));
+    for (name, part) in [
+        ("cause", wrapped(&visible(&known.cause))),
+        ("lines of the log", lines),
+        ("help", wrapped(&visible(&known.help))),
     ] {
         text.push_str(&format!("\n{}\n{part}", Style::Dim.paint(name)));
     }

@@ -104,6 +104,26 @@ fn empty_root_shows_what_can_be_installed() {
 }
 
 #[test]
+fn checks_that_programs_can_use_the_gpu() {
+    let workspace = good();
+    let strix_halo = format!("{}/tests/machines/strix-halo", env!("CARGO_MANIFEST_DIR"));
+    let mut command = workspace.command(&["verify", "--root", &strix_halo, "--json"]);
+    command.env("HSA_OVERRIDE_GFX_VERSION", "11.0.0");
+    let json = ran(&mut command).exits(1).json();
+    for passed in ["driver", "access", "kernel", "firmware", "memory", "environment"] {
+        assert_eq!(check(&json, &format!("gpu-{passed}")), ("pass", ""), "{json}");
+    }
+    let (outcome, detail) = check(&json, "gpu-override");
+    let parts = ["code for gfx1100 on gfx1151", "run `unset HSA_OVERRIDE_GFX_VERSION`"];
+    assert!(outcome == "fail" && parts.iter().all(|part| detail.contains(part)), "{detail}");
+    let root = tempfile::tempdir().unwrap();
+    let done = workspace.run(&["verify", "--root", root.path().to_str().unwrap(), "--json"]);
+    let json = done.json();
+    let (outcome, detail) = check(&json, "gpu");
+    assert!(outcome == "not-run" && detail.contains("no AMD GPU found below"), "{detail}");
+}
+
+#[test]
 fn checks_all_packages_if_none_is_named_and_never_passes_without_any() {
     let workspace = Workspace::new();
     workspace.component("plain", &Parts::default());

@@ -1,6 +1,10 @@
 //! Every command as users see it: its output on each stream, its exit code, and what it leaves
 //! behind when it fails.
 
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
+
+use crate::support::transcript::Transcript;
 use crate::support::{Index, Workspace, golden, project, rpmspec, sdist};
 
 const COMMANDS: &[&str] = &[
@@ -494,6 +498,110 @@ fn doctor_lists_missing_tools_with_packages() {
         "found",
         "file:///nonexistent/simple",
         "[HOLDER]/cache",
+    ]);
+}
+
+/// Returns the folder with the files of a machine with Strix Halo, as its kernel writes them.
+fn strix_halo() -> String {
+    format!("{}/tests/machines/strix-halo", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn doctor_shows_the_gpu_and_how_to_fix_what_it_finds() {
+    let workspace = Workspace::empty();
+    let doctor = |args: &[&str]| {
+        let mut command = workspace.command(&[&["doctor", "--root", &strix_halo()], args].concat());
+        command.env("HSA_OVERRIDE_GFX_VERSION", "11.0.0");
+        workspace.outcome(command)
+    };
+    let ran = doctor(&[]);
+    ran.exits(0).prints([
+        "gfx1151: 0.5 GiB reserved, up to 62.8 GiB of 125.7 GiB shared, MES firmware 0x80",
+        "6.18.9-200.fc43.x86_64",
+        "GPU settings  HSA_OVERRIDE_GFX_VERSION=11.0.0",
+        "\nnote: the GPU may use 62.8 GiB of 125.7 GiB, the default\n  \
+         help: to give it more, run `rocmrpm doctor --gpu-memory GIB`\n",
+        "\nerror: `HSA_OVERRIDE_GFX_VERSION=11.0.0` makes programs run code for gfx1100 on gfx1151: \
+         wrong results, illegal instructions, and crashes are possible\n  \
+         help: run `unset HSA_OVERRIDE_GFX_VERSION`\n",
+    ]);
+    let json = doctor(&["--json"]).exits(0).document("rocmrpm/doctor/2");
+    assert_eq!(json["gpu"]["gpus"][0]["target"], "gfx1151");
+    assert_eq!(json["gpu"]["limit"], 67_459_072_000_u64);
+    let topics: Vec<&str> = json["gpu_findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| finding["topic"].as_str().unwrap())
+        .collect();
+    assert_eq!(topics, ["memory", "override"]);
+    assert!(json["gpu_memory"].is_null());
+}
+
+/// Runs as another user if the test runs as root, who can open every file.
+#[test]
+fn doctor_names_the_group_that_may_open_the_gpu() {
+    let workspace = Workspace::empty();
+    let dir = tempfile::tempdir().unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode;
+    fs_err::set_permissions(dir.path(), mode(0o755)).unwrap();
+    let (program, root) = (dir.path().join("rocmrpm"), dir.path().join("root"));
+    // The target folder may only be readable by root.
+    fs_err::copy(env!("CARGO_BIN_EXE_rocmrpm"), &program).unwrap();
+    let mut copy = std::process::Command::new("cp");
+    assert!(copy.arg("-r").arg(strix_halo()).arg(&root).status().unwrap().success());
+    let kfd = root.join("dev/kfd");
+    let gid = fs_err::metadata(&kfd).unwrap().gid();
+    fs_err::write(root.join("etc/group"), format!("render:x:{gid}:\n")).unwrap();
+    fs_err::set_permissions(&kfd, mode(0o060)).unwrap();
+    let mut command = std::process::Command::new(&program);
+    command.args(["doctor", "--json", "--root"]).arg(&root);
+    workspace.settle(&mut command);
+    command.current_dir("/");
+    if rustix::process::geteuid().is_root() {
+        command.uid(65534).gid(65534);
+    }
+    let json = workspace.outcome(command).exits(0).document("rocmrpm/doctor/2");
+    let file = &json["gpu"]["files"][0];
+    assert_eq!((&file["accessible"], &file["group"]), (&false.into(), &"render".into()));
+    let finding = &json["gpu_findings"][0];
+    assert_eq!(finding["topic"], "access");
+    assert!(finding["found"].as_str().unwrap().contains("cannot open `/dev/kfd`"), "{finding}");
+    let help = "run `sudo usermod -aG render,video \"$USER\"`, then log in again";
+    assert_eq!(finding["help"], help);
+}
+
+#[test]
+fn doctor_prints_the_command_that_gives_the_gpu_memory() {
+    let workspace = Workspace::empty();
+    let root = strix_halo();
+    let ran = workspace.run(&["doctor", "--root", &root, "--gpu-memory", "96"]);
+    ran.exits(0);
+    Transcript::block("docs/stack/use.md", "rocmrpm doctor --gpu-memory 96")
+        .assert_prints(&ran.stdout);
+    // The page's test does not compare numbers with units of bytes.
+    ran.prints(["96 GiB of 125.7 GiB.\n29.7 GiB remain", "--args=ttm.pages_limit=25165824\n"]);
+    let json = workspace.run(&["doctor", "--root", &root, "--gpu-memory", "96", "--json"]);
+    let json = json.exits(0).document("rocmrpm/doctor/2");
+    assert_eq!(json["gpu_memory"]["pages"], 25_165_824);
+    workspace.run(&["doctor", "--root", &root, "--gpu-memory", "124"]).exits(2).reports([
+        "error: cannot give the GPU 124 GiB: this machine has 125.7 GiB, and the system needs 8 GiB",
+        "help: use `--gpu-memory 117` or less",
+    ]);
+    workspace.run(&["doctor", "--root", &root, "--gpu-memory", "0"]).exits(2);
+}
+
+#[test]
+fn doctor_needs_no_gpu() {
+    let workspace = Workspace::empty();
+    let root = workspace.root().to_str().unwrap().to_owned();
+    let ran = workspace.run(&["doctor", "--root", &root]);
+    ran.exits(0)
+        .prints(["GPU driver   no AMD GPU: device code cannot run here; builds do not need one\n"]);
+    assert!(!ran.stdout.contains("kernel  ") && !ran.stdout.contains("help:"), "{}", ran.stdout);
+    workspace.run(&["doctor", "--root", &root, "--gpu-memory", "8"]).exits(20).reports([
+        "error: this machine has no AMD GPU that uses the system's memory",
+        "help: run the command on the machine with the integrated GPU",
     ]);
 }
 

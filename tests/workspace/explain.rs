@@ -2,7 +2,7 @@
 //! rules and causes.
 
 use crate::support::{Workspace, golden};
-use rocmrpm::build::{CauseKind, Pattern, Phase, causes};
+use rocmrpm::build::{Cause, CauseKind, Pattern, Phase, causes};
 use rocmrpm::inspect::{RULES, Rule};
 use rocmrpm::lint::{self, rule_groups};
 use snapbox::{assert_data_eq, str};
@@ -87,7 +87,7 @@ fn rejects_unknown_rule_and_suggests_the_nearest() {
     assert_eq!(ran.stdout, "");
     assert_eq!(
         ran.stderr,
-        "error: there is no rule or cause of failed builds named `gpu-target-mising`\n\nhelp: did you mean `gpu-target-missing`?\n"
+        "error: there is no rule or cause of failures named `gpu-target-mising`\n\nhelp: did you mean `gpu-target-missing`?\n"
     );
     workspace
         .run(&["explain", "banana"])
@@ -137,7 +137,7 @@ fn lists_and_explains_causes_of_failed_builds() {
         "disk-full (environment)",
         "the disk is full",
         "*No space left on device*",
-        "phase\n  any",
+        "phase\n  any of a build",
         "free some space",
         "seen\n",
     ]);
@@ -152,26 +152,105 @@ fn lists_and_explains_causes_of_failed_builds() {
     workspace.run(&["explain", "disk-ful"]).exits(2).reports(["did you mean `disk-full`?"]);
 }
 
+#[test]
+fn finds_the_cause_in_the_output_of_a_program() {
+    let workspace = Workspace::empty();
+    workspace.write(
+        "vllm.log",
+        "INFO Loading weights\nMemoryError was not raised\n\
+         torch.AcceleratorError: HIP error: invalid device function\n\
+         For debugging consider passing AMD_SERIALIZE_KERNEL=3\n",
+    );
+    let ran = workspace.run(&["explain", "--log", "vllm.log"]);
+    ran.exits(0);
+    assert_data_eq!(
+        ran.stdout,
+        str![[r#"
+gpu-code-missing
+
+cause
+  the program has no code for this GPU
+
+lines of the log
+  INFO Loading weights
+  MemoryError was not raised
+  torch.AcceleratorError: HIP error: invalid device function
+  For debugging consider passing AMD_SERIALIZE_KERNEL=3
+
+help
+  install packages that are built for the GPU that `rocmrpm doctor` shows (`rocmrpm
+  inspect` lists the targets in files), and unset HSA_OVERRIDE_GFX_VERSION
+
+"#]]
+    );
+    let ran = workspace.run(&["explain", "--log", "vllm.log", "--json"]);
+    let json = ran.exits(0).document("rocmrpm/log-cause/1");
+    assert_eq!(json["cause"]["id"], "gpu-code-missing");
+    assert_eq!(json["cause"]["kind"], "build");
+    assert_eq!(json["lines"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn prefers_causes_of_programs_unless_the_log_is_of_a_build() {
+    let workspace = Workspace::empty();
+    let message = "RuntimeError: No HIP GPUs are available\n";
+    workspace.write("run.log", message);
+    workspace.run(&["explain", "--log", "run.log"]).exits(0).prints(["gpu-not-found\n"]);
+    let build = format!(
+        "Executing(%check): sh\n+ pytest\n{message}error: Bad exit status from /var/tmp/x (%check)\n"
+    );
+    workspace.write("build.log", build);
+    workspace.run(&["explain", "--log", "build.log"]).exits(0).prints(["gpu-needed-by-tests\n"]);
+    // What only builds are known for is still found.
+    workspace.write("dnf.log", "No match for argument: foo-devel\n");
+    workspace.run(&["explain", "--log", "dnf.log"]).exits(0).prints(["package-missing\n"]);
+}
+
+#[test]
+fn reports_logs_without_a_known_cause() {
+    let workspace = Workspace::empty();
+    workspace.write("app.log", "all is well\n");
+    let ran = workspace.run(&["explain", "--log", "app.log"]);
+    ran.exits(1);
+    assert_eq!(ran.stdout, "");
+    ran.reports(["error: found no known cause in `app.log`", "help: run `rocmrpm explain`"]);
+    let ran = workspace.run(&["explain", "--log", "app.log", "--json"]);
+    ran.exits(1);
+    assert!(ran.document("rocmrpm/log-cause/1")["cause"].is_null());
+    workspace
+        .run(&["explain", "--log", "absent.log"])
+        .exits(20)
+        .reports(["error: cannot read the log", "absent.log"]);
+    workspace.run(&["explain", "--log", "."]).exits(20).reports(["cannot read the log"]);
+    workspace.run(&["explain", "disk-full", "--log", "app.log"]).exits(2);
+}
+
 /// Generates the page from the catalog.
 #[test]
 fn failures_page_matches_the_catalog() {
-    let mut page = "# Causes of failed builds\n\n\
-        The causes of failed builds that `rocmrpm build` recognizes: lines of a log, in which `*` stands for any\n\
-        characters and `{1}` for characters that the cause repeats; what they mean, and how to fix it.\n\
-        `rocmrpm explain ID` prints the same in the terminal. A test (`tests/workspace/explain.rs`) writes this\n\
-        page from `crates/rocmrpm-core/src/build/failures.toml`; each entry has a log in `tests/failures/`.\n"
+    let mut page = "# Causes of failures\n\n\
+        The causes of failures that `rocmrpm build` and `rocmrpm explain --log FILE` recognize: lines of a log, in\n\
+        which `*` stands for any characters and `{1}` for characters that the cause repeats; what they mean, and\n\
+        how to fix it. `rocmrpm explain ID` prints the same in the terminal. A test\n\
+        (`tests/workspace/explain.rs`) writes this page from `crates/rocmrpm-core/src/build/failures.toml`; each\n\
+        entry has a log in `tests/failures/`.\n"
         .to_owned();
-    for kind in CauseKind::ALL {
-        let name = kind.as_str();
+    let of_builds = CauseKind::ALL.map(|kind| {
+        let of_kind = |cause: &&Cause| cause.kind == kind && !cause.is_of_programs();
+        (kind.as_str(), causes().iter().filter(of_kind).collect::<Vec<_>>())
+    });
+    let of_programs = causes().iter().filter(|cause| cause.is_of_programs()).collect();
+    let sections = of_builds.into_iter().chain([("programs on the GPU", of_programs)]);
+    for (name, causes) in sections {
         page += &format!("\n## {}{}\n", name[..1].to_uppercase(), &name[1..]);
-        for cause in causes().iter().filter(|cause| cause.kind == kind) {
+        for cause in causes {
             let phases = cause
                 .phases
                 .iter()
                 .map(|phase| Phase::as_str(*phase))
                 .collect::<Vec<_>>()
                 .join(", ");
-            let phases = if phases.is_empty() { "any".to_owned() } else { phases };
+            let phases = if phases.is_empty() { "any of a build".to_owned() } else { phases };
             let lines: String =
                 cause.patterns.iter().map(|p| format!("{}\n", Pattern::as_str(p))).collect();
             page += &format!(

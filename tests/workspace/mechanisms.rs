@@ -127,6 +127,7 @@ const UPSTREAM_NAMED: &[(&str, &str)] = &[
         "rocm-inspect/rules/",
         "texts of rules cite incidents; one rule is about PyTorch's C++ interface",
     ),
+    ("rocmrpm-base/gpu_machine/", "a variable that a check of the machine reads"),
     ("rocmrpm/cli/args.rs", "an example in a message"),
     (
         "rocmrpm-core/container/",

@@ -52,6 +52,7 @@ const ACCEPTED: &[(&str, &str, &str)] = &[
     ("specs-templates/generated/", "licence*", "file names of upstream projects"),
     ("tests/golden/stack/vllm-rocm-runtime.spec", "licence*", "file names of upstream projects"),
     ("tests/packages/truth.rs", "nobody", "the user account"),
+    ("crates/rocmrpm-base/src/gpu_machine/", "nobody", "the group of a user namespace"),
 ];
 
 /// Folders and files of the repository with text of the project.

@@ -82,6 +82,19 @@ impl GpuTarget {
         ISAS.iter().find(|isa| isa.mach == mach).map(|isa| Self(isa.name.to_owned()))
     }
 
+    /// Returns the processor with this version, such as `gfx1151` for 11.5.1.
+    pub fn from_version(major: u32, minor: u32, stepping: u32) -> Option<Self> {
+        Self::parse(&format!("gfx{major}{minor:x}{stepping:x}"))
+    }
+
+    /// Returns the processor's version: major, minor, and stepping. `None` for a generic target.
+    pub fn version(&self) -> Option<(u32, u32, u32)> {
+        let digits = self.processor().strip_prefix("gfx").filter(|d| !d.contains('-'))?;
+        let (major, rest) = digits.split_at_checked(digits.len().checked_sub(2)?)?;
+        let digit = |at| rest.chars().nth(at)?.to_digit(16);
+        Some((major.parse().ok()?, digit(0)?, digit(1)?))
+    }
+
     /// Returns the `EF_AMDGPU_MACH` value of this target's code objects.
     pub fn mach(&self) -> u8 {
         let isa = ISAS.iter().find(|isa| isa.name == self.processor());
@@ -176,6 +189,19 @@ mod tests {
         assert_eq!(target("gfx1151").mach(), 0x4a);
         assert_eq!(GpuTarget::from_mach(0x4a), Some(target("gfx1151")));
         assert_eq!(GpuTarget::from_mach(0x27), None);
+    }
+
+    #[test]
+    fn processors_have_versions() {
+        for isa in ISAS {
+            let target = target(isa.name);
+            let again = target.version().map(|(a, b, c)| GpuTarget::from_version(a, b, c).unwrap());
+            let expected = Some(target).filter(|target| !target.as_str().ends_with("-generic"));
+            assert_eq!(again, expected);
+        }
+        assert_eq!(target("gfx90a").version(), Some((9, 0, 10)));
+        assert_eq!(target("gfx1151").version(), Some((11, 5, 1)));
+        assert_eq!(GpuTarget::from_version(11, 5, 9), None);
     }
 
     #[test]

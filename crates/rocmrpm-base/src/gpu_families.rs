@@ -1,12 +1,7 @@
-//! Families of GPU targets, as TheRock names them, and the GPUs of this machine. What a target is,
-//! is in `gpu`.
-
-use std::path::Path;
+//! Families of GPU targets, as TheRock names them. What a target is, is in `gpu`; the GPUs of this
+//! machine are in `gpu_machine`.
 
 use crate::gpu::GpuTarget;
-
-/// The folder in which the amdgpu driver lists CPUs and GPUs.
-pub const TOPOLOGY: &str = "/sys/class/kfd/kfd/topology/nodes";
 
 /// The name on command lines for the GPUs of this machine.
 pub const NATIVE: &str = "native";
@@ -61,27 +56,6 @@ pub fn targets_of(name: &str) -> Option<Vec<GpuTarget>> {
     }
 }
 
-/// Returns the targets of all GPUs that the driver lists in `topology`, sorted. Empty without a
-/// driver or a GPU.
-///
-/// Source: Linux, drivers/gpu/drm/amd/amdkfd/kfd_topology.c, `node_show`; kfd_device.c writes
-/// `gfx_target_version` as major * 10000 + minor * 100 + stepping. CPUs have 0.
-pub fn of_machine(topology: &Path) -> Vec<GpuTarget> {
-    let Ok(nodes) = fs_err::read_dir(topology) else { return Vec::new() };
-    let mut found: Vec<GpuTarget> = nodes
-        .filter_map(|node| fs_err::read_to_string(node.ok()?.path().join("properties")).ok())
-        .filter_map(|text| {
-            let value = text.lines().find_map(|line| line.strip_prefix("gfx_target_version "))?;
-            let number: u32 = value.trim().parse().ok()?;
-            let (major, minor, stepping) = (number / 10_000, number / 100 % 100, number % 100);
-            GpuTarget::parse(&format!("gfx{major}{minor:x}{stepping:x}"))
-        })
-        .collect();
-    found.sort();
-    found.dedup();
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,19 +79,5 @@ mod tests {
         assert_eq!(names("gfx94X-dcgpu").as_deref(), Some("gfx942"));
         assert_eq!(names("gfx90a:xnack+").as_deref(), Some("gfx90a:xnack+"));
         assert_eq!(names("gfx110x-all"), None);
-    }
-
-    #[test]
-    fn finds_all_gpus_of_a_machine() {
-        let dir = tempfile::tempdir().unwrap();
-        for (node, version) in [("0", 0), ("1", 110_501), ("2", 90_010), ("3", 110_501)] {
-            let node = dir.path().join(node);
-            fs_err::create_dir(&node).unwrap();
-            let text = format!("cpu_cores_count 0\ngfx_target_version {version}\nvendor_id 4098\n");
-            fs_err::write(node.join("properties"), text).unwrap();
-        }
-        let found: Vec<String> = of_machine(dir.path()).iter().map(ToString::to_string).collect();
-        assert_eq!(found, ["gfx1151", "gfx90a"]);
-        assert!(of_machine(&dir.path().join("none")).is_empty());
     }
 }

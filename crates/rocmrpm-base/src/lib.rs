@@ -15,6 +15,7 @@ pub mod files;
 pub mod fuzzing;
 pub mod gpu;
 pub mod gpu_families;
+pub mod gpu_machine;
 pub mod html;
 pub mod limits;
 pub mod machine;

@@ -1,5 +1,5 @@
-//! Explains a failed build from its log: the phase, the relevant lines, and the cause if it is a
-//! known one. The causes themselves are data, in `failures.toml`.
+//! Explains a failed build, or a failed program on the GPU, from its log: the phase, the relevant
+//! lines, and the cause if it is a known one. The causes themselves are data, in `failures.toml`.
 
 mod catalog;
 #[cfg(any(test, fuzzing, feature = "testing"))]
@@ -13,7 +13,7 @@ pub use catalog::{Cause, CauseKind, Known, Phase, cause, causes};
 pub(in crate::build) use log::{Log, shown_lines};
 pub use pattern::Pattern;
 
-use crate::error::{Diagnose, Diagnosis, Kind, Problem};
+use crate::error::{Diagnose, Diagnosis, IoError, Kind, Problem};
 use crate::process::{Finished, own_program};
 
 /// The catalog's entry for a full disk.
@@ -113,6 +113,28 @@ impl Diagnose for Failure {
             Some(enter) => diagnosis.with_reference("Shell", enter),
             None => diagnosis,
         }
+    }
+}
+
+/// A log, explained.
+#[derive(Debug)]
+pub struct Explanation {
+    /// The cause, if it is a known one.
+    pub known: Option<Known>,
+    /// The relevant lines.
+    pub lines: Vec<String>,
+}
+
+impl Explanation {
+    /// Explains the log of a build, the output of a program that uses the GPU, or the kernel's log.
+    pub fn of_log(path: &Path) -> Result<Self, IoError> {
+        let log = Log::try_read(path).map_err(IoError::doing("read the log"))?;
+        let lines = log.failed_part();
+        // The log of a build names the phase that failed.
+        let phase = Phase::named(&log.phase()).unwrap_or(Phase::Run);
+        let found = catalog::find(lines, Some(phase)).or_else(|| catalog::find(lines, None));
+        let (line, known) = found.unzip();
+        Ok(Self { known, lines: log.relevant(line) })
     }
 }
 

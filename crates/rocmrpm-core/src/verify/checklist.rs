@@ -66,7 +66,7 @@ pub(super) fn run_all(
 }
 
 /// Returns whether a component is built with ROCm: its template uses the provider's variables.
-fn uses_rocm(stack: &Stack<'_>) -> Result<bool, IoError> {
+pub(super) fn uses_rocm(stack: &Stack<'_>) -> Result<bool, IoError> {
     for component in stack.order() {
         let template = fs_err::read_to_string(&component.template)
             .map_err(IoError::doing("read a spec's template"))?;
@@ -118,7 +118,12 @@ impl<'s> Placeholders<'s> {
             true => format!(" device_libs={}", self.device_libs),
             false => String::new(),
         };
-        format!("prefix={}{device_libs}\n{script}", quote(self.prefix))
+        let versions = self.gpus.iter().filter_map(|gpu| GpuTarget::parse(gpu)?.version());
+        let versions: Vec<String> = versions
+            .map(|(major, minor, stepping)| format!("{major}.{minor}.{stepping}"))
+            .collect();
+        let versions = versions.join(" ");
+        format!("prefix={}{device_libs} versions='{versions}'\n{script}", quote(self.prefix))
     }
 }
 
@@ -189,6 +194,25 @@ mod tests {
         assert_eq!(values.missing(rocminfo, "Name: gfx1201"), None);
         let neither = Some("gfx1100` or `gfx1201");
         assert_eq!(values.missing(rocminfo, "Name: gfx90a").as_deref(), neither);
+    }
+
+    #[test]
+    fn accepts_an_override_that_emulates_no_other_gpu() {
+        let values = Placeholders { prefix: "", device_libs: "", gpus: vec!["gfx1151", "gfx90a"] };
+        let list: List = toml::from_str(CHECKLIST).unwrap();
+        let item = list.check.iter().find(|item| item.id == "no-spoof").unwrap();
+        let expected = "HSA_OVERRIDE_GFX_VERSION is unset or the version of gfx1151 or gfx90a";
+        assert_eq!(values.text(item), expected);
+        for (value, passes) in
+            [("", true), ("11.5.1", true), ("9.0.10", true), ("11.0.0", false), ("1.5.1", false)]
+        {
+            let script = values.script(&item.run);
+            let command = crate::process::Command::new("sh").args(["-c", &script]);
+            let ran = command.env("HSA_OVERRIDE_GFX_VERSION", value).run().unwrap();
+            assert_eq!(ran.success(), passes, "{value}");
+            let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
+            assert_eq!(printed.contains(&format!("it is {value}")), !passes, "{printed}");
+        }
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Verifies an installation, or a future location of one: whether dnf can install the packages,
-//! files conflict, modules can be imported, image labels match the pins, wheels are intact, and a
-//! checklist passes. Each check passes, fails or is not run; a check that did not run never counts
+//! files conflict, modules can be imported, image labels match the pins, wheels are intact, programs
+//! can use the GPU, and a checklist passes. Each check passes, fails or is not run; a check that did not run never counts
 //! as passed. It does not install anything.
 
 mod checklist;
+mod gpu;
 mod packages;
 mod place;
 
@@ -111,6 +112,12 @@ pub fn verify(stack: &Stack<'_>, subject: Subject<'_>) -> Result<Verified, Error
     imports(&packages, &place, &mut verified)?;
     check_stop()?;
     verified.checks.push(wheels(stack)?);
+    // A container uses the kernel and the devices of the machine that starts it.
+    if let Subject::Root(root) = subject
+        && checklist::uses_rocm(stack)?
+    {
+        verified.checks.extend(gpu::checks(root));
+    }
     checklist::run_all(stack, &place, &mut verified)?;
     Ok(verified)
 }

@@ -1,4 +1,4 @@
-//! The catalog of known causes of failed builds, which is data (`failures.toml`), and the search
+//! The catalog of known causes of failures of builds and of programs on the GPU, which is data (`failures.toml`), and the search
 //! for a cause in lines of text. Splitting a log into phases is up to `log`.
 
 use std::cmp::Reverse;
@@ -23,7 +23,7 @@ const MOST: usize = 8;
 /// Commands that scripts end with after another command has failed.
 const LAST_WORDS: &[&str] = &["+ cat", "+ echo", "+ exit", "+ false"];
 
-/// A part of a build, or a program around it, that a cause belongs to.
+/// A part of a build, a program around it, or the use of its result, that a cause belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -48,6 +48,8 @@ pub enum Phase {
     Dnf,
     /// mock itself.
     Mock,
+    /// Programs that use the GPU, and the kernel's log.
+    Run,
 }
 
 impl Phase {
@@ -63,6 +65,7 @@ impl Phase {
             "%files" => Self::Files,
             "dnf" => Self::Dnf,
             "mock" => Self::Mock,
+            "run" => Self::Run,
             _ => return None,
         })
     }
@@ -80,6 +83,7 @@ impl Phase {
             Self::Rpm => "rpm",
             Self::Dnf => "dnf",
             Self::Mock => "mock",
+            Self::Run => "run",
         }
     }
 }
@@ -138,7 +142,7 @@ pub struct Cause {
     pub id: String,
     /// What has to change.
     pub kind: CauseKind,
-    /// The phases that it applies to; all if empty.
+    /// The phases that it applies to; all phases of a build if empty.
     #[serde(default)]
     pub phases: Vec<Phase>,
     /// Whether it only applies if no more specific cause does, and near the end.
@@ -177,7 +181,13 @@ impl Cause {
     }
 
     fn applies(&self, phase: Option<Phase>) -> bool {
-        self.phases.is_empty() || phase.is_none_or(|phase| self.phases.contains(&phase))
+        let of_builds = self.phases.is_empty();
+        phase.is_none_or(|phase| self.phases.contains(&phase) || of_builds && phase != Phase::Run)
+    }
+
+    /// Returns whether it also occurs in programs that use the GPU, not only in builds.
+    pub fn is_of_programs(&self) -> bool {
+        self.phases.contains(&Phase::Run)
     }
 
     /// Ranks causes that explain other messages first, and general ones last.

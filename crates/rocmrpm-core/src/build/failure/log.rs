@@ -45,19 +45,21 @@ pub(in crate::build) struct Log {
 impl Log {
     /// Reads the end of a log; one that cannot be read is empty.
     pub(in crate::build) fn read(path: &Path) -> Self {
-        let end = || {
-            let mut file = fs_err::File::open(path)?;
-            let length = file.metadata()?.len();
-            let start = length.saturating_sub(END);
-            file.seek(SeekFrom::Start(start))?;
-            let mut bytes = Vec::new();
-            file.take(END).read_to_end(&mut bytes)?;
-            // The first line is complete only at the start of the file.
-            let whole = bytes.iter().position(|byte| *byte == b'\n').filter(|_| start > 0);
-            bytes.drain(..whole.map_or(0, |at| at + 1));
-            std::io::Result::Ok(bytes)
-        };
-        Self::of(&end().unwrap_or_default())
+        Self::try_read(path).unwrap_or_else(|_| Self::of(&[]))
+    }
+
+    /// Reads the end of a log.
+    pub(super) fn try_read(path: &Path) -> std::io::Result<Self> {
+        let mut file = fs_err::File::open(path)?;
+        let length = file.metadata()?.len();
+        let start = length.saturating_sub(END);
+        file.seek(SeekFrom::Start(start))?;
+        let mut bytes = Vec::new();
+        file.take(END).read_to_end(&mut bytes)?;
+        // The first line is complete only at the start of the file.
+        let whole = bytes.iter().position(|byte| *byte == b'\n').filter(|_| start > 0);
+        bytes.drain(..whole.map_or(0, |at| at + 1));
+        Ok(Self::of(&bytes))
     }
 
     /// Splits a text into lines; only the end of the text counts.
