@@ -584,10 +584,10 @@ fn damaged_result_does_not_prevent_its_rebuild() {
     workspace.build().exits(0).reports(["1 built, 0 fresh"]);
 }
 
-/// Returns the JSON output of `rocmrpm wheel --verify`.
+/// Returns the JSON output of `rocmrpm wheel --check`.
 #[track_caller]
 fn verified(workspace: &Workspace, code: i32) -> Value {
-    workspace.run(&["wheel", "--verify", "--json"]).exits(code).json()
+    workspace.run(&["wheel", "--check", "--json"]).exits(code).json()
 }
 
 #[test]
@@ -595,11 +595,11 @@ fn verifies_wheels_against_the_rpms_of_their_build() {
     let workspace = with_rocm();
     add_python(&workspace, "demo", "");
     workspace
-        .run(&["wheel", "--verify"])
+        .run(&["wheel", "--check"])
         .exits(0)
         .reports(["no component with a Python distribution has been built"]);
     workspace.build().exits(0);
-    let proof = workspace.run(&["wheel", "--verify"]);
+    let proof = workspace.run(&["wheel", "--check"]);
     proof.exits(0).reports(["Verified 1 wheel: 1 file", "no differences"]);
     for part in [
         "= 1 file (1 B) is identical to the RPM's",
@@ -637,7 +637,7 @@ fn verifies_wheels_against_the_rpms_of_their_build() {
     let document = verified(&workspace, 1);
     let difference = &document["components"][0]["wheels"][0]["differences"][0];
     assert!(text_of(&difference["what"]).contains("after its central directory"), "{document}");
-    workspace.run(&["wheel", "--verify"]).exits(1).reports([
+    workspace.run(&["wheel", "--check"]).exits(1).reports([
         "Differs 1 wheel",
         "1 difference",
         "help: ",
