@@ -46,6 +46,7 @@ pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
         keep_going: args.keep_going,
         force: args.force,
         wait: args.wait,
+        verbose: args.verbose,
         timeout: args.timeout,
     };
     if args.until <= Stage::Spec {

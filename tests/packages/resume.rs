@@ -512,3 +512,40 @@ fn concurrent_rebuilds_replace_results_that_the_repository_reads() {
         workspace.run(&["build", "--until", "rpm"]).exits(0).reports(["4 built, 0 fresh"]);
     }
 }
+
+#[test]
+fn verbose_build_shows_the_output_of_each_component() {
+    let workspace = Workspace::new();
+    let parts = Parts { build: "echo from a build; printf 'red\\033[31m\\n'", ..Parts::default() };
+    workspace.component("first", &parts);
+    let ran = workspace.run(&["build", "-v"]);
+    ran.exits(0).reports([
+        "\n+ echo from a build\n",
+        "\nfrom a build\n",
+        "\nred[31m\n",
+        "Built first",
+    ]);
+    workspace.component("second", &parts);
+    workspace
+        .run(&["build", "--force", "--verbose", "--jobs", "1"])
+        .exits(0)
+        .reports(["\nfirst: from a build\n", "\nsecond: from a build\n"]);
+    workspace.run(&["build", "--force"]).exits(0).never_reports("from a build");
+    workspace.run(&["build", "--force", "-vq"]).exits(0).never_reports("from a build");
+}
+
+#[test]
+fn progress_line_shows_the_time_left_once_builds_are_known() {
+    let workspace = Workspace::new();
+    workspace.component("first", &Parts { build: "sleep 5", ..Parts::default() });
+    let program = env!("CARGO_BIN_EXE_rocmrpm");
+    let on_terminal = || {
+        let build = format!("env -u CI TERM=xterm {program} build --force --until rpm");
+        let ran = workspace.shell(&format!("script -qec 'stty cols 100; {build}' /dev/null"));
+        ran.exits(0).stdout.clone()
+    };
+    let first = on_terminal();
+    assert!(first.contains("0/1") && !first.contains("left"), "{first}");
+    let second = on_terminal();
+    assert!(second.contains(" s left"), "{second}");
+}

@@ -45,6 +45,8 @@ pub struct Order {
     pub force: bool,
     /// Whether to wait for another process that uses the build folder.
     pub wait: bool,
+    /// Whether to show the output of builds.
+    pub verbose: bool,
     /// The time limit of each build; `None` for those of the components.
     pub timeout: Option<Duration>,
 }
@@ -189,6 +191,7 @@ pub fn produce<'s, 'w>(
         until: order.until,
         keep_going: order.keep_going,
         timeout: order.timeout,
+        verbose: order.verbose,
         installable: proof::provided,
     };
     let run = run(&lock, &prepared, chosen.builder.as_ref(), fetcher, options, events)?;

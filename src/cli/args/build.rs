@@ -46,6 +46,10 @@ pub struct Build {
     #[arg(long, short, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,
 
+    /// Show the output of builds as they run, with the component's name if there are several
+    #[arg(long, short)]
+    pub verbose: bool,
+
     /// After a failure, continue with components that do not depend on it
     #[arg(long)]
     pub keep_going: bool,

@@ -376,6 +376,10 @@ impl Builder for HostBuilder {
         Ok(built)
     }
 
+    fn output_logs(&self) -> &'static [&'static str] {
+        &["srpm.log", "buildrequires.log", "build.log"]
+    }
+
     fn build_roots(&self, job: &Job<'_>) -> Vec<String> {
         vec![job.work.to_string_lossy().into_owned()]
     }

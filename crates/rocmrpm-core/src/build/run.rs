@@ -40,6 +40,8 @@ pub struct Options {
     pub keep_going: bool,
     /// The timeout of each build; overrides that of the component.
     pub timeout: Option<Duration>,
+    /// Whether to show the output of builds.
+    pub verbose: bool,
     /// Rejects packages that cannot be installed, before they become results.
     pub installable: Installable,
 }
@@ -430,7 +432,7 @@ pub fn run(
     }
     if !stale.is_empty() {
         events.event(Event::Planned { total: stale.len(), numbered_at_end: false });
-        let Options { until, timeout, installable, .. } = options;
+        let Options { until, timeout, verbose, installable, .. } = options;
         let context = BuildContext {
             stack,
             workspace,
@@ -439,11 +441,13 @@ pub fn run(
             events,
             until,
             timeout,
+            verbose,
             installable,
             repository: &repository,
         };
         let stops = |error: &Error, required| !options.keep_going && (required || stops_all(error));
-        let results = run_tasks(&prepared.tasks(), builder.limits(), stops, |task, jobs| {
+        let left = |seconds| events.event(Event::TimeLeft { seconds });
+        let results = run_tasks(&prepared.tasks(), builder.limits(), stops, left, |task, jobs| {
             prepared.build(&context, task, jobs)
         });
         let all = stale.iter().map(|c| c.name.as_str()).zip(&results);

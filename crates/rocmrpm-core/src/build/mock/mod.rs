@@ -336,6 +336,10 @@ impl Builder for MockBuilder<'_> {
         true
     }
 
+    fn output_logs(&self) -> &'static [&'static str] {
+        &["srpm/build.log", "rpm/build.log"]
+    }
+
     fn build_roots(&self, _: &Job<'_>) -> Vec<String> {
         vec!["/builddir".to_owned()]
     }
