@@ -129,7 +129,7 @@ pub enum Command {
     Status(Status),
     /// Print the log of a build
     Log(Log),
-    /// Enter the build root of a failed build
+    /// Enter the build root of a failed build, or prepared sources on this machine
     Shell(EnterShell),
     /// Rebuild a component with the same build root packages, and compare the results file by file
     Reproduce(Reproduce),

@@ -549,3 +549,45 @@ fn progress_line_shows_the_time_left_once_builds_are_known() {
     let second = on_terminal();
     assert!(second.contains(" s left"), "{second}");
 }
+
+#[test]
+fn plan_shows_that_only_the_release_changed() {
+    let workspace = Workspace::new();
+    workspace.component("first", &Parts::default());
+    workspace.commit("Begin");
+    workspace.run(&["build", "--until", "rpm"]).exits(0);
+    workspace
+        .write("specs-templates/first/README", "It is in the history, but no build reads it.\n");
+    workspace.commit("Describe first");
+    let why = "spec changed only in its Release, 1 to 2";
+    workspace.run(&["plan"]).exits(0).prints([why]);
+    workspace.replace(&template("first"), "A component of a test.", "Another description.");
+    let ran = workspace.run(&["plan"]);
+    ran.exits(0).prints(["spec changed"]);
+    assert!(!ran.stdout.contains("only in its Release"), "{ran}");
+}
+
+#[test]
+fn shell_enters_prepared_sources_before_a_build_and_after_it() {
+    let workspace = Workspace::new();
+    let tool = "mkdir -p %{buildroot}%{_bindir}\nprintf '#!/bin/sh\\necho tool works\\n' > t\n\
+                install -m 755 t %{buildroot}%{_bindir}/test-tool";
+    let parts = Parts { install: tool, files: "%{_bindir}/test-tool", ..Parts::default() };
+    workspace.component("first", &parts);
+    let parts = Parts { toml: "requires = [\"first\"]\n", ..Parts::default() };
+    workspace.component("second", &parts);
+    let inside = ["shell", "second", "--", "sh", "-c", "pwd; ls; test-tool; exit 7"];
+    let folder = workspace.built("prep/second/build/rpmbuild/BUILD/second-1.0");
+    let ran = workspace.run(&inside);
+    ran.exits(7).reports([
+        "`second` requires `first`, which is not built",
+        &format!("Entering {}", folder.display()),
+        "test-tool: not found",
+    ]);
+    assert_eq!(ran.stdout, format!("{}\nhello\n", folder.display()));
+    workspace.run(&["build", "--until", "rpm"]).exits(0);
+    let ran = workspace.run(&inside);
+    ran.exits(7).never_reports("not built");
+    assert!(ran.stdout.ends_with("hello\ntool works\n"), "{ran}");
+    workspace.run(&["shell", "third"]).exits(2).reports(["there is no component `third`"]);
+}

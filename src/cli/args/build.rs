@@ -135,6 +135,10 @@ pub struct EnterShell {
     #[command(flatten)]
     pub choice: Choice,
 
+    /// Use only the cache, without network access
+    #[arg(long)]
+    pub offline: bool,
+
     /// Run this command there instead of a shell
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,

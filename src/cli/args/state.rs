@@ -139,4 +139,6 @@ pub enum GraphFormat {
     Dot,
     /// A picture
     Svg,
+    /// A page with the picture
+    Html,
 }

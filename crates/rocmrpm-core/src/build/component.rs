@@ -219,7 +219,7 @@ impl BuildContext<'_> {
 }
 
 /// Returns the accepted RPMs of all components that a component requires, without debugging packages.
-pub(crate) fn required_packages(
+pub fn required_packages(
     stack: &Stack<'_>,
     component: &Component,
 ) -> Result<Vec<PathBuf>, IoError> {

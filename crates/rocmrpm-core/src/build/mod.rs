@@ -23,8 +23,8 @@ mod system;
 mod tail;
 
 pub use choice::{BuilderName, MockOptions, choose_builder};
-pub use component::Built;
-pub(crate) use component::{command_again, enter_again, lay_out, required_packages};
+pub use component::{Built, required_packages};
+pub(crate) use component::{command_again, enter_again, lay_out};
 pub use error::ComponentError;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 #[doc(hidden)]

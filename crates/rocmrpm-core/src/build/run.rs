@@ -21,7 +21,7 @@ use crate::lint::unfinished_in;
 use crate::names::ComponentName;
 use crate::sources::{self, Fetcher, SourceError};
 use crate::spec::{self, History, Rendered};
-use crate::stack::{Earlier, Inputs, KeyInputs, Plan, Recorded, Stack, Verdict};
+use crate::stack::{Earlier, Inputs, KeyInputs, Plan, Recorded, SPEC, Stack, Verdict};
 use crate::workspace::{Chroot, Component, Provider, Workspace, closure_not_written, today};
 
 /// The time from which a build counts as long, in seconds.
@@ -262,8 +262,10 @@ pub fn prepare<'s, 'w>(
         };
         let build_dir = workspace.build_dir();
         let rejected = Results::rejected(&build_dir, &component.name);
+        let accepted = Results::of(&build_dir, until, &component.name);
         let earlier = Earlier {
-            accepted: recorded(&Results::of(&build_dir, until, &component.name), builder)?,
+            releases: releases(&accepted, &rendered)?,
+            accepted: recorded(&accepted, builder)?,
             rejected: recorded(&rejected, builder)?.filter(|_| until > Stage::Srpm),
         };
         let requires = requires(component, until);
@@ -312,6 +314,29 @@ fn recorded(results: &Results, builder: &dyn Builder) -> Result<Option<Recorded>
     Ok(Some(recorded))
 }
 
+/// Returns the old and the new Release, without the dist tag, if a spec differs from that of existing
+/// results in nothing else.
+fn releases(results: &Results, rendered: &Rendered) -> Result<Option<(String, String)>, Error> {
+    let Some(record) = results.record()? else { return Ok(None) };
+    let old = fs_err::read_to_string(results.dir().join(&rendered.file_name)).unwrap_or_default();
+    let short = |release: &str| release.replace("%{?dist}", "");
+    let (was, now) = (short(&record.release), short(&rendered.release.release));
+    let same = was != now && without_release(&old) == without_release(&rendered.text);
+    Ok(same.then_some((was, now)))
+}
+
+/// Returns the lines of a spec that do not follow from the git history.
+fn without_release(spec: &str) -> Vec<&str> {
+    let mut in_changelog = false;
+    let lines = spec.lines().filter(|line| {
+        if line.starts_with('%') {
+            in_changelog = line.trim_end() == "%changelog";
+        }
+        !in_changelog && !line.starts_with("Release:")
+    });
+    lines.collect()
+}
+
 /// Reports a pin that is not immutable at its position, along with other errors.
 fn not_pinned(workspace: &Workspace, component: &Component, error: &SourceError) -> Problem {
     let set = &workspace.pins;
@@ -332,7 +357,7 @@ fn key_inputs(
 ) -> Result<KeyInputs, Error> {
     let workspace = stack.workspace;
     let mut inputs = KeyInputs::default();
-    inputs.add("spec", rendered.digest);
+    inputs.add(SPEC, rendered.digest);
     for (name, identity) in sources {
         inputs.add(name, identity);
     }
