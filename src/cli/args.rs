@@ -201,6 +201,14 @@ pub struct PinArgs {
     pub overrides: Vec<(String, String)>,
 }
 
+/// Versions that pins were overridden with.
+#[derive(Debug, Clone, Args)]
+pub struct BuiltPins {
+    /// Use the build folder of `build --pin NAME=VERSION` (can be repeated)
+    #[arg(long = "pin", value_name = "NAME=VERSION", value_parser = parse_pin)]
+    pub overrides: Vec<(String, String)>,
+}
+
 fn parse_pin(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, version)) if !name.is_empty() && is_version(version) => {

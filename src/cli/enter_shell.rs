@@ -16,7 +16,7 @@ use crate::stack::Stack;
 use crate::workspace::{Component, Workspace};
 
 pub(super) fn run(args: &args::EnterShell, dir: &Path, shell: &Shell) -> Done {
-    let workspace = context::workspace(dir, &args.choice, &[])?;
+    let workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
     let component = workspace.component(&args.component)?;
     if let Some((folder, command)) =
         HostBuilder::shell(&workspace, component, source_date(&workspace, component), &args.command)
@@ -27,7 +27,7 @@ pub(super) fn run(args: &args::EnterShell, dir: &Path, shell: &Shell) -> Done {
     let elsewhere = context::elsewhere(&workspace, &format!("work/{}/build", component.name));
     let is_elsewhere = elsewhere.is_some();
     if workspace.chroot.is_host() && !is_elsewhere {
-        return enter_prepared(args, &workspace, component, shell);
+        return enter_prepared(args, workspace, shell);
     }
     let build = || {
         let (name, chroot) = (&component.name, quote(&workspace.chroot.name));
@@ -52,21 +52,18 @@ pub(super) fn run(args: &args::EnterShell, dir: &Path, shell: &Shell) -> Done {
 }
 
 /// Enters the sources that `rocmrpm prep` prepares, in the environment of a build.
-fn enter_prepared(
-    args: &args::EnterShell,
-    workspace: &Workspace,
-    component: &Component,
-    shell: &Shell,
-) -> Done {
-    let stack = context::stack_to_examine(workspace, component, shell)?;
-    let prepared = {
-        let progress = Progress::new(shell);
-        let cache = Cache::from_env()?;
-        let fetcher = Fetcher::new(cache, &workspace.root, &progress).offline(args.offline);
-        prep::prepared(&stack, component, &fetcher, &progress)?
-    };
+fn enter_prepared(args: &args::EnterShell, mut workspace: Workspace, shell: &Shell) -> Done {
+    let progress = Progress::new(shell);
+    let root = workspace.root.clone();
+    let fetcher = Fetcher::new(Cache::from_env()?, &root, &progress).offline(args.offline);
+    context::resolve_overrides(&mut workspace, &fetcher)?;
+    let component = workspace.component(&args.component)?;
+    let stack = context::stack_to_examine(&workspace, component, shell)?;
+    let prepared = prep::prepared(&stack, component, &fetcher, &progress)?;
+    drop(progress);
     for required in stack.with_required(&[component]).into_values() {
-        let results = Results::of(&workspace.build_dir(), Stage::Rpm, &required.name);
+        let results =
+            Results::of(&workspace.build_dir_of(&required.name), Stage::Rpm, &required.name);
         if required.name != component.name && results.rpms()?.is_empty() {
             let (name, required) = (&component.name, &required.name);
             shell.warning(format!("`{name}` requires `{required}`, which is not built"));
@@ -74,7 +71,7 @@ fn enter_prepared(
     }
     let folder = prepared.record.folder.clone();
     let command = HostBuilder::shell_before_build(
-        workspace,
+        &workspace,
         (&prepared.work, &folder),
         &required_packages(&stack, component)?,
         prepared.spec.release.seconds,

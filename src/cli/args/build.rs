@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::{Choice, PinArgs};
+use super::{BuiltPins, Choice, PinArgs};
 use crate::build::Stage;
 
 /// `rocmrpm build`.
@@ -134,6 +134,9 @@ pub struct EnterShell {
 
     #[command(flatten)]
     pub choice: Choice,
+
+    #[command(flatten)]
+    pub pin: BuiltPins,
 
     /// Use only the cache, without network access
     #[arg(long)]

@@ -62,7 +62,7 @@ impl BuildContext<'_> {
         targets: &[GpuTarget],
         jobs: usize,
     ) -> Result<Built, Error> {
-        let build_dir = self.workspace.build_dir();
+        let build_dir = self.workspace.build_dir_of(&component.name);
         let work = work_dir(&build_dir, &component.name);
         let job = Job {
             component,
@@ -223,10 +223,10 @@ pub fn required_packages(
     stack: &Stack<'_>,
     component: &Component,
 ) -> Result<Vec<PathBuf>, IoError> {
-    let build_dir = stack.workspace.build_dir();
     let mut packages = Vec::new();
     for required in stack.with_required(&[component]).into_values() {
         if required.name != component.name {
+            let build_dir = stack.workspace.build_dir_of(&required.name);
             packages.extend(Results::of(&build_dir, Stage::Rpm, &required.name).rpms()?);
         }
     }

@@ -148,7 +148,7 @@ impl HostBuilder {
         source_date: Option<i64>,
         command: &[String],
     ) -> Option<(PathBuf, Command)> {
-        let work = build_folder(&workspace.build_dir(), &component.name);
+        let work = build_folder(&workspace.build_dir_of(&component.name), &component.name);
         let folder = Some(build_root(&work)).filter(|folder| folder.is_dir())?;
         let run = shell_in(&workspace.root, &work, &folder, source_date, command);
         Some((folder, run))

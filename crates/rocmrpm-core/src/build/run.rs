@@ -145,13 +145,14 @@ impl Prepared<'_, '_> {
         if let (events::Outcome::Failed, Err(error)) = (outcome, &result) {
             context.events.failure(error);
             // Only for `rocmrpm status`: a full disk must not hide why the build failed.
-            let _ = record_failure(&context.workspace.build_dir(), &step.component, error);
+            let build_dir = context.workspace.build_dir_of(&step.component);
+            let _ = record_failure(&build_dir, &step.component, error);
         }
         result
     }
 
     fn task(&self, component: &Component, verdict: &Verdict) -> Task {
-        let build_dir = self.stack.workspace.build_dir();
+        let build_dir = self.stack.workspace.build_dir_of(&component.name);
         let accepted = Results::of(&build_dir, self.until, &component.name).seconds();
         let rejected = Results::rejected(&build_dir, &component.name).seconds();
         let (build, inspection) = (accepted.0.or(rejected.0), accepted.1.or(rejected.1));
@@ -260,7 +261,7 @@ pub fn prepare<'s, 'w>(
             build: key_inputs(stack, component, &rendered, source, builder)?,
             inspection: gate::inputs(workspace, component, until),
         };
-        let build_dir = workspace.build_dir();
+        let build_dir = workspace.build_dir_of(&component.name);
         let rejected = Results::rejected(&build_dir, &component.name);
         let accepted = Results::of(&build_dir, until, &component.name);
         let earlier = Earlier {
