@@ -11,6 +11,7 @@ mod build;
 mod closure;
 mod container;
 mod copr;
+mod groups;
 mod index;
 mod pins;
 mod state;
@@ -21,6 +22,9 @@ pub use build::{Build, BuilderName, EnterShell, Reproduce};
 pub use closure::{Closure, ClosureAudit, ClosureCommand, ClosureDiff, ClosureHow, ClosureWhy};
 pub use container::{Container, ContainerBuild, ContainerCheck, ContainerCommand};
 pub use copr::{Copr, CoprCancel, CoprPush, CoprStatus, CoprSync, CoprWatch};
+#[cfg(test)]
+pub use groups::GROUPS;
+pub use groups::parse;
 pub use index::{
     Destination, Index, IndexCheck, IndexCommand, IndexServe, Publish, PublishIndex,
     PublishRepository, Requirements, Wheel,
@@ -88,7 +92,7 @@ impl ColorChoice {
     }
 }
 
-/// The commands.
+/// The commands, in the order of the help. [`groups`] has the headings between them.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Create a workspace
@@ -97,18 +101,19 @@ pub enum Command {
     Add(Add),
     /// Remove components: their folders, and their pins in all pin sets
     Remove(Remove),
-    /// Lock the sources of a pin set: digests, sizes, commits, trees, submodules, crates
-    Lock(Lock),
-    /// Derive pins from upstream files; check, update, export, and import them
+    /// Derive pins from upstream files; check and update them
     #[command(subcommand)]
     Pins(Pins),
+    /// Lock the sources of a pin set: digests, sizes, commits, trees, submodules, crates
+    Lock(Lock),
+    /// Show what each component requires
+    Graph(Graph),
     /// Unpack, patch, and edit a component's sources as its %prep does, without building
     Prep(Prep),
     /// Check that patches and edits apply to the pinned sources; refresh patches
     #[command(subcommand)]
     Patch(Patch),
-    /// Find downloads that a build would attempt
-    #[command(subcommand)]
+    /// List the downloads that a build would attempt, and what satisfies each
     Audit(Audit),
     /// Find mistakes in specs that rpmlint does not detect
     Lint(Lint),
@@ -116,8 +121,6 @@ pub enum Command {
     Render(Render),
     /// Run every check that needs no build: render, lock, pins, lint, closure
     Check(Check),
-    /// Show what each component requires
-    Graph(Graph),
     /// Show what would be built, and why
     Plan(Plan),
     /// Build what is stale: RPMs, repository, wheels, index, and container file
@@ -126,33 +129,33 @@ pub enum Command {
     Status(Status),
     /// Print the log of a build
     Log(Log),
-    /// Remove what failed and stopped builds left
-    Clean(Clean),
-    /// Show the size of the cache; remove what is unused
-    Cache(Cache),
+    /// Enter the build root of a failed build, or prepared sources on this machine
+    Shell(EnterShell),
     /// Rebuild a component with the same build root packages, and compare the results file by file
     Reproduce(Reproduce),
-    /// Enter the build root of a failed build
-    Shell(EnterShell),
+    /// Remove what failed and stopped builds left
+    Clean(Clean),
     /// Show and check linkage and GPU code of RPMs, wheels, folders, and files
     Inspect(Inspect),
     /// Explain a rule or a failure, and how to fix or waive it; find the cause in a log
     Explain(Explain),
+    /// Check an installation: dependencies, conflicts, imports, and the stack's checklist
+    Verify(Verify),
     /// Show where each Python dependency of a component comes from; package those that are missing
     Closure(Closure),
     /// Make wheels from the RPMs that passed inspection
     Wheel(Wheel),
+    /// Write the pip index of the wheels; check or serve an index
+    Index(Index),
+    /// Write pinned requirements with hashes, and index settings, for pip and uv
+    Requirements(Requirements),
     /// Make ROCm's own Python packages from RPMs of ROCm
     ///
     /// Writes the packages that `pip install rocm[libraries,devel]` installs: `rocm`,
     /// `rocm-sdk-core`, `rocm-sdk-libraries`, `rocm-sdk-devel`, and, if the RPMs have the GPU code in
     /// files of its own (kpack), `rocm-sdk-device-TARGET`.
     Sdk(Sdk),
-    /// Write the pip index of the wheels; check or serve an index
-    Index(Index),
-    /// Write pinned requirements with hashes, and index settings, for pip and uv
-    Requirements(Requirements),
-    /// Publish the index or the RPM repository; promote or yank wheels
+    /// Publish the index or the RPM repository; promote or yank wheels of a published index
     #[command(subcommand)]
     Publish(Publish),
     /// Build on COPR; apply the settings in copr/project.toml
@@ -160,12 +163,12 @@ pub enum Command {
     Copr(Copr),
     /// Render the container file; build an image, or compare one with the pins
     Container(Container),
-    /// Check an installation: dependencies, conflicts, imports, and the stack's checklist
-    Verify(Verify),
-    /// Trust a workspace, so that commands can run its code as you; list or remove trusted ones
-    Trust(Trust),
     /// Check this machine: the tools that rocmrpm runs, and its GPUs and their memory
     Doctor(Doctor),
+    /// Trust a workspace, so that commands can run its code as you; list or remove trusted ones
+    Trust(Trust),
+    /// Show the size of the cache; remove what is unused
+    Cache(Cache),
     /// Print shell completions
     ///
     /// They complete commands, options, and the names in a workspace. For bash, add
@@ -194,6 +197,14 @@ pub struct Choice {
 #[derive(Debug, Clone, Args)]
 pub struct PinArgs {
     /// Override the version of a component; marks every output dirty (can be repeated)
+    #[arg(long = "pin", value_name = "NAME=VERSION", value_parser = parse_pin)]
+    pub overrides: Vec<(String, String)>,
+}
+
+/// Versions that pins were overridden with.
+#[derive(Debug, Clone, Args)]
+pub struct BuiltPins {
+    /// Use the build folder of `build --pin NAME=VERSION` (can be repeated)
     #[arg(long = "pin", value_name = "NAME=VERSION", value_parser = parse_pin)]
     pub overrides: Vec<(String, String)>,
 }

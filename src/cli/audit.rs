@@ -11,7 +11,7 @@ use crate::report::{Progress, Shell, offline_text};
 use crate::sources::{Cache, Fetcher};
 use crate::{audit, prep};
 
-/// What `rocmrpm audit offline --json` prints: what the build of a component would download.
+/// What `rocmrpm audit --json` prints: what the build of a component would download.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct OfflineAudit<'a> {
@@ -29,13 +29,13 @@ impl Document for OfflineAudit<'_> {
 }
 
 pub(super) fn run(args: &args::Audit, dir: &Path, shell: &Shell) -> Done {
-    let args::Audit::Offline(args) = args;
+    let args = args.args();
     let mut workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
     let progress = Progress::new(shell);
     let root = workspace.root.clone();
     let fetcher = Fetcher::new(Cache::from_env()?, &root, &progress).offline(args.offline);
     context::resolve_overrides(&mut workspace, &fetcher)?;
-    let component = workspace.component(&args.component)?;
+    let component = workspace.component(args.component())?;
     let stack = context::stack_to_examine(&workspace, component, shell)?;
     let prepared = prep::prepared(&stack, component, &fetcher, &progress)?;
     let audit = audit::offline(component, workspace.pin(component), &prepared)?;

@@ -46,6 +46,7 @@ pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
         keep_going: args.keep_going,
         force: args.force,
         wait: args.wait,
+        verbose: args.verbose,
         timeout: args.timeout,
     };
     if args.until <= Stage::Spec {
@@ -201,7 +202,7 @@ fn summary(
         shell.talk("");
     }
     for name in listed {
-        let results = Results::of(&workspace.build_dir(), until, name);
+        let results = Results::of(&workspace.build_dir_of(name), until, name);
         let Some(record) = results.record()? else { continue };
         for file in record.outputs.iter().filter(|f| f.file.ends_with(".rpm")) {
             let path = shown(&results.dir().join(&file.file));
@@ -264,7 +265,7 @@ fn what_next(
     let Some((component, _)) = component.filter(|_| until >= Stage::Rpm) else {
         return next;
     };
-    let results = Results::of(&workspace.build_dir(), until, component);
+    let results = Results::of(&workspace.build_dir_of(component), until, component);
     let rpms = format!("{}/*.rpm", quote(&shown(results.dir())));
     next.push(("see what is in the packages", format!("{} inspect {rpms}", own_program())));
     let package = prepared.selected.iter().flat_map(|c| &c.container_packages).next_back();

@@ -17,7 +17,7 @@ const LEFT: [&str; 3] = ["work", "prep", "reproduce"];
 const RESULTS: [&str; 3] = ["results", "srpms", "wheels"];
 
 pub(super) fn run(args: &args::Clean, dir: &Path, shell: &Shell) -> Done {
-    let workspace = context::workspace(dir, &args.choice, &[])?;
+    let workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
     let build_dir = workspace.build_dir();
     if !build_dir.exists() {
         shell.status(
@@ -55,6 +55,10 @@ pub(super) fn run(args: &args::Clean, dir: &Path, shell: &Shell) -> Done {
             files::remove_if_there(&path)
                 .map_err(IoError::doing(format!("remove `{}`", path.display())))?;
         }
+    }
+    if args.all && !args.dry_run && build_dir != workspace.regular_build_dir() {
+        // Something may have been kept.
+        let _ = fs_err::remove_dir(&build_dir);
     }
     let word = if args.dry_run { "Would free" } else { "Freed" };
     shell.status(Style::Good, word, human_size(removed));

@@ -16,7 +16,7 @@ use crate::process::own_program;
 use crate::report::{Shell, Style};
 use crate::sources::{Cache, Fetcher};
 use crate::stack::Stack;
-use crate::workspace::{Component, Selection, Workspace, closure_not_written};
+use crate::workspace::{Component, Selection, Workspace, closure_not_written, parse_folder_name};
 
 /// Loads the workspace with the chosen chroot, pin set and overrides.
 pub fn workspace(
@@ -33,16 +33,40 @@ pub fn workspace(
 /// chroots have this file or folder in their build folders.
 pub fn elsewhere(workspace: &Workspace, what: &str) -> Option<String> {
     let own = workspace.build_dir();
-    let all = names_in(own.parent()?).ok()?;
-    let chroots: Vec<String> = all
-        .into_iter()
-        .filter(|name| {
-            *name != workspace.chroot.name && own.with_file_name(name).join(what).exists()
-        })
-        .collect();
-    let options = chroots.iter().map(|name| format!("`--chroot {name}`"));
-    let options = options.collect::<Vec<_>>().join(" or ");
-    (!chroots.is_empty()).then(|| format!("for another chroot there is one: pass {options}"))
+    let names = names_in(own.parent()?).ok()?.into_iter();
+    let there: Vec<String> =
+        names.filter(|name| own.with_file_name(name).join(what).exists()).collect();
+    let chroots = there.iter().filter(|name| {
+        matches!(parse_folder_name(name), (chroot, Some(pins))
+            if chroot != workspace.chroot.name && pins.is_empty())
+    });
+    let options: Vec<String> = chroots.map(|name| format!("`--chroot {name}`")).collect();
+    if !options.is_empty() {
+        return Some(format!("for another chroot there is one: pass {}", options.join(" or ")));
+    }
+    let pins = there.iter().filter(|name| own.file_name() != Some(name.as_ref()));
+    let options: Vec<String> = pins.filter_map(|name| pin_options(workspace, name)).collect();
+    (!options.is_empty())
+        .then(|| format!("for other pins there is one: pass {}", options.join(" or ")))
+}
+
+/// Returns the options that select the build folders of the chosen chroot with other pins from the
+/// command line; `None` if there are none.
+pub fn other_pins(workspace: &Workspace) -> Option<String> {
+    let own = workspace.build_dir();
+    let names = names_in(own.parent()?).ok()?.into_iter();
+    let others = names.filter(|name| own.file_name() != Some(name.as_ref()));
+    let options: Vec<String> = others.filter_map(|name| pin_options(workspace, &name)).collect();
+    (!options.is_empty()).then(|| format!("pass {}", options.join(" or ")))
+}
+
+/// Returns the options that select a build folder of the chosen chroot with overridden pins.
+fn pin_options(workspace: &Workspace, folder: &str) -> Option<String> {
+    let (chroot, pins) = parse_folder_name(folder);
+    let pins = pins.filter(|pins| chroot == workspace.chroot.name && !pins.is_empty())?;
+    let pins: Vec<String> =
+        pins.iter().map(|(name, version)| format!("--pin {name}={version}")).collect();
+    Some(format!("`{}`", pins.join(" ")))
 }
 
 /// Adds what [`elsewhere`] returns to an error.

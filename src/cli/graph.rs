@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::{Done, args, context};
-use crate::report::{GraphNode, Shell, graph_dot, graph_svg, graph_text};
+use crate::report::{GraphNode, Shell, graph_dot, graph_html, graph_svg, graph_text};
 use crate::stack::Stack;
 use args::GraphFormat;
 
@@ -28,6 +28,7 @@ pub(super) fn run(args: &args::Graph, dir: &Path, shell: &Shell) -> Done {
         GraphFormat::Text => graph_text(&waves),
         GraphFormat::Dot => graph_dot(&waves),
         GraphFormat::Svg => graph_svg(&waves),
+        GraphFormat::Html => graph_html(&workspace.manifest.name, &waves),
     })?;
     Ok(0)
 }

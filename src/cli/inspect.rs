@@ -16,7 +16,7 @@ use crate::inspect::{Depth, Expectations, System, compare, inspect};
 use crate::names::nearest;
 use crate::report::{Shell, comparison_text, uncolored};
 use crate::stack::Stack;
-use crate::workspace::{MANIFEST, Workspace, find_root};
+use crate::workspace::{MANIFEST, Overrides, Selection, Workspace, find_root, parse_folder_name};
 use args::ReportFormat;
 
 pub(super) fn run(args: &args::Inspect, dir: &Path, shell: &Shell) -> Done {
@@ -54,13 +54,14 @@ fn expectations(args: &args::Inspect, dir: &Path) -> Result<Expectations, Error>
     let own = built.is_some();
     let wanted = args.chroot.is_some() || args.component.is_some();
     let mut expectations = match built {
-        Some((root, chroot, component)) => {
-            let chroot = args.chroot.clone().unwrap_or(chroot);
+        Some((root, folder, component)) => {
+            let (built_for, pins) = parse_folder_name(&folder);
+            let chroot = args.chroot.clone().unwrap_or_else(|| built_for.to_owned());
             let component = args.component.clone().or(component);
-            of_workspace(&root, Some(chroot), component.as_deref())?
+            of_workspace(&root, Some(chroot), pins.unwrap_or_default(), component.as_deref())?
         }
         None if wanted || find_root(dir).is_ok() => {
-            of_workspace(dir, args.chroot.clone(), args.component.as_deref())?
+            of_workspace(dir, args.chroot.clone(), Overrides::new(), args.component.as_deref())?
         }
         None => Expectations { system: System::fedora(), ..Expectations::default() },
     };
@@ -73,18 +74,19 @@ fn expectations(args: &args::Inspect, dir: &Path) -> Result<Expectations, Error>
     Ok(expectations)
 }
 
-/// Returns the workspace and the chroot that `path` was built in, if it is in the build folder of a
-/// workspace, and the component whose result it is.
+/// Returns the workspace and the name of the build folder that `path` is in, and the component whose
+/// result it is.
 fn built_in(path: &Path) -> Option<(PathBuf, String, Option<String>)> {
     let path = std::path::absolute(path).ok()?;
     let mut below: Vec<_> = path.ancestors().collect();
     below.reverse();
     below.windows(3).rev().find_map(|parts| {
-        let [root, build, chroot] = parts else { return None };
-        let name = chroot.file_name()?.to_str()?;
+        let [root, build, folder] = parts else { return None };
+        let name = folder.file_name()?.to_str()?;
+        let (chroot, _) = parse_folder_name(name);
         let defined = root.join(MANIFEST).is_file()
-            && root.join("mock-configs").join(format!("{name}.toml")).is_file();
-        let results = path.strip_prefix(chroot.join("results")).ok();
+            && root.join("mock-configs").join(format!("{chroot}.toml")).is_file();
+        let results = path.strip_prefix(folder.join("results")).ok();
         let component = results.and_then(|path| path.iter().next()?.to_str());
         let template = |name: &&str| root.join("specs-templates").join(name).is_dir();
         let component = component.filter(template).map(str::to_owned);
@@ -96,10 +98,14 @@ fn built_in(path: &Path) -> Option<(PathBuf, String, Option<String>)> {
 fn of_workspace(
     dir: &Path,
     chroot: Option<String>,
+    overrides: Overrides,
     component: Option<&str>,
 ) -> Result<Expectations, Error> {
     let choice = args::Choice { chroot, pins: None };
-    let workspace = &Workspace::load(dir, &user::selection(&choice)?)?;
+    let selection = user::selection(&choice)?;
+    // The overridden pins may be those of another set.
+    let built = Workspace::load(dir, &Selection { overrides, ..selection.clone() });
+    let workspace = &built.or_else(|_| Workspace::load(dir, &selection))?;
     match component {
         Some(name) => build::expectations(&Stack::new(workspace)?, workspace.component(name)?),
         None => Ok(Expectations {

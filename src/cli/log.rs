@@ -16,13 +16,12 @@ use crate::workspace::Workspace;
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(super) fn run(args: &args::Log, dir: &Path, shell: &Shell) -> Done {
-    let workspace = context::workspace(dir, &args.choice, &[])?;
-    let build_dir = workspace.build_dir();
+    let workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
     let name = match &args.component {
         Some(name) => workspace.component(name)?.name.clone(),
         None => last_built(&workspace)?,
     };
-    let logs = build_logs(&build_dir, &name)?;
+    let logs = build_logs(&workspace.build_dir_of(&name), &name)?;
     if args.list {
         let mut table = Table::new(&["log", "size", "path"]);
         for BuildLog { name, path, size, .. } in &logs {
@@ -59,7 +58,7 @@ pub(super) fn run(args: &args::Log, dir: &Path, shell: &Shell) -> Done {
 }
 
 fn is_running(workspace: &Workspace, name: &ComponentName) -> Result<bool, Error> {
-    let last = LastBuild::of(&workspace.build_dir(), name)?;
+    let last = LastBuild::of(&workspace.build_dir_of(name), name)?;
     Ok(matches!(last, LastBuild::Unfinished) && BuildLock::is_held(workspace)?)
 }
 
@@ -68,7 +67,7 @@ fn last_built(workspace: &Workspace) -> Result<ComponentName, Error> {
     let mut last = None;
     for name in workspace.components.keys() {
         let written =
-            build_logs(&workspace.build_dir(), name)?.iter().map(|log| log.modified).max();
+            build_logs(&workspace.build_dir_of(name), name)?.iter().map(|log| log.modified).max();
         last = last.max(written.map(|time| (time, name)));
     }
     match last {

@@ -54,8 +54,6 @@ mod wheel;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::error::{Error, IoError};
 use crate::machine;
 use crate::process;
@@ -69,7 +67,7 @@ pub fn main() -> ExitCode {
         return code;
     }
     install_panic_report();
-    let arguments = Arguments::parse();
+    let arguments = args::parse();
     let config = user::UserConfig::read();
     let color = config.as_ref().map_or(arguments.color, |config| config.color(arguments.color));
     color.apply();

@@ -83,7 +83,7 @@ enum LastBuildReport {
 }
 
 pub(super) fn run(args: &args::Status, dir: &Path, shell: &Shell) -> Done {
-    let workspace = context::workspace(dir, &args.choice, &[])?;
+    let workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
     let named = args.components.iter().map(|name| Ok(workspace.component(name)?));
     let named = named.collect::<Result<Vec<_>, crate::error::Error>>()?;
     let all = workspace
@@ -115,6 +115,9 @@ pub(super) fn run(args: &args::Status, dir: &Path, shell: &Shell) -> Done {
     {
         shell.help(help);
     }
+    if let Some(help) = context::other_pins(&workspace) {
+        shell.talk(format!("results for other pins: {help}"));
+    }
     for component in &components {
         if let LastBuildReport::Failed { error, help, log, .. } = component {
             let first =
@@ -135,7 +138,7 @@ fn report(
     workspace: &Workspace,
     name: &ComponentName,
 ) -> Result<LastBuildReport, crate::error::Error> {
-    let build_dir = workspace.build_dir();
+    let build_dir = workspace.build_dir_of(name);
     let component = name.to_string();
     let log = || -> Result<Option<String>, crate::error::Error> {
         let logs = build_logs(&build_dir, name)?;

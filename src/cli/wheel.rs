@@ -37,7 +37,7 @@ struct WheelFile<'a> {
     size: u64,
 }
 
-/// What `rocmrpm wheel --verify --json` prints: whether the wheels match the RPMs.
+/// What `rocmrpm wheel --check --json` prints: whether the wheels match the RPMs.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct WheelVerification<'a> {
@@ -98,7 +98,7 @@ pub(super) fn run(args: &args::Wheel, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
     let lock = BuildLock::take(&workspace)?;
-    if args.verify {
+    if args.check {
         return verify(args, &lock, &stack, shell);
     }
     let wheels = outputs::make_wheels(&lock, &stack, &Progress::new(shell))?;

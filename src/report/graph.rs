@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use crate::html::{PAGE_STYLE, escape};
 use crate::text::escaped;
 
 /// A component in the graph.
@@ -120,6 +121,21 @@ pub fn graph_svg(waves: &[Vec<GraphNode<'_>>]) -> String {
         );
     }
     text + "</svg>\n"
+}
+
+/// Returns the graph as a self-contained HTML page.
+pub fn graph_html(stack: &str, waves: &[Vec<GraphNode<'_>>]) -> String {
+    let stack = escape(stack);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'\">\n\
+         <title>{stack} - rocmrpm graph</title>\n<style>\n{PAGE_STYLE}</style>\n</head>\n<body>\n\
+         <main>\n<p class=\"kicker\">Components and what they require</p>\n<h1>{stack}</h1>\n\
+         <div class=\"scroll\">\n{}</div>\n</main>\n</body>\n</html>\n",
+        graph_svg(waves)
+    )
 }
 
 /// A box in the picture, in pixels.

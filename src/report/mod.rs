@@ -28,7 +28,7 @@ pub use comparison::comparison_text;
 #[cfg(any(test, fuzzing))]
 pub(crate) use errors::snippet;
 pub use errors::{show_error, show_problems, show_references};
-pub use graph::{GraphNode, graph_dot, graph_svg, graph_text};
+pub use graph::{GraphNode, graph_dot, graph_html, graph_svg, graph_text};
 pub use index_check::index_check_text;
 pub use install::{install_json, install_notes, install_summary};
 pub use lint::lint_text;

@@ -4,7 +4,7 @@ use super::{Style, count};
 use crate::audit::{Audit, Point};
 use crate::text::visible;
 
-/// Returns the output of `rocmrpm audit offline`.
+/// Returns the output of `rocmrpm audit`.
 pub fn offline_text(audit: &Audit, verbose: bool) -> String {
     let mut text = String::new();
     for at in &audit.points {

@@ -2,14 +2,16 @@
 //! event, and a heartbeat.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::errors::show_failure;
+use super::shell::without_controls;
 use super::{Shell, Style, human_time};
+use crate::duration;
 use crate::error::Error;
 use crate::events::{Event, Events, Outcome};
 use crate::names::ComponentName;
@@ -20,7 +22,8 @@ const HEARTBEAT: Duration = Duration::from_secs(60);
 /// Shows events. Dropping it ends its thread.
 pub struct Progress<'s> {
     shell: &'s Shell,
-    state: std::sync::Arc<Mutex<ProgressState>>,
+    state: Arc<Mutex<ProgressState>>,
+    end: ExpectedEnd,
     live: Option<MultiProgress>,
     stop: Option<(Sender<()>, std::thread::JoinHandle<()>)>,
 }
@@ -34,6 +37,10 @@ struct ProgressState {
     total_bar: Option<ProgressBar>,
 }
 
+/// When the work on all components will be done, if that can be estimated. It has its own lock,
+/// because a bar that is drawn while the state is locked reads it.
+type ExpectedEnd = Arc<Mutex<Option<Instant>>>;
+
 struct Row {
     phase: &'static str,
     since: Instant,
@@ -43,12 +50,13 @@ struct Row {
 impl<'s> Progress<'s> {
     /// Creates a reporter that writes to `shell`.
     pub fn new(shell: &'s Shell) -> Self {
-        let state = std::sync::Arc::new(Mutex::new(ProgressState::default()));
+        let state = Arc::new(Mutex::new(ProgressState::default()));
+        let end = ExpectedEnd::default();
         let live = shell.is_live().then(MultiProgress::new);
         shell.set_bars(live.clone());
         let stop =
-            (live.is_none() && !shell.is_quiet()).then(|| heartbeat(state.clone())).flatten();
-        Self { shell, state, live, stop }
+            (live.is_none() && !shell.is_quiet()).then(|| heartbeat(state.clone(), end.clone()));
+        Self { shell, state, end, live, stop: stop.flatten() }
     }
 
     fn phase(&self, component: ComponentName, phase: &'static str, detail: &str) {
@@ -122,9 +130,20 @@ impl Events for Progress<'_> {
                 let mut state = lock(&self.state);
                 // The components of another chroot are counted from one again.
                 (state.total, state.done, state.numbered_at_end) = (total, 0, numbered_at_end);
-                state.total_bar = self.live.as_ref().map(|bars| total_bar(bars, total));
+                state.total_bar = self.live.as_ref().map(|bars| total_bar(bars, total, &self.end));
             }
             Event::Phase { component, phase, detail } => self.phase(component, phase, &detail),
+            Event::Output { component, line } => {
+                // Several components can be built at the same time.
+                let several = lock(&self.state).total > 1;
+                let prefix = if several { format!("{component}: ") } else { String::new() };
+                let line = without_controls(line.as_bytes());
+                self.shell.talk(format!("{}{line}", Style::Dim.paint(prefix)));
+            }
+            Event::TimeLeft { seconds } => {
+                let seconds = seconds.and_then(|s| Duration::try_from_secs_f64(s).ok());
+                *lock(&self.end) = seconds.and_then(|left| Instant::now().checked_add(left));
+            }
             Event::Left { name } => self.ended(&name),
             Event::Finished { component, outcome, seconds, detail } => {
                 self.finished(&component, outcome, seconds, &detail);
@@ -156,8 +175,14 @@ impl Drop for Progress<'_> {
     }
 }
 
-fn lock(state: &Mutex<ProgressState>) -> std::sync::MutexGuard<'_, ProgressState> {
-    state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the time until the expected end, as text; `None` if it is unknown or has passed.
+fn time_left(end: &ExpectedEnd) -> Option<String> {
+    let left = (*lock(end))?.checked_duration_since(Instant::now())?;
+    (left.as_secs() > 0).then(|| format!("about {} left", duration::shown(left)))
 }
 
 fn row_bar(bars: &MultiProgress, component: &ComponentName) -> ProgressBar {
@@ -171,19 +196,25 @@ fn row_bar(bars: &MultiProgress, component: &ComponentName) -> ProgressBar {
     bar
 }
 
-fn total_bar(bars: &MultiProgress, total: usize) -> ProgressBar {
+fn total_bar(bars: &MultiProgress, total: usize, end: &ExpectedEnd) -> ProgressBar {
     let bar = bars.add(ProgressBar::new(total as u64));
-    let template = format!("{} [{{bar:30}}] {{pos}}/{{len}}", Style::Note.paint("       Total"));
+    let template =
+        format!("{} [{{bar:30}}] {{pos}}/{{len}} {{left}}", Style::Note.paint("       Total"));
     if let Ok(style) = ProgressStyle::with_template(&template) {
-        bar.set_style(style.progress_chars("=> "));
+        let end = end.clone();
+        let left = move |_: &indicatif::ProgressState, out: &mut dyn std::fmt::Write| {
+            let _ = out.write_str(&time_left(&end).unwrap_or_default());
+        };
+        bar.set_style(style.progress_chars("=> ").with_key("left", left));
     }
-    bar.tick();
+    bar.enable_steady_tick(Duration::from_secs(1));
     bar
 }
 
 /// Starts the thread that prints the heartbeat; if that fails, only the heartbeat is missing.
 fn heartbeat(
-    state: std::sync::Arc<Mutex<ProgressState>>,
+    state: Arc<Mutex<ProgressState>>,
+    end: ExpectedEnd,
 ) -> Option<(Sender<()>, std::thread::JoinHandle<()>)> {
     let (stop, stopped) = channel::<()>();
     let thread = std::thread::Builder::new().spawn(move || {
@@ -192,6 +223,9 @@ fn heartbeat(
             for (component, row) in &lock(&state).running {
                 let time = human_time(row.since.elapsed().as_secs_f64());
                 shell.status(Style::Dim, row.phase, format!("{component}, {time} so far"));
+            }
+            if let Some(left) = time_left(&end) {
+                shell.status(Style::Dim, "Total", left);
             }
         }
     });

@@ -165,7 +165,8 @@ fn wrap(text: &str, width: Option<usize>) -> String {
 /// What begins the further lines of a message.
 const INDENT: &str = "\n    ";
 
-fn without_controls(bytes: &[u8]) -> String {
+/// Returns untrusted text without control characters, except line feeds and tabs.
+pub(super) fn without_controls(bytes: &[u8]) -> String {
     let keep = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
     String::from_utf8_lossy(bytes).chars().filter(keep).collect()
 }

@@ -93,7 +93,7 @@ fn builds_verifies_and_rebuilds_a_stack_for_amds_wheels() {
     };
     assert_eq!((preloads(&base), preloads(&above)), (vec!["amdhip64".to_owned()], vec![]));
 
-    let verified = workspace.run(&["wheel", "--verify", "--json"]).exits(0).json();
+    let verified = workspace.run(&["wheel", "--check", "--json"]).exits(0).json();
     let made: Vec<&str> = proof(&verified, "base")["made"]
         .as_array()
         .unwrap()
@@ -111,12 +111,12 @@ fn builds_verifies_and_rebuilds_a_stack_for_amds_wheels() {
     std::fs::write(&base.path, vec![b'x'; whole.len()]).unwrap();
     std::fs::create_dir(workspace.built("wheels/.new-base")).unwrap();
     std::fs::write(workspace.built("wheels/.new-base/base-1.0-py3-none-any.whl"), "x").unwrap();
-    let run = workspace.run(&["wheel", "--verify", "--json"]);
+    let run = workspace.run(&["wheel", "--check", "--json"]);
     let verified = run.exits(1).json();
     assert_eq!(proof(&verified, "base")["differences"].as_array().unwrap().len(), 1, "{run}");
     assert_eq!(proof(&verified, "above")["differences"].as_array().unwrap().len(), 0, "{run}");
     assert_eq!(verified["components"].as_array().unwrap().len(), 2, "{run}");
-    workspace.run(&["wheel", "--verify"]).exits(1).reports(["delete the files that differ"]);
+    workspace.run(&["wheel", "--check"]).exits(1).reports(["delete the files that differ"]);
     std::fs::remove_file(&base.path).unwrap();
     workspace.run(&["wheel"]).exits(0).reports(["Wheel base"]).never_reports("Wheel above");
     assert!(std::fs::read(&base.path).unwrap() == whole, "the wheel differs");

@@ -673,7 +673,9 @@ fn rejects_dirty_builds() {
     let holder = tempfile::tempdir().unwrap();
     let place = Where::folder(holder.path());
     let lab = Lab::new(None);
-    ran(&mut lab.command(&["build", "--until", "rpm", "--pin", "one=1.1"], None)).exits(0);
+    lab.workspace.commit("Begin");
+    lab.workspace.write("src/one/hello", "changed\n");
+    lab.build().exits(0);
     lab.publish(&place, &[]).exits(2).reports(["built from uncommitted changes", "--allow-dirty"]);
     assert_eq!(std::fs::read_dir(holder.path()).unwrap().count(), 0);
     lab.publish(&place, &["--allow-dirty"]).exits(0).reports(["which no one else can repeat"]);

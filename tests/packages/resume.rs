@@ -512,3 +512,82 @@ fn concurrent_rebuilds_replace_results_that_the_repository_reads() {
         workspace.run(&["build", "--until", "rpm"]).exits(0).reports(["4 built, 0 fresh"]);
     }
 }
+
+#[test]
+fn verbose_build_shows_the_output_of_each_component() {
+    let workspace = Workspace::new();
+    let parts = Parts { build: "echo from a build; printf 'red\\033[31m\\n'", ..Parts::default() };
+    workspace.component("first", &parts);
+    let ran = workspace.run(&["build", "-v"]);
+    ran.exits(0).reports([
+        "\n+ echo from a build\n",
+        "\nfrom a build\n",
+        "\nred[31m\n",
+        "Built first",
+    ]);
+    workspace.component("second", &parts);
+    workspace
+        .run(&["build", "--force", "--verbose", "--jobs", "1"])
+        .exits(0)
+        .reports(["\nfirst: from a build\n", "\nsecond: from a build\n"]);
+    workspace.run(&["build", "--force"]).exits(0).never_reports("from a build");
+    workspace.run(&["build", "--force", "-vq"]).exits(0).never_reports("from a build");
+}
+
+#[test]
+fn progress_line_shows_the_time_left_once_builds_are_known() {
+    let workspace = Workspace::new();
+    workspace.component("first", &Parts { build: "sleep 5", ..Parts::default() });
+    let program = env!("CARGO_BIN_EXE_rocmrpm");
+    let on_terminal = || {
+        let build = format!("env -u CI TERM=xterm {program} build --force --until rpm");
+        let ran = workspace.shell(&format!("script -qec 'stty cols 100; {build}' /dev/null"));
+        ran.exits(0).stdout.clone()
+    };
+    let first = on_terminal();
+    assert!(first.contains("0/1") && !first.contains("left"), "{first}");
+    let second = on_terminal();
+    assert!(second.contains(" s left"), "{second}");
+}
+
+#[test]
+fn plan_shows_that_only_the_release_changed() {
+    let workspace = Workspace::new();
+    workspace.component("first", &Parts::default());
+    workspace.commit("Begin");
+    workspace.run(&["build", "--until", "rpm"]).exits(0);
+    workspace
+        .write("specs-templates/first/README", "It is in the history, but no build reads it.\n");
+    workspace.commit("Describe first");
+    let why = "spec changed only in its Release, 1 to 2";
+    workspace.run(&["plan"]).exits(0).prints([why]);
+    workspace.replace(&template("first"), "A component of a test.", "Another description.");
+    let ran = workspace.run(&["plan"]);
+    ran.exits(0).prints(["spec changed"]);
+    assert!(!ran.stdout.contains("only in its Release"), "{ran}");
+}
+
+#[test]
+fn shell_enters_prepared_sources_before_a_build_and_after_it() {
+    let workspace = Workspace::new();
+    let tool = "mkdir -p %{buildroot}%{_bindir}\nprintf '#!/bin/sh\\necho tool works\\n' > t\n\
+                install -m 755 t %{buildroot}%{_bindir}/test-tool";
+    let parts = Parts { install: tool, files: "%{_bindir}/test-tool", ..Parts::default() };
+    workspace.component("first", &parts);
+    let parts = Parts { toml: "requires = [\"first\"]\n", ..Parts::default() };
+    workspace.component("second", &parts);
+    let inside = ["shell", "second", "--", "sh", "-c", "pwd; ls; test-tool; exit 7"];
+    let folder = workspace.built("prep/second/build/rpmbuild/BUILD/second-1.0");
+    let ran = workspace.run(&inside);
+    ran.exits(7).reports([
+        "`second` requires `first`, which is not built",
+        &format!("Entering {}", folder.display()),
+        "test-tool: not found",
+    ]);
+    assert_eq!(ran.stdout, format!("{}\nhello\n", folder.display()));
+    workspace.run(&["build", "--until", "rpm"]).exits(0);
+    let ran = workspace.run(&inside);
+    ran.exits(7).never_reports("not built");
+    assert!(ran.stdout.ends_with("hello\ntool works\n"), "{ran}");
+    workspace.run(&["shell", "third"]).exits(2).reports(["there is no component `third`"]);
+}

@@ -178,33 +178,82 @@ fn makes_wheels_only_from_undamaged_rpms() {
 }
 
 #[test]
-fn overridden_pin_marks_dependents_dirty() {
+fn overridden_pin_marks_dependents_dirty_and_keeps_accepted_results() {
     let workspace = with_rocm();
     add_python(&workspace, "base", "");
     add_python(&workspace, "above", "requires = [\"base\"]\n");
     add_python(&workspace, "aside", "");
-    workspace.run(&["build", "--pin", "base=2.0"]).exits(0);
+    workspace.build().exits(0);
+    let accepted = || {
+        let folders = ["results", "repository", "wheels", "index/packages"];
+        folders.map(|folder| {
+            let entries = walkdir::WalkDir::new(workspace.built(folder)).sort_by_file_name();
+            let files = entries.into_iter().map(Result::unwrap).filter(|e| e.file_type().is_file());
+            files
+                .map(|e| (e.path().to_owned(), fs_err::read(e.path()).unwrap()))
+                .collect::<Vec<_>>()
+        })
+    };
+    let before = accepted();
+    let ran = workspace.run(&["build", "--pin", "base=2.0"]);
+    ran.exits(0).reports(["2 built, 1 fresh"]);
+    assert!(accepted() == before, "the experiment changed accepted results");
+    let experiment = workspace.path("build/host@base-2.0");
+    ran.reports(["inspect build/host@base-2.0/results/above/*.rpm"]);
     for (name, version, dirty) in
         [("base", "2.0", true), ("above", "1.0", true), ("aside", "1.0", false)]
     {
         let (release, label) = if dirty { ("1~dirty", ".dirty.1") } else { ("1", ".1") };
-        let rpms = rpms(&workspace.built("results").join(name));
+        let folder = if dirty { experiment.clone() } else { workspace.built("") };
+        let rpms = rpms(&folder.join("results").join(name));
         let expected = format!("{name}-{version}-{release}.");
         assert!(rpms.len() == 2 && rpms.iter().all(|rpm| rpm.starts_with(&expected)), "{rpms:?}");
-        assert_eq!(
-            wheel(&workspace, name),
-            format!("{name}-{version}+rocm7.1.gfx1151{label}-py3-none-any.whl")
-        );
-        let record = workspace.assert_whole(name);
+        let wheels = names_in(&experiment.join("wheels").join(name));
+        let wheel = format!("{name}-{version}+rocm7.1.gfx1151{label}-py3-none-any.whl");
+        assert!(wheels.contains(&wheel), "{wheels:?}");
+        let record = std::fs::read(folder.join("results").join(name).join("build.json")).unwrap();
+        let record: Value = serde_json::from_slice(&record).unwrap();
         assert_eq!([&record["dirty"], &record["version"]], [&json!(dirty), &json!(version)]);
     }
-    // Without the override, the dirty packages are rebuilt and replaced.
-    workspace.build().exits(0).reports(["2 built, 1 fresh"]);
-    for dir in ["repository", "index/packages"] {
-        let names = names_in(&workspace.built(dir));
-        assert!(!names.iter().any(|name| name.contains("dirty")), "{names:?}");
+    // Both have results that nothing has to build again.
+    workspace.build().exits(0).reports(["0 built, 3 fresh"]);
+    workspace.run(&["build", "--pin", "base=2.0"]).exits(0).reports(["0 built, 3 fresh"]);
+    for dir in ["repository", "wheels/above"] {
+        let dirty = |dir: &Path| names_in(dir).iter().any(|name| name.contains("dirty"));
+        assert!(dirty(&experiment.join(dir)) && !dirty(&workspace.built(dir)), "{dir}");
     }
-    assert_eq!(wheel(&workspace, "above"), "above-1.0+rocm7.1.gfx1151.1-py3-none-any.whl");
+}
+
+#[test]
+fn commands_find_the_folder_of_an_experiment() {
+    let workspace = Workspace::new();
+    let fails = "[ \"<{ version }>\" = 1.0 ]";
+    workspace.component("base", &Parts { build: fails, ..Parts::default() });
+    workspace.build().exits(0);
+    let pin = ["--pin", "base=2.0"];
+    let failed = workspace.run(&[&["build"], &pin[..]].concat());
+    failed.exits(10).reports(["`base` failed in %build"]);
+    assert!(failed.reference("Log").contains("build/host@base-2.0/work/base/logs"), "{failed}");
+    let shell = failed.reference("Shell");
+    assert!(shell.contains("--pin base=2.0"), "{shell}");
+    workspace.shell(&format!("{shell} -- pwd")).exits(0).prints(["build/host@base-2.0/work/base"]);
+
+    let status = workspace.run(&["status"]);
+    status.exits(0).prints(["base       passed"]);
+    status.reports(["results for other pins: pass `--pin base=2.0`"]);
+    let status = workspace.run(&[&["status"], &pin[..]].concat());
+    status.exits(0).prints(["base       failed"]).never_reports("other pins");
+    let log =
+        |pin: &[&str]| workspace.run(&[&["log", "base"], pin].concat()).exits(0).stdout.clone();
+    assert!(log(&pin).contains("RPM build errors") && !log(&[]).contains("RPM build errors"));
+
+    workspace.replace(&template("base"), fails, "true");
+    workspace.run(&[&["build"], &pin[..]].concat()).exits(0);
+    let report = workspace.run(&["inspect", "build/host@base-2.0/results/base"]);
+    report.exits(0);
+    workspace.run(&[&["clean", "--all"], &pin[..]].concat()).exits(0).reports(["Freed"]);
+    assert!(!workspace.path("build/host@base-2.0").exists());
+    workspace.assert_whole("base");
 }
 
 /// Returns the modification times of a wheel and its note.
@@ -500,7 +549,7 @@ fn retry_command_repeats_the_options() {
     workspace.replace(&template("demo"), "exit 7", "true");
     // The command works from any folder.
     workspace.shell(&format!("cd / && {retry}")).exits(0).reports(["1 built, 0 fresh"]);
-    let built = workspace.path("build/other");
+    let built = workspace.path("build/other@demo-2.0");
     assert_eq!(
         rpms(&built.join("results/demo")),
         ["demo-2.0-1~dirty.fc43.noarch.rpm", "demo-2.0-1~dirty.fc43.src.rpm"]
@@ -584,10 +633,10 @@ fn damaged_result_does_not_prevent_its_rebuild() {
     workspace.build().exits(0).reports(["1 built, 0 fresh"]);
 }
 
-/// Returns the JSON output of `rocmrpm wheel --verify`.
+/// Returns the JSON output of `rocmrpm wheel --check`.
 #[track_caller]
 fn verified(workspace: &Workspace, code: i32) -> Value {
-    workspace.run(&["wheel", "--verify", "--json"]).exits(code).json()
+    workspace.run(&["wheel", "--check", "--json"]).exits(code).json()
 }
 
 #[test]
@@ -595,11 +644,11 @@ fn verifies_wheels_against_the_rpms_of_their_build() {
     let workspace = with_rocm();
     add_python(&workspace, "demo", "");
     workspace
-        .run(&["wheel", "--verify"])
+        .run(&["wheel", "--check"])
         .exits(0)
         .reports(["no component with a Python distribution has been built"]);
     workspace.build().exits(0);
-    let proof = workspace.run(&["wheel", "--verify"]);
+    let proof = workspace.run(&["wheel", "--check"]);
     proof.exits(0).reports(["Verified 1 wheel: 1 file", "no differences"]);
     for part in [
         "= 1 file (1 B) is identical to the RPM's",
@@ -637,7 +686,7 @@ fn verifies_wheels_against_the_rpms_of_their_build() {
     let document = verified(&workspace, 1);
     let difference = &document["components"][0]["wheels"][0]["differences"][0];
     assert!(text_of(&difference["what"]).contains("after its central directory"), "{document}");
-    workspace.run(&["wheel", "--verify"]).exits(1).reports([
+    workspace.run(&["wheel", "--check"]).exits(1).reports([
         "Differs 1 wheel",
         "1 difference",
         "help: ",

@@ -88,6 +88,42 @@ fn help_goes_to_stdout_and_matches_the_golden_file() {
 }
 
 #[test]
+fn help_lists_every_command_in_one_group() {
+    let help = Workspace::empty().run(&["--help"]).exits(0).stdout.clone();
+    let reference = include_str!("../../docs/reference/commands.md");
+    let headings = reference.lines().filter_map(|line| line.strip_prefix("## `rocmrpm "));
+    let commands =
+        headings.map(|name| name.trim_end_matches('`')).filter(|name| !name.contains(' '));
+    let groups: Vec<(&str, &str)> =
+        help.split("\n\n").filter_map(|part| part.split_once(":\n")).collect();
+    let mut grouped = 0;
+    for command in commands {
+        let has = |(_, list): &&(&str, &str)| {
+            list.lines().any(|line| line.starts_with(&format!("  {command} ")))
+        };
+        let found: Vec<&str> = groups.iter().filter(has).map(|(heading, _)| *heading).collect();
+        assert_eq!(found.len(), 1, "{command}: {found:?}");
+        grouped += 1;
+    }
+    assert!(grouped > 30, "{grouped}");
+    assert!(help.contains("\n\nBuild:\n  plan "), "{help}");
+}
+
+#[test]
+fn old_names_of_commands_work_but_are_not_in_the_help() {
+    let workspace = with_hello();
+    for args in [&["audit", "nosuch"][..], &["audit", "offline", "nosuch"]] {
+        workspace.run(args).exits(2).reports(["there is no component `nosuch`"]);
+    }
+    for option in ["--check", "--verify"] {
+        let note = "no component with a Python distribution has been built for host";
+        workspace.run(&["wheel", option, "--chroot", "host"]).exits(0).reports([note]);
+    }
+    assert!(!workspace.run(&["audit", "--help"]).stdout.contains("audit offline"));
+    assert!(!workspace.run(&["wheel", "--help"]).stdout.contains("--verify"));
+}
+
+#[test]
 fn prints_the_version() {
     let ran = Workspace::empty().run(&["--version"]);
     ran.exits(0);

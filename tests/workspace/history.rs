@@ -49,7 +49,9 @@ fn committed() -> Workspace {
 #[track_caller]
 fn history_with(workspace: &Workspace, name: &str, args: &[&str]) -> Vec<String> {
     workspace.run(&[&["render"], args].concat()).exits(0);
-    let spec = workspace.path(format!("build/fedora-43/specs/{name}.spec"));
+    let pin = args.iter().find_map(|arg| arg.split_once('='));
+    let pin = pin.map_or(String::new(), |(name, version)| format!("@{name}-{version}"));
+    let spec = workspace.path(format!("build/fedora-43{pin}/specs/{name}.spec"));
     support::rpmspec(&spec, &["-P"]);
     let head = support::rpmspec(&spec, &["-q", "--qf", "%{version}-%{release}\\n"]);
     let format = "[%{changelogtime:day} %{changelogname} | %{changelogtext}\\n]";

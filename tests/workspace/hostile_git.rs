@@ -5,7 +5,7 @@ use crate::support::{SPEC, Workspace};
 
 /// The commands that read the history of a workspace.
 const COMMANDS: [&[&str]; 5] =
-    [&["plan"], &["lint"], &["render"], &["audit", "offline", "one"], &["patch", "status", "one"]];
+    [&["plan"], &["lint"], &["render"], &["audit", "one"], &["patch", "status", "one"]];
 
 /// Returns a committed workspace of one component.
 fn committed() -> Workspace {

@@ -46,6 +46,8 @@ digraph {
     let svg = workspace.run(&["graph", "--format", "svg"]);
     assert_eq!(svg.exits(0).stdout.matches("<rect ").count(), 3, "{svg}");
     assert_eq!(svg.stdout.matches("<path ").count(), 3, "{svg}");
+    let html = workspace.run(&["graph", "--format", "html"]).exits(0).stdout.clone();
+    assert!(html.contains("<h1>test</h1>") && html.contains(svg.stdout.as_str()), "{html}");
     workspace.run(&["graph", "tools"]).exits(2).reports(["did you mean `tool`?"]);
 }
 

@@ -81,7 +81,7 @@ fn one_command_builds_everything() {
     let judgement: serde_json::Value = serde_json::from_str(&judgement).unwrap();
     assert!(judgement["seconds"].as_f64().is_some_and(|s| s >= 0.0), "{judgement}");
     workspace
-        .run(&["wheel", "--verify", "--chroot", "host"])
+        .run(&["wheel", "--check", "--chroot", "host"])
         .exits(0)
         .reports(["Verified 1 wheel", "no differences"]);
 

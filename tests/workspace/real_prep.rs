@@ -167,7 +167,7 @@ fn sdists_are_prepared_and_need_no_network() {
             let edits = status["components"][0]["edits"].as_array().unwrap().iter();
             let applied = edits.filter(|edit| edit["state"] == "applies").count();
             assert_eq!(prepared["edits"], applied, "{set} {component}: {status}");
-            run(&["audit", "offline"]);
+            run(&["audit"]);
             if component == "vllm" {
                 check_vllm_against_its_pins(
                     set,

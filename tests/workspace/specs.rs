@@ -203,7 +203,7 @@ fn render_check_and_diff_show_an_outdated_container_file() {
     let file = lab.read("Containerfile.fedora43");
     lab.run(&["render", "--pin", "amdsmi=7.1.0"]).exits(0);
     assert_eq!(lab.read("Containerfile.fedora43"), file);
-    let dirty = lab.read("build/fedora-43/Containerfile.fedora43");
+    let dirty = lab.read("build/fedora-43@amdsmi-7.1.0/Containerfile.fedora43");
     assert!(dirty.contains("io.rocmrpm.dirty=\"true\""), "{dirty}");
     lab.run(&["render", "--check", "--pin", "amdsmi=7.1.0"]).exits(0);
 }

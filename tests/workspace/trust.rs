@@ -18,7 +18,7 @@ const RUN_CODE: &[&[&str]] = &[
     &["shell", "one", "--chroot", "host"],
     &["shell", "one", "--chroot", "fedora-43"],
     &["prep", "one", "--chroot", "host"],
-    &["audit", "offline", "one", "--chroot", "host"],
+    &["audit", "one", "--chroot", "host"],
     &["lint", "--chroot", "host"],
     &["lint", "--spec", "specs-templates/one/one.spec.tera"],
     &["closure", "one"],

@@ -24,6 +24,19 @@ pub enum Event {
         /// The object of the phase, such as a file name; may be empty.
         detail: String,
     },
+    /// A component's build wrote this line.
+    Output {
+        /// The component.
+        component: ComponentName,
+        /// The line, which can contain control characters.
+        line: String,
+    },
+    /// The work on all components takes this much longer.
+    TimeLeft {
+        /// The estimate in seconds, based on earlier builds; `None` if one of the components was
+        /// never built.
+        seconds: Option<f64>,
+    },
     /// No further events follow for this name: its phases concerned a source that was fetched on
     /// its own, or one of a component's several sources.
     Left {

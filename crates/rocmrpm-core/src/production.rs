@@ -45,6 +45,8 @@ pub struct Order {
     pub force: bool,
     /// Whether to wait for another process that uses the build folder.
     pub wait: bool,
+    /// Whether to show the output of builds.
+    pub verbose: bool,
     /// The time limit of each build; `None` for those of the components.
     pub timeout: Option<Duration>,
 }
@@ -164,7 +166,7 @@ fn prepare_order<'s, 'w>(
     if order.hermetic {
         let stale =
             prepared.plan.steps.iter().filter(|step| matches!(step.verdict, Verdict::Stale(_)));
-        check_locks(&stack.workspace.build_dir(), stale.map(|step| &step.component))?;
+        check_locks(&stack.workspace.regular_build_dir(), stale.map(|step| &step.component))?;
     }
     Ok(prepared)
 }
@@ -189,6 +191,7 @@ pub fn produce<'s, 'w>(
         until: order.until,
         keep_going: order.keep_going,
         timeout: order.timeout,
+        verbose: order.verbose,
         installable: proof::provided,
     };
     let run = run(&lock, &prepared, chosen.builder.as_ref(), fetcher, options, events)?;
@@ -256,9 +259,9 @@ fn unknown_packages(stack: &Stack<'_>) -> Result<Vec<String>, IoError> {
     let rpms = result_rpms(stack, &BTreeSet::new())?;
     let names: Vec<&str> = rpms.iter().filter_map(|path| name_of_file(path)).collect();
     let mut warnings = Vec::new();
-    let build_dir = stack.workspace.build_dir();
+    let build_dir = |component: &Component| stack.workspace.build_dir_of(&component.name);
     for component in stack.order() {
-        if Results::of(&build_dir, Stage::Rpm, &component.name).record()?.is_none() {
+        if Results::of(&build_dir(component), Stage::Rpm, &component.name).record()?.is_none() {
             continue;
         }
         for package in

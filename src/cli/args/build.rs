@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::{Choice, PinArgs};
+use super::{BuiltPins, Choice, PinArgs};
 use crate::build::Stage;
 
 /// `rocmrpm build`.
@@ -45,6 +45,10 @@ pub struct Build {
     /// Use up to this many cores [default: all]
     #[arg(long, short, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,
+
+    /// Show the output of builds as they run, with the component's name if there are several
+    #[arg(long, short)]
+    pub verbose: bool,
 
     /// After a failure, continue with components that do not depend on it
     #[arg(long)]
@@ -130,6 +134,13 @@ pub struct EnterShell {
 
     #[command(flatten)]
     pub choice: Choice,
+
+    #[command(flatten)]
+    pub pin: BuiltPins,
+
+    /// Use only the cache, without network access
+    #[arg(long)]
+    pub offline: bool,
 
     /// Run this command there instead of a shell
     #[arg(last = true, value_name = "COMMAND")]

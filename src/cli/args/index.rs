@@ -12,9 +12,9 @@ pub struct Wheel {
     #[command(flatten)]
     pub choice: Choice,
 
-    /// Make no wheels; verify by digest that the files in the existing ones are those of the RPMs
-    #[arg(long)]
-    pub verify: bool,
+    /// Write nothing; exit with 1 if a wheel has other files than its RPMs
+    #[arg(long, alias = "verify")]
+    pub check: bool,
 
     /// Print JSON
     #[arg(long)]
@@ -140,9 +140,9 @@ pub enum Publish {
     Index(PublishIndex),
     /// Add the workspace's RPMs to a published dnf repository
     Repository(PublishRepository),
-    /// Promote wheels from one channel to another
+    /// Promote wheels of a published index from one channel to another
     Promote(PublishPromote),
-    /// Yank wheels, so that installers no longer choose them
+    /// Yank wheels of a published index, so that installers no longer choose them
     Yank(PublishYank),
 }
 

@@ -9,7 +9,7 @@ use super::{Choice, parse_pin};
 /// `rocmrpm pins`.
 #[derive(Debug, Subcommand)]
 pub enum Pins {
-    /// Derive a pin set from upstream files
+    /// Derive a pin set from upstream files, as upstreams.toml describes
     Derive(PinsDerive),
     /// Compare a pin set with upstream files and upstreams.toml
     Check(PinsCheck),
@@ -17,9 +17,11 @@ pub enum Pins {
     Outdated(PinsOutdated),
     /// Change a pin to another version, and show what changes for a packager
     Update(PinsUpdate),
-    /// Export a pin set for another tool
+    /// Export a pin set for a shell, or for TheRock
+    #[command(hide = true)]
     Export(PinsExport),
-    /// Import versions from another tool's file
+    /// Import versions from an exported file
+    #[command(hide = true)]
     Import(PinsImport),
 }
 

@@ -3,7 +3,7 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::Choice;
+use super::{BuiltPins, Choice};
 
 /// `rocmrpm check`.
 #[derive(Debug, Args)]
@@ -26,6 +26,9 @@ pub struct Status {
     #[command(flatten)]
     pub choice: Choice,
 
+    #[command(flatten)]
+    pub pin: BuiltPins,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -43,6 +46,9 @@ pub struct Log {
 
     #[command(flatten)]
     pub choice: Choice,
+
+    #[command(flatten)]
+    pub pin: BuiltPins,
 
     /// Print what is added to the log until the build finishes
     #[arg(short, long)]
@@ -62,6 +68,9 @@ pub struct Clean {
 
     #[command(flatten)]
     pub choice: Choice,
+
+    #[command(flatten)]
+    pub pin: BuiltPins,
 
     /// Also remove results, which the next build makes again
     #[arg(long)]
@@ -139,4 +148,6 @@ pub enum GraphFormat {
     Dot,
     /// A picture
     Svg,
+    /// A page with the picture
+    Html,
 }

@@ -87,18 +87,39 @@ pub struct PatchStatus {
 }
 
 /// `rocmrpm audit`.
-#[derive(Debug, Subcommand)]
-pub enum Audit {
-    /// List every download in the prepared source, and what satisfies it
-    Offline(AuditOffline),
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Audit {
+    #[command(subcommand)]
+    old: Option<AuditOld>,
+
+    #[command(flatten)]
+    new: AuditArgs,
 }
 
-/// `rocmrpm audit offline`.
+impl Audit {
+    /// Returns the arguments, whichever way they were given.
+    pub fn args(&self) -> &AuditArgs {
+        match &self.old {
+            Some(AuditOld::Offline(args)) => args,
+            None => &self.new,
+        }
+    }
+}
+
+/// The name that `rocmrpm audit` had before; kept until 1.0.
+#[derive(Debug, Subcommand)]
+enum AuditOld {
+    #[command(hide = true)]
+    Offline(AuditArgs),
+}
+
+/// The arguments of `rocmrpm audit`.
 #[derive(Debug, Args)]
-pub struct AuditOffline {
+pub struct AuditArgs {
     /// The component
-    #[arg(value_name = "COMPONENT")]
-    pub component: String,
+    #[arg(value_name = "COMPONENT", required = true)]
+    component: Option<String>,
 
     #[command(flatten)]
     pub choice: Choice,
@@ -117,6 +138,13 @@ pub struct AuditOffline {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+impl AuditArgs {
+    /// Returns the component.
+    pub fn component(&self) -> &str {
+        self.component.as_deref().expect("clap requires it")
+    }
 }
 
 /// `rocmrpm lint`.

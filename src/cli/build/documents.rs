@@ -164,8 +164,8 @@ impl Document for RunDocument {
 impl RunReport {
     /// Returns the report of a run up to a stage, with the outputs made from its packages.
     pub fn of(workspace: &Workspace, done: &Run, until: Stage, outputs: Option<&Outputs>) -> Self {
-        let build_dir = workspace.build_dir();
         let component = |(name, outcome): &(ComponentName, Outcome)| {
+            let build_dir = workspace.build_dir_of(name);
             let results = || Results::of(&build_dir, until, name).dir().to_owned();
             ComponentReport::of(name.to_string(), outcome, results)
         };

@@ -204,6 +204,7 @@ impl Push<'_> {
             until: Stage::Rpm,
             keep_going: args.keep_going,
             timeout: None,
+            verbose: false,
             installable: provided,
         };
         let done = run_plan(&lock, &prepared, &builder, &fetcher, options, events)?;

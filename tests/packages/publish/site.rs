@@ -18,15 +18,15 @@ pub struct Site<'a> {
 
 impl<'a> Site<'a> {
     pub fn new(place: &'a Where) -> Self {
-        Self::made(place, &["build"])
+        Self::made(place, false)
     }
 
-    /// Creates a site from a build that overrides the pinned version.
+    /// Creates a site from a build of uncommitted changes.
     pub fn dirty(place: &'a Where) -> Self {
-        Self::made(place, &["build", "--pin", "one=1.1"])
+        Self::made(place, true)
     }
 
-    fn made(place: &'a Where, build: &[&str]) -> Self {
+    fn made(place: &'a Where, dirty: bool) -> Self {
         let workspace = Workspace::new();
         let provider = "mock-configs/rocm/host.toml";
         // Independent of this machine's ROCm.
@@ -47,7 +47,11 @@ impl<'a> Site<'a> {
         workspace.component("one", &Parts { install: &one, files, ..Parts::default() });
         let two = install("Requires-Dist: one\\n", "import one; print(\"two uses\", one.name)");
         workspace.component("two", &Parts { install: &two, files, ..Parts::default() });
-        workspace.run(build).exits(0);
+        if dirty {
+            workspace.commit("Begin");
+            workspace.write("src/one/hello", "changed\n");
+        }
+        workspace.run(&["build"]).exits(0);
         Self { workspace, place }
     }
 

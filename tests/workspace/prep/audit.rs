@@ -1,4 +1,4 @@
-//! `rocmrpm audit offline`.
+//! `rocmrpm audit`.
 
 use super::demo::{PREP, demo, source, spec};
 
@@ -13,24 +13,22 @@ fn unsatisfied_download_shows_location_and_help() {
         ("setup.py", "print('pip install x')\n"),
         ("docs/a.sh", "curl -O x\n"),
     ]);
-    let ran = workspace.run(&["audit", "offline", "demo"]);
+    let ran = workspace.run(&["audit", "demo"]);
     ran.exits(1).prints([
         "CMakeLists.txt:2: fetches https://example.org/cutlass (fetch-content)",
         "help: add it as a source of the pin and set FETCHCONTENT_SOURCE_DIR_<NAME>",
         "demo 1.0: 1 download point in 2 build scripts, 1 not satisfied",
     ]);
     assert!(!ran.stdout.contains("pip install"), "{}", ran.stdout);
-    let json = workspace
-        .run(&["audit", "offline", "demo", "--json"])
-        .exits(1)
-        .document("rocmrpm/audit-offline/2");
+    let json =
+        workspace.run(&["audit", "demo", "--json"]).exits(1).document("rocmrpm/audit-offline/2");
     assert_eq!(json["points"][0]["line"], 2);
     assert!(json["points"][0]["satisfied"].is_null());
     // Builds leave out a component for other GPUs, but its sources can be examined.
     workspace.write(TOML, "gpu-targets = [\"gfx942\"]\noptional = true\n");
     let note = "note: builds leave `demo` out: upstream supports none of the workspace's GPU targets \
                 (gfx1151); its spec here is for gfx942";
-    workspace.run(&["audit", "offline", "demo"]).exits(1).reports([note]);
+    workspace.run(&["audit", "demo"]).exits(1).reports([note]);
     workspace.run(&["prep", "demo"]).exits(0).reports([note, "Prepared demo 1.0"]);
 }
 
@@ -43,13 +41,13 @@ fn general_settings_satisfy_downloads() {
     ]);
     spec(&workspace, PREP, "%{__cmake} -DFETCHCONTENT_SOURCE_DIR_CUTLASS=\"$PWD/cutlass\"");
     workspace
-        .run(&["audit", "offline", "demo"])
+        .run(&["audit", "demo"])
         .exits(1)
         .prints(["rust/Cargo.lock:1: fetches", "cargo-vendor"]);
     let config = "mkdir -p .cargo\nprintf 'replace-with = \"v\"\\ndirectory = \"vendor\"\\n' > .cargo/config.toml";
     spec(&workspace, &format!("{PREP}\n{config}"), "cmake -DFETCHCONTENT_FULLY_DISCONNECTED=ON");
     // The spec changed, so the source is prepared again.
-    workspace.run(&["audit", "offline", "demo", "--verbose"]).exits(0).prints([
+    workspace.run(&["audit", "demo", "--verbose"]).exits(0).prints([
         "CMakeLists.txt:2: satisfied",
         "by setting: FETCHCONTENT_FULLY_DISCONNECTED=ON",
         "by file: .cargo/config.toml",
@@ -62,7 +60,7 @@ fn general_settings_satisfy_downloads() {
         "cmake -DFETCHCONTENT_FULLY_DISCONNECTED=ON",
     );
     workspace
-        .run(&["audit", "offline", "demo", "--verbose"])
+        .run(&["audit", "demo", "--verbose"])
         .exits(0)
         .prints(["by file: ../.cargo/config.toml"]);
 }
@@ -87,7 +85,7 @@ fn declarations_are_verified() {
     ];
     workspace.write(TOML, right.concat());
     spec(&workspace, PREP, "export NO_A='1'");
-    let ran = workspace.run(&["audit", "offline", "demo", "-v"]);
+    let ran = workspace.run(&["audit", "demo", "-v"]);
     ran.exits(0);
     ran.prints([
         "by not-reached: only on Windows",
@@ -102,7 +100,7 @@ fn declarations_are_verified() {
         entry("nothing", "not-reached", "it is not there"),
     ];
     workspace.write(TOML, wrong.concat());
-    workspace.run(&["audit", "offline", "demo"]).exits(1).prints([
+    workspace.run(&["audit", "demo"]).exits(1).prints([
         "component.toml:1: the pin has no further source `others`; it has more",
         "component.toml:6: `NO_B=1` is not in the spec's %build",
         "component.toml:11: the spec has no `BuildRequires: such-package`",
@@ -111,7 +109,7 @@ fn declarations_are_verified() {
     ]);
     workspace.write(TOML, entry("x", "magic", ""));
     workspace
-        .run(&["audit", "offline", "demo"])
+        .run(&["audit", "demo"])
         .exits(3)
         .reports(["unknown kind `magic`", "`with` must not be empty"]);
 }

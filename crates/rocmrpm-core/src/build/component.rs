@@ -12,6 +12,7 @@ use super::record::{
 };
 use super::stack_repository::StackRepository;
 use super::stage::Stage;
+use super::tail;
 use super::{Builder, BuiltRpms, Installable, Job};
 use crate::error::{Error, IoError, Kind};
 use crate::events::{Event, Events};
@@ -33,6 +34,7 @@ pub(super) struct BuildContext<'a> {
     pub events: &'a dyn Events,
     pub until: Stage,
     pub timeout: Option<Duration>,
+    pub verbose: bool,
     pub installable: Installable,
     pub repository: &'a StackRepository<'a>,
 }
@@ -60,7 +62,7 @@ impl BuildContext<'_> {
         targets: &[GpuTarget],
         jobs: usize,
     ) -> Result<Built, Error> {
-        let build_dir = self.workspace.build_dir();
+        let build_dir = self.workspace.build_dir_of(&component.name);
         let work = work_dir(&build_dir, &component.name);
         let job = Job {
             component,
@@ -131,14 +133,14 @@ impl BuildContext<'_> {
 
         check_stop()?;
         phase("Packing", &spec.file_name);
-        let srpm = self.builder.srpm(job)?;
+        let srpm = self.shown(job, || self.builder.srpm(job))?;
         clock.lap("srpm");
 
         let mut built = BuiltRpms::default();
         if self.until > Stage::Srpm {
             check_stop()?;
             phase("Building", "");
-            built = self.builder.rpms(job, &srpm)?;
+            built = self.shown(job, || self.builder.rpms(job, &srpm))?;
             clock.lap("build");
             if built.rpms.is_empty() {
                 return Err(ComponentError::NoRpms { component: component.name.to_string() }.into());
@@ -173,6 +175,11 @@ impl BuildContext<'_> {
                 .map_err(keep)?;
         }
         Ok(store(waiting, &files, &job.logs, record, clock.seconds).map_err(keep)?)
+    }
+
+    /// Runs a step of the builder, and shows its output if the user wants that.
+    fn shown<T>(&self, job: &Job<'_>, step: impl FnOnce() -> T) -> T {
+        if self.verbose { tail::shown(job, self.builder.output_logs(), step) } else { step() }
     }
 
     pub(super) fn phase(&self, component: &Component, phase: &'static str, detail: &str) {
@@ -212,14 +219,14 @@ impl BuildContext<'_> {
 }
 
 /// Returns the accepted RPMs of all components that a component requires, without debugging packages.
-pub(crate) fn required_packages(
+pub fn required_packages(
     stack: &Stack<'_>,
     component: &Component,
 ) -> Result<Vec<PathBuf>, IoError> {
-    let build_dir = stack.workspace.build_dir();
     let mut packages = Vec::new();
     for required in stack.with_required(&[component]).into_values() {
         if required.name != component.name {
+            let build_dir = stack.workspace.build_dir_of(&required.name);
             packages.extend(Results::of(&build_dir, Stage::Rpm, &required.name).rpms()?);
         }
     }

@@ -28,7 +28,8 @@ pub fn expectations(stack: &Stack<'_>, component: &Component) -> Result<Expectat
     let workspace = stack.workspace;
     let mut system = system(workspace)?;
     for required in stack.select(&[component]).iter().filter(|other| other.name != component.name) {
-        let results = Results::of(&workspace.build_dir(), Stage::Rpm, &required.name);
+        let results =
+            Results::of(&workspace.build_dir_of(&required.name), Stage::Rpm, &required.name);
         if let Some(report) = results.report()?.and_then(|json| serde_json::from_slice(&json).ok())
         {
             system.add_inspected(&report);
@@ -155,7 +156,8 @@ impl BuildContext<'_> {
     /// Returns the number of kernels for each target in the current results; empty if there are
     /// none to compare with.
     fn last_kernels(&self, component: &Component) -> Result<BTreeMap<String, u64>, IoError> {
-        let results = Results::of(&self.workspace.build_dir(), self.until, &component.name);
+        let build_dir = self.workspace.build_dir_of(&component.name);
+        let results = Results::of(&build_dir, self.until, &component.name);
         Ok(results.report()?.map(|json| inspect::kernels_in(&json)).unwrap_or_default())
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
 use super::host_root::{HostRoot, Unpacked};
-use super::record::work_dir;
+use super::record::build_folder;
 use super::requires::{HostNeeds, install_help, needs_of};
 use super::{BuildError, Builder, BuiltRpms, Job};
 use crate::digest::Sha256;
@@ -148,22 +148,24 @@ impl HostBuilder {
         source_date: Option<i64>,
         command: &[String],
     ) -> Option<(PathBuf, Command)> {
-        let work = work_dir(&workspace.build_dir(), &component.name).join("build");
-        let folder = build_root(&work);
-        if !folder.is_dir() {
-            return None;
-        }
-        let run = match command.split_first() {
-            Some((program, args)) => Command::new(program).args(args),
-            // The user's own settings would change PATH.
-            None => Command::new("bash").args(["--noprofile", "--norc"]),
-        };
-        let run = run.cwd(&folder).runs_code_of(&workspace.root);
-        let mut run = build_env(run, &work, source_date);
-        if let Some(terminal) = std::env::var_os("TERM") {
-            run = run.env("TERM", terminal);
-        }
+        let work = build_folder(&workspace.build_dir_of(&component.name), &component.name);
+        let folder = Some(build_root(&work)).filter(|folder| folder.is_dir())?;
+        let run = shell_in(&workspace.root, &work, &folder, source_date, command);
         Some((folder, run))
+    }
+
+    /// Returns a shell or a command that runs in prepared sources below the folder `work`, in the
+    /// environment of a build that requires these packages.
+    pub fn shell_before_build(
+        workspace: &Workspace,
+        (work, folder): (&Path, &Path),
+        required: &[PathBuf],
+        source_date: i64,
+        command: &[String],
+    ) -> Result<Command, BuildError> {
+        HostRoot::remove(work)?;
+        HostRoot::unpack(work, required)?;
+        Ok(shell_in(&workspace.root, work, folder, Some(source_date), command))
     }
 
     /// Returns all BuildRequires of the spec, one per line, including those that only
@@ -271,6 +273,28 @@ fn build_env(command: Command, work: &Path, source_date: Option<i64>) -> Command
     }
 }
 
+/// Returns a shell, or a command, that runs in a folder below the build folder `work`, in the
+/// build's environment. `root` is the workspace's folder.
+fn shell_in(
+    root: &Path,
+    work: &Path,
+    folder: &Path,
+    source_date: Option<i64>,
+    command: &[String],
+) -> Command {
+    let run = match command.split_first() {
+        Some((program, args)) => Command::new(program).args(args),
+        // The user's own settings would change PATH.
+        None => Command::new("bash").args(["--noprofile", "--norc"]),
+    };
+    let run = run.cwd(folder).runs_code_of(root);
+    let mut run = build_env(run, work, source_date);
+    if let Some(terminal) = std::env::var_os("TERM") {
+        run = run.env("TERM", terminal);
+    }
+    run
+}
+
 /// Returns the folder that rpmbuild unpacks sources in.
 pub fn build_root(work: &Path) -> PathBuf {
     work.join("rpmbuild/BUILD")
@@ -374,6 +398,10 @@ impl Builder for HostBuilder {
         self.rpmbuild(job, "build.log", &args, srpm)?;
         built.rpms = rpms_below(&job.work.join("rpmbuild/RPMS"))?;
         Ok(built)
+    }
+
+    fn output_logs(&self) -> &'static [&'static str] {
+        &["srpm.log", "buildrequires.log", "build.log"]
     }
 
     fn build_roots(&self, job: &Job<'_>) -> Vec<String> {

@@ -36,6 +36,11 @@ impl HostRoot {
         dir.is_dir().then_some(Self { dir })
     }
 
+    /// Removes the root below a build folder.
+    pub fn remove(work: &Path) -> std::io::Result<()> {
+        crate::files::remove_dir_if_there(&work.join("root"))
+    }
+
     /// Returns the copy of the RPM database below a build folder, if there is one.
     pub fn database(work: &Path) -> Option<PathBuf> {
         Some(work.join("rpmdb")).filter(|dir| dir.is_dir())

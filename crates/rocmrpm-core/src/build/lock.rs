@@ -15,14 +15,15 @@ use crate::workspace::Workspace;
 pub struct BuildLock(#[expect(dead_code, reason = "it is held, not used")] files::Lock);
 
 impl BuildLock {
-    /// Takes the lock of a workspace's build folder for the chosen chroot.
+    /// Takes the lock of a workspace's build folders for the chosen chroot. Builds with other pins
+    /// have the same lock, because they share the results of components that the pins do not concern.
     pub fn take(workspace: &Workspace) -> Result<Self, Error> {
-        Self::take_in(&workspace.build_dir())
+        Self::take_in(&workspace.regular_build_dir())
     }
 
     /// Takes the lock, and waits while another process has it.
     pub fn wait_for(workspace: &Workspace, events: &dyn Events) -> Result<Self, Error> {
-        let dir = workspace.build_dir();
+        let dir = workspace.regular_build_dir();
         let mut reported = false;
         loop {
             if let Some(lock) = Self::try_take_in(&dir)? {
@@ -40,7 +41,7 @@ impl BuildLock {
 
     /// Returns whether another process works in a workspace's build folder.
     pub fn is_held(workspace: &Workspace) -> Result<bool, IoError> {
-        let path = workspace.build_dir().join(".lock");
+        let path = workspace.regular_build_dir().join(".lock");
         if !path.exists() {
             return Ok(false);
         }

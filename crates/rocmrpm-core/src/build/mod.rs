@@ -20,10 +20,11 @@ mod stack_repository;
 mod stage;
 mod state;
 mod system;
+mod tail;
 
 pub use choice::{BuilderName, MockOptions, choose_builder};
-pub use component::Built;
-pub(crate) use component::{command_again, enter_again, lay_out, required_packages};
+pub use component::{Built, required_packages};
+pub(crate) use component::{command_again, enter_again, lay_out};
 pub use error::ComponentError;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 #[doc(hidden)]
@@ -143,6 +144,11 @@ pub trait Builder: Sync {
     /// even if it is empty.
     fn reads_repository(&self) -> bool {
         false
+    }
+
+    /// Returns the logs, below the folder for logs, that contain the output of rpmbuild.
+    fn output_logs(&self) -> &'static [&'static str] {
+        &[]
     }
 
     /// Returns the folders that the build runs in, which must not be in any RPATH.

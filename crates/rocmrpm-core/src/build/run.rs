@@ -21,7 +21,7 @@ use crate::lint::unfinished_in;
 use crate::names::ComponentName;
 use crate::sources::{self, Fetcher, SourceError};
 use crate::spec::{self, History, Rendered};
-use crate::stack::{Earlier, Inputs, KeyInputs, Plan, Recorded, Stack, Verdict};
+use crate::stack::{Earlier, Inputs, KeyInputs, Plan, Recorded, SPEC, Stack, Verdict};
 use crate::workspace::{Chroot, Component, Provider, Workspace, closure_not_written, today};
 
 /// The time from which a build counts as long, in seconds.
@@ -40,6 +40,8 @@ pub struct Options {
     pub keep_going: bool,
     /// The timeout of each build; overrides that of the component.
     pub timeout: Option<Duration>,
+    /// Whether to show the output of builds.
+    pub verbose: bool,
     /// Rejects packages that cannot be installed, before they become results.
     pub installable: Installable,
 }
@@ -143,13 +145,14 @@ impl Prepared<'_, '_> {
         if let (events::Outcome::Failed, Err(error)) = (outcome, &result) {
             context.events.failure(error);
             // Only for `rocmrpm status`: a full disk must not hide why the build failed.
-            let _ = record_failure(&context.workspace.build_dir(), &step.component, error);
+            let build_dir = context.workspace.build_dir_of(&step.component);
+            let _ = record_failure(&build_dir, &step.component, error);
         }
         result
     }
 
     fn task(&self, component: &Component, verdict: &Verdict) -> Task {
-        let build_dir = self.stack.workspace.build_dir();
+        let build_dir = self.stack.workspace.build_dir_of(&component.name);
         let accepted = Results::of(&build_dir, self.until, &component.name).seconds();
         let rejected = Results::rejected(&build_dir, &component.name).seconds();
         let (build, inspection) = (accepted.0.or(rejected.0), accepted.1.or(rejected.1));
@@ -258,10 +261,12 @@ pub fn prepare<'s, 'w>(
             build: key_inputs(stack, component, &rendered, source, builder)?,
             inspection: gate::inputs(workspace, component, until),
         };
-        let build_dir = workspace.build_dir();
+        let build_dir = workspace.build_dir_of(&component.name);
         let rejected = Results::rejected(&build_dir, &component.name);
+        let accepted = Results::of(&build_dir, until, &component.name);
         let earlier = Earlier {
-            accepted: recorded(&Results::of(&build_dir, until, &component.name), builder)?,
+            releases: releases(&accepted, &rendered)?,
+            accepted: recorded(&accepted, builder)?,
             rejected: recorded(&rejected, builder)?.filter(|_| until > Stage::Srpm),
         };
         let requires = requires(component, until);
@@ -310,6 +315,29 @@ fn recorded(results: &Results, builder: &dyn Builder) -> Result<Option<Recorded>
     Ok(Some(recorded))
 }
 
+/// Returns the old and the new Release, without the dist tag, if a spec differs from that of existing
+/// results in nothing else.
+fn releases(results: &Results, rendered: &Rendered) -> Result<Option<(String, String)>, Error> {
+    let Some(record) = results.record()? else { return Ok(None) };
+    let old = fs_err::read_to_string(results.dir().join(&rendered.file_name)).unwrap_or_default();
+    let short = |release: &str| release.replace("%{?dist}", "");
+    let (was, now) = (short(&record.release), short(&rendered.release.release));
+    let same = was != now && without_release(&old) == without_release(&rendered.text);
+    Ok(same.then_some((was, now)))
+}
+
+/// Returns the lines of a spec that do not follow from the git history.
+fn without_release(spec: &str) -> Vec<&str> {
+    let mut in_changelog = false;
+    let lines = spec.lines().filter(|line| {
+        if line.starts_with('%') {
+            in_changelog = line.trim_end() == "%changelog";
+        }
+        !in_changelog && !line.starts_with("Release:")
+    });
+    lines.collect()
+}
+
 /// Reports a pin that is not immutable at its position, along with other errors.
 fn not_pinned(workspace: &Workspace, component: &Component, error: &SourceError) -> Problem {
     let set = &workspace.pins;
@@ -330,7 +358,7 @@ fn key_inputs(
 ) -> Result<KeyInputs, Error> {
     let workspace = stack.workspace;
     let mut inputs = KeyInputs::default();
-    inputs.add("spec", rendered.digest);
+    inputs.add(SPEC, rendered.digest);
     for (name, identity) in sources {
         inputs.add(name, identity);
     }
@@ -430,7 +458,7 @@ pub fn run(
     }
     if !stale.is_empty() {
         events.event(Event::Planned { total: stale.len(), numbered_at_end: false });
-        let Options { until, timeout, installable, .. } = options;
+        let Options { until, timeout, verbose, installable, .. } = options;
         let context = BuildContext {
             stack,
             workspace,
@@ -439,11 +467,13 @@ pub fn run(
             events,
             until,
             timeout,
+            verbose,
             installable,
             repository: &repository,
         };
         let stops = |error: &Error, required| !options.keep_going && (required || stops_all(error));
-        let results = run_tasks(&prepared.tasks(), builder.limits(), stops, |task, jobs| {
+        let left = |seconds| events.event(Event::TimeLeft { seconds });
+        let results = run_tasks(&prepared.tasks(), builder.limits(), stops, left, |task, jobs| {
             prepared.build(&context, task, jobs)
         });
         let all = stale.iter().map(|c| c.name.as_str()).zip(&results);

@@ -5,6 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use crate::parallel;
 use crate::process::stop_requested;
@@ -130,6 +131,8 @@ struct ScheduleState<'a, T, E> {
     running: usize,
     free_cores: usize,
     free_memory: u64,
+    /// When each task started.
+    started: Vec<Option<Instant>>,
     ends: Vec<Option<End<T, E>>>,
     /// Whether a task failed in a way that stops the others.
     failed: bool,
@@ -156,6 +159,7 @@ impl<'a, T, E> ScheduleState<'a, T, E> {
             running: 0,
             free_cores: limits.cores.max(1),
             free_memory: limits.memory,
+            started: vec![None; tasks.len()],
             ends: tasks.iter().map(|_| None).collect(),
             failed: false,
             lost: false,
@@ -167,6 +171,7 @@ impl<'a, T, E> ScheduleState<'a, T, E> {
             (jobs as u64).saturating_mul(self.tasks[index].memory_per_job).min(self.free_memory);
         self.waiting.remove(&self.graph.rank[index]);
         self.ready.remove(&self.graph.rank[index]);
+        self.started[index] = Some(Instant::now());
         self.running += 1;
         self.free_cores -= jobs;
         self.free_memory -= memory;
@@ -207,6 +212,19 @@ impl<'a, T, E> ScheduleState<'a, T, E> {
             let fits = self.free_memory >= per_job || self.running == 0;
             fits.then_some((index, core_share.min(by_memory).clamp(1, MOST_JOBS)))
         })
+    }
+
+    /// Estimates the seconds until all tasks are done; `None` if the time of one is unknown.
+    fn left(&self, limits: Limits) -> Option<f64> {
+        let unfinished = (0..self.tasks.len()).filter(|index| self.ends[*index].is_none());
+        let rest: Option<Vec<Task>> = unfinished
+            .map(|index| {
+                let task = self.tasks[index].clone();
+                let past = self.started[index].map_or(0.0, |at| at.elapsed().as_secs_f64());
+                Some(Task { seconds: Some((task.seconds? - past).max(0.0)), ..task })
+            })
+            .collect();
+        Some(estimate(&rest?, limits))
     }
 
     /// Skips the tasks that can never start.
@@ -259,11 +277,13 @@ pub fn estimate(tasks: &[Task], limits: Limits) -> f64 {
 /// Runs all tasks and returns how each finished, in the given order. `work` gets the task and the
 /// number of jobs that it may run. After an interrupt, or after a failure that `stops` the others, no
 /// new task starts; otherwise, tasks that do not depend on a failed one still do. `stops` gets the
-/// error, and whether another task requires the failed one.
+/// error, and whether another task requires the failed one. `left` gets the estimate of the remaining
+/// seconds whenever a task starts or ends.
 pub fn run_tasks<T: Send, E: Send>(
     tasks: &[Task],
     limits: Limits,
     stops: impl Fn(&E, bool) -> bool + Sync,
+    left: impl Fn(Option<f64>) + Sync,
     work: impl Fn(&Task, usize) -> Result<T, E> + Sync,
 ) -> Vec<End<T, E>> {
     let graph = Graph::new(tasks);
@@ -281,6 +301,7 @@ pub fn run_tasks<T: Send, E: Send>(
                 continue;
             };
             let share = guard.begin(index, jobs);
+            left(guard.left(limits));
             drop(guard);
             let result = catch_unwind(AssertUnwindSafe(|| work(&tasks[index], jobs)));
             guard = lock(&state);
@@ -293,6 +314,8 @@ pub fn run_tasks<T: Send, E: Send>(
                 guard.failed |= stops(error, !graph.required_by[index].is_empty());
             }
             guard.end(index, &share, end);
+            guard.skip_hopeless();
+            left(guard.left(limits));
             changed.notify_all();
             if let Some(panic) = panic {
                 drop(guard);
@@ -341,7 +364,8 @@ mod tests {
         let stops = move |_: &E, required| required && !keep_going;
         let (sender, receiver) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            let ends = catch_unwind(AssertUnwindSafe(|| run_tasks(&tasks, limits, stops, work)));
+            let ends =
+                catch_unwind(AssertUnwindSafe(|| run_tasks(&tasks, limits, stops, |_| (), work)));
             sender.send(ends)
         });
         let ends =
@@ -457,6 +481,25 @@ mod tests {
     }
 
     #[test]
+    fn shows_the_time_left_unless_a_time_is_unknown() {
+        let reported = |tasks: &[Task]| {
+            let reports = Mutex::new(Vec::new());
+            let left = |seconds: Option<f64>| lock(&reports).push(seconds.map(f64::round));
+            let limits = Limits { cores: 1, memory: 100 };
+            let work = |task: &Task, _| if task.name == "bad" { Err(()) } else { Ok(()) };
+            run_tasks(tasks, limits, |_, _| false, left, work);
+            reports.into_inner().unwrap()
+        };
+        let tasks = [lasting("a", &[], 60.0), lasting("b", &["a"], 30.0)];
+        assert_eq!(reported(&tasks), [90.0, 30.0, 30.0, 0.0].map(Some));
+        // What requires a failed task is not built.
+        let tasks = [lasting("bad", &[], 60.0), lasting("b", &["bad"], 30.0)];
+        assert_eq!(reported(&tasks), [90.0, 0.0].map(Some));
+        let tasks = [lasting("new", &[], None), lasting("b", &["new"], 30.0)];
+        assert_eq!(reported(&tasks), [None, Some(30.0), Some(30.0), Some(0.0)]);
+    }
+
+    #[test]
     fn propagates_a_panic_without_deadlock() {
         let tasks = [task("a", &[], 1), task("b", &["a"], 1), task("c", &["b"], 1)];
         let run = || {
@@ -478,7 +521,7 @@ mod tests {
         assert_eq!(run(&tasks, limits, false, work), [End::Failed(7), End::Done(())]);
         let skipped = End::Skipped("another component failed".to_owned());
         let fatal = |error: &i32, _| *error == 7;
-        assert_eq!(run_tasks(&tasks, limits, fatal, work), [End::Failed(7), skipped]);
+        assert_eq!(run_tasks(&tasks, limits, fatal, |_| (), work), [End::Failed(7), skipped]);
     }
 
     #[test]

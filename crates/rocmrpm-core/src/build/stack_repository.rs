@@ -74,13 +74,14 @@ impl<'a> StackRepository<'a> {
     /// Rejects packages that another component already provides.
     pub fn check_names(&self, component: &ComponentName, rpms: &[PathBuf]) -> Result<(), Error> {
         let pending = self.lock();
-        let build_dir = self.stack.workspace.build_dir();
+        let workspace = self.stack.workspace;
         let others = self
             .stack
             .order()
             .iter()
             .filter(|c| c.name != *component && !pending.contains(&c.name));
         for other in others {
+            let build_dir = workspace.build_dir_of(&other.name);
             let theirs = Results::of(&build_dir, Stage::Rpm, &other.name).rpms()?;
             let same = rpms
                 .iter()
@@ -152,9 +153,9 @@ pub fn result_rpms(
     stack: &Stack<'_>,
     without: &BTreeSet<ComponentName>,
 ) -> Result<Vec<PathBuf>, IoError> {
-    let build_dir = stack.workspace.build_dir();
     let mut rpms = Vec::new();
     for component in stack.order().iter().filter(|c| !without.contains(&c.name)) {
+        let build_dir = stack.workspace.build_dir_of(&component.name);
         rpms.extend(Results::of(&build_dir, Stage::Rpm, &component.name).rpms()?);
     }
     rpms.sort();

@@ -98,7 +98,8 @@ pub(super) fn built(
     component: &Component,
     fetcher: &Fetcher<'_>,
 ) -> Result<Option<Stated>, ClosureError> {
-    let results = Results::of(&workspace.build_dir(), Stage::Rpm, &component.name);
+    let results =
+        Results::of(&workspace.build_dir_of(&component.name), Stage::Rpm, &component.name);
     let Some((record, rpms)) = results.accepted()? else { return Ok(None) };
     let pin = workspace.pin(component);
     let sources = sources::identities(pin, &workspace.root)?;

@@ -85,7 +85,7 @@ fn downloads(pin: &Pin, open: &[Point]) -> String {
     }
     let mut out = format!(
         "\n# Builds have no network, but the build scripts download something here. Satisfy each, or\n\
-         # declare in an `[[offline]]` why the build does not reach it; `rocmrpm audit offline\n\
+         # declare in an `[[offline]]` why the build does not reach it; `rocmrpm audit\n\
          # {}` checks that.\n",
         pin.component
     );

@@ -61,10 +61,10 @@ pub(super) fn damaged<'w>(
     stack: &Stack<'w>,
     parts: &[Part<'w>],
 ) -> Result<Vec<&'w ComponentName>, IoError> {
-    let build_dir = stack.workspace.build_dir();
     let used = |name: &ComponentName| parts.iter().any(|part| part.component.name == *name);
     let mut damaged = Vec::new();
     for component in with_wheels(stack).filter(|component| !used(&component.name)) {
+        let build_dir = stack.workspace.build_dir_of(&component.name);
         if Results::of(&build_dir, Stage::Rpm, &component.name).record()?.is_some() {
             damaged.push(&component.name);
         }
@@ -94,7 +94,8 @@ impl<'w> Part<'w> {
         component: &'w Component,
         python: Option<(u32, u32)>,
     ) -> Result<Option<Self>, Error> {
-        let results = Results::of(&workspace.build_dir(), Stage::Rpm, &component.name);
+        let results =
+            Results::of(&workspace.build_dir_of(&component.name), Stage::Rpm, &component.name);
         let accepted = results.accepted()?.filter(|(_, rpms)| !rpms.is_empty());
         let Some((record, rpms)) = accepted else { return Ok(None) };
         let rocm = record.rocm.clone().map_or_else(|| rocm_version(&workspace.provider), Ok)?;

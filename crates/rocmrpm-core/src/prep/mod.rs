@@ -64,6 +64,8 @@ pub struct Prepared {
     pub record: Record,
     /// The spec that contains the `%prep`.
     pub spec: Rendered,
+    /// The folder of the build that ran it.
+    pub work: PathBuf,
     /// Blocks concurrent preparation while the sources are in use.
     _lock: BuildLock,
 }
@@ -87,7 +89,10 @@ pub fn prepared(
 ) -> Result<Prepared, Error> {
     let preparation = Preparation::new(stack, component)?;
     match preparation.record() {
-        Some(record) => Ok(Prepared { record, spec: preparation.spec, _lock: preparation.lock }),
+        Some(record) => {
+            let work = preparation.dir.join("build");
+            Ok(Prepared { record, spec: preparation.spec, work, _lock: preparation.lock })
+        }
         None => preparation.run(fetcher, events),
     }
 }
@@ -185,7 +190,8 @@ impl<'a> Preparation<'a> {
         let text = serde_json::to_string_pretty(&record)
             .map_err(|error| Error::new(Kind::Internal, error.to_string()))?;
         files::write_atomically(&dir.join(RECORD), text).map_err(action())?;
-        Ok(Prepared { record, spec, _lock: lock })
+        let work = job.work;
+        Ok(Prepared { record, spec, work, _lock: lock })
     }
 }
 

@@ -25,7 +25,7 @@ pub fn provided(stack: &Stack<'_>, component: &Component, rpms: &[PathBuf]) -> R
     let mut target = Target::of(workspace)?;
     let (mut others, mut missing) = (Vec::new(), BTreeSet::new());
     for other in stack.order().iter().filter(|other| other.name != component.name) {
-        match Results::of(&workspace.build_dir(), Stage::Rpm, &other.name).rpms()? {
+        match Results::of(&workspace.build_dir_of(&other.name), Stage::Rpm, &other.name).rpms()? {
             rpms if rpms.is_empty() => drop(missing.insert(&other.name)),
             rpms => {
                 std::thread::sleep(std::time::Duration::from_millis(300));

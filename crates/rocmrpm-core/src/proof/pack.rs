@@ -100,7 +100,7 @@ impl<'a> Packer<'a> {
     pub(super) fn component(&self, component: &Component) -> Result<Packed, Error> {
         let rendered = spec::render(self.stack, component, &self.history)?;
         let name = component.name.clone();
-        let results = Results::of(&self.stack.workspace.build_dir(), Stage::Rpm, &name);
+        let results = Results::of(&self.stack.workspace.build_dir_of(&name), Stage::Rpm, &name);
         let digest = rendered.digest.to_string();
         if let Some((record, rpms)) = results.accepted()?
             && record.inputs.get("spec") == Some(digest.as_str())

@@ -10,6 +10,9 @@ use crate::names::ComponentName;
 /// Prefix of inputs that are keys of dependencies.
 pub const REQUIRED: &str = "required component ";
 
+/// Name of the input that is the digest of the spec.
+pub const SPEC: &str = "spec";
+
 /// The record of an earlier build of a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
@@ -28,6 +31,9 @@ pub struct Earlier {
     pub accepted: Option<Recorded>,
     /// A finished build that failed inspection or was not inspected.
     pub rejected: Option<Recorded>,
+    /// The Release of the accepted results and the current one, if the specs have no other
+    /// difference.
+    pub releases: Option<(String, String)>,
 }
 
 /// The current inputs of a component.
@@ -95,8 +101,13 @@ impl Plan {
             None => vec!["it was never built".to_owned()],
             Some(old) => {
                 let changed = build.changed_since(&old.inputs);
-                let mut reasons: Vec<String> =
-                    changed.iter().map(|name| format!("{name} changed")).collect();
+                let reason = |name: &String| match &earlier.releases {
+                    Some((old, new)) if name == SPEC => {
+                        format!("spec changed only in its Release, {old} to {new}")
+                    }
+                    _ => format!("{name} changed"),
+                };
+                let mut reasons: Vec<String> = changed.iter().map(reason).collect();
                 reasons.extend(old.damaged.clone());
                 reasons
             }
@@ -202,7 +213,7 @@ mod tests {
     }
 
     fn accepted(recorded: Recorded) -> Earlier {
-        Earlier { accepted: Some(recorded), rejected: None }
+        Earlier { accepted: Some(recorded), ..Earlier::default() }
     }
 
     fn plan(now: [Inputs; 2], earlier: [Earlier; 2]) -> Vec<Verdict> {
@@ -282,7 +293,8 @@ mod tests {
     fn keeps_a_build_that_was_not_inspected() {
         let first = steps([inputs("1"), inputs("1")], Default::default());
         let killed = Recorded { inspection: None, ..recorded(&first[0]) };
-        let earlier = [Earlier { accepted: None, rejected: Some(killed) }, Earlier::default()];
+        let earlier =
+            [Earlier { rejected: Some(killed), ..Earlier::default() }, Earlier::default()];
         let verdicts = plan([inputs("1"), inputs("1")], earlier);
         assert_eq!(verdicts[0], Verdict::Inspect(vec!["it was not inspected".into()]));
     }
@@ -291,7 +303,8 @@ mod tests {
     fn rebuilds_what_was_rejected_with_other_inputs() {
         let first = steps([inputs("1"), inputs("1")], Default::default());
         let rejected = Recorded { inspection: None, ..recorded(&first[1]) };
-        let earlier = [Earlier::default(), Earlier { accepted: None, rejected: Some(rejected) }];
+        let earlier =
+            [Earlier::default(), Earlier { rejected: Some(rejected), ..Earlier::default() }];
         assert_eq!(plan([inputs("1"), inputs("1")], earlier)[1], stale("it was never built"));
     }
 }

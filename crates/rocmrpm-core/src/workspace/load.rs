@@ -1,7 +1,7 @@
 //! Finds a workspace and reads all of it. Reads and checks every file even after a mistake, so that
 //! all mistakes are reported at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::check;
@@ -11,6 +11,7 @@ use super::component::Component;
 use super::copr::CoprProject;
 use super::document::At;
 use super::error::WorkspaceError;
+use super::experiment::{affected, folder_name};
 use super::generated::{add_generated, closure_stem};
 use super::layout::MANIFEST;
 use super::manifest::Manifest;
@@ -64,6 +65,10 @@ pub struct Workspace {
     pub closure: Option<WrittenClosure>,
     /// The components that the chosen set does not pin.
     unpinned: Vec<ComponentName>,
+    /// The name of the build folder.
+    build_folder: String,
+    /// The components whose results pins from the command line can change.
+    affected: BTreeSet<ComponentName>,
 }
 
 /// Finds the workspace that contains `start`, as cargo finds a package. Refuses a workspace of
@@ -131,6 +136,16 @@ impl Workspace {
         let own_rocm = own_rocm.then_some(&chroot.name);
         let provider = choose(&mut providers, "ROCm provider", own_rocm, &chroot.rocm_provider)?;
         let other_chroots = chroots;
+        let overridden = pins.pins.iter().filter(|(_, at)| at.value.overridden);
+        let overridden = overridden.map(|(name, at)| (name, at.value.version.as_str()));
+        let build_folder = folder_name(&chroot.name, overridden);
+        let mut affected_by_pins = BTreeSet::new();
+        if build_folder != chroot.name {
+            paths::check_outputs(&root, &build_folder)?;
+            affected_by_pins = affected(&root, components.values(), |name| {
+                pins.pins.get(name).is_some_and(|at| at.value.overridden)
+            })?;
+        }
         Ok(Self {
             root,
             manifest,
@@ -143,6 +158,8 @@ impl Workspace {
             upstreams,
             closure,
             unpinned,
+            build_folder,
+            affected: affected_by_pins,
         })
     }
 
@@ -203,9 +220,21 @@ impl Workspace {
         closure_stem(&self.pins.name, chroot, &self.manifest.default_chroot.value)
     }
 
-    /// Returns the folder for everything built against the chosen chroot.
+    /// Returns the folder for everything built against the chosen chroot, with the pins from the
+    /// command line.
     pub fn build_dir(&self) -> PathBuf {
+        self.root.join("build").join(&self.build_folder)
+    }
+
+    /// Returns the folder for everything built against the chosen chroot with the pin set as it is.
+    pub fn regular_build_dir(&self) -> PathBuf {
         self.root.join("build").join(&self.chroot.name)
+    }
+
+    /// Returns the folder for the results of a component. Pins from the command line that do not
+    /// concern it do not change it.
+    pub fn build_dir_of(&self, component: &ComponentName) -> PathBuf {
+        if self.affected.contains(component) { self.build_dir() } else { self.regular_build_dir() }
     }
 }
 

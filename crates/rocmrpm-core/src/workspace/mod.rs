@@ -12,6 +12,7 @@ mod environment;
 mod error;
 #[cfg(test)]
 mod examples_tests;
+mod experiment;
 pub mod flavor;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 #[doc(hidden)]
@@ -49,6 +50,7 @@ pub use component::Component;
 pub use copr::{CoprChroot, CoprProject};
 pub use edit::Edit;
 pub use error::WorkspaceError;
+pub use experiment::parse_folder_name;
 pub use flavor::{Container, Containers, Flavor, PackagesFrom};
 pub use layout::{CLOSURE_FILE, GENERATED, GENERATED_PINS, MANIFEST, UPSTREAMS};
 pub use load::{Selection, Workspace, find_root};
@@ -59,7 +61,7 @@ pub use patch::Patch;
 pub use path_error::PathError;
 pub use paths::check_inputs;
 pub use pin::{LockEntry, Pin, Source};
-pub use pins::{Generated, PinSet};
+pub use pins::{Generated, Overrides, PinSet};
 pub use provider::{AptSource, Capability, PackageName, Provider, RocmVersion};
 pub use releases::today;
 pub use unwritten::closure_not_written;

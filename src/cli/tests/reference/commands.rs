@@ -4,7 +4,7 @@ use clap::{Arg, ArgAction, Command, CommandFactory};
 
 use super::assert_page;
 use super::markdown::{anchor, check, sentence, table, text};
-use crate::cli::args::Arguments;
+use crate::cli::args::{Arguments, GROUPS};
 
 const INTRO: &str = "# Commands
 
@@ -120,10 +120,32 @@ fn signature(arg: &Arg) -> String {
     format!("{}{}", names.join(", "), value.unwrap_or_default())
 }
 
+/// Returns the headings of the help, each with its commands.
+fn groups<'g, 'c>(
+    commands: &'g [(String, &'c Command)],
+) -> Vec<(&'static str, &'g [(String, &'c Command)])> {
+    let start = |first: &str| {
+        commands
+            .iter()
+            .position(|(_, command)| command.get_name() == first)
+            .unwrap_or_else(|| panic!("no command `{first}`"))
+    };
+    let starts: Vec<usize> = GROUPS.iter().map(|(_, first)| start(first)).collect();
+    assert_eq!(starts[0], 0, "commands before the first group");
+    assert!(starts.is_sorted(), "the groups are not in the order of the commands");
+    let ends = starts.iter().skip(1).copied().chain([commands.len()]);
+    let groups = GROUPS.iter().zip(starts.iter().zip(ends));
+    groups.map(|((heading, _), (&start, end))| (*heading, &commands[start..end])).collect()
+}
+
 fn page() -> String {
     let mut root = Arguments::command();
     root.build();
-    let mut page = format!("{INTRO}\n{}", list(&below(&root, "rocmrpm")));
+    let commands = below(&root, "rocmrpm");
+    let mut page = INTRO.to_owned();
+    for group in groups(&commands) {
+        page += &format!("\n**{}**\n\n{}", group.0, list(group.1));
+    }
     let global: String = root.get_arguments().filter(|arg| arg.is_global_set()).map(item).collect();
     page += &format!("\n## {GLOBAL}\n\n{global}- `-h, --help`: Print help.\n");
     for (name, command) in all(&root, "rocmrpm") {

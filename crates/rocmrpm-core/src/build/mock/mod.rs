@@ -104,7 +104,7 @@ impl<'w> MockBuilder<'w> {
 
     fn write_config(&self, job: &Job<'_>) -> Result<PathBuf, BuildError> {
         if let Some(Hermetic { cache, offline }) = &self.hermetic {
-            let (build_dir, component) = (self.workspace.build_dir(), &job.component.name);
+            let (build_dir, component) = (self.workspace.regular_build_dir(), &job.component.name);
             let settings = hermetic::settings(cache, *offline, &build_dir, component)?;
             let config = job.work.with_file_name("hermetic.cfg");
             files::write_if_changed(&config, self.config(&job.repository)? + &settings)?;
@@ -326,7 +326,7 @@ impl Builder for MockBuilder<'_> {
         // A hermetic build root has the lock that already exists.
         let lock = match self.hermetic {
             None => results.join(BUILDROOT_LOCK),
-            Some(_) => hermetic::lock_of(&self.workspace.build_dir(), &job.component.name),
+            Some(_) => hermetic::lock_of(&self.workspace.regular_build_dir(), &job.component.name),
         };
         let lock = Some(lock).filter(|lock| lock.exists());
         Ok(BuiltRpms { rpms, buildroot, unchecked: Vec::new(), lock })
@@ -334,6 +334,10 @@ impl Builder for MockBuilder<'_> {
 
     fn reads_repository(&self) -> bool {
         true
+    }
+
+    fn output_logs(&self) -> &'static [&'static str] {
+        &["srpm/build.log", "rpm/build.log"]
     }
 
     fn build_roots(&self, _: &Job<'_>) -> Vec<String> {

@@ -17,7 +17,8 @@ pub struct BuildRoot {
     /// of the build root.
     root: PathBuf,
     config: PathBuf,
-    component: String,
+    /// The name of the component, and of its pins if they are from the command line.
+    name: String,
 }
 
 impl BuildRoot {
@@ -27,14 +28,19 @@ impl BuildRoot {
     }
 
     pub(super) fn new(workspace: &Workspace, config: PathBuf, component: &ComponentName) -> Self {
-        Self { root: workspace.root.clone(), config, component: component.to_string() }
+        // A build with other pins has its own root. The name of its folder starts with the chroot's.
+        let folder = workspace.build_dir_of(component);
+        let folder = folder.file_name().unwrap_or_default().to_string_lossy();
+        let pins = folder.strip_prefix(&workspace.chroot.name).unwrap_or_default();
+        let name = format!("{component}{}", pins.replace('@', "-"));
+        Self { root: workspace.root.clone(), config, name }
     }
 
     /// Returns mock with the component's own build root. The first part of the root's name is that
     /// of the cache, which all components share.
     pub(super) fn mock(&self) -> Command {
         let mock = Command::new("mock").runs_code_of(&self.root);
-        mock.arg("-r").arg(&self.config).arg("--uniqueext").arg(&self.component)
+        mock.arg("-r").arg(&self.config).arg("--uniqueext").arg(&self.name)
     }
 
     /// Returns the path of the root, if a build left one.

@@ -1,11 +1,9 @@
 //! Follows mock through its logs while it runs: `state.log` for its own steps, `build.log` for the
 //! scripts that rpmbuild executes. Does not explain failures.
 
-use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// The number of bytes read from a log at a time, and the maximum length of a line.
-const CHUNK: usize = 64 * 1024;
+use crate::build::tail::Tail;
 
 /// A step of mock that is reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,44 +100,10 @@ fn words_of(step: &str) -> Option<String> {
     Some(words.to_owned())
 }
 
-/// A growing file, read line by line.
-struct Tail {
-    path: PathBuf,
-    offset: u64,
-    partial: Vec<u8>,
-}
-
-impl Tail {
-    fn new(path: PathBuf) -> Self {
-        let offset = fs_err::metadata(&path).map_or(0, |metadata| metadata.len());
-        Self { path, offset, partial: Vec::new() }
-    }
-
-    /// Passes on every complete line, cutting long ones.
-    fn lines(&mut self, mut line: impl FnMut(&str)) {
-        // The file may not exist yet.
-        let Ok(mut file) = std::fs::File::open(&self.path) else { return };
-        if file.seek(SeekFrom::Start(self.offset)).is_err() {
-            return;
-        }
-        let mut chunk = vec![0; CHUNK];
-        while let Ok(n @ 1..) = file.read(&mut chunk) {
-            self.offset += n as u64;
-            for piece in chunk[..n].split_inclusive(|byte| *byte == b'\n') {
-                let room = CHUNK.saturating_sub(self.partial.len());
-                self.partial.extend_from_slice(&piece[..piece.len().min(room)]);
-                if piece.ends_with(b"\n") {
-                    line(String::from_utf8_lossy(&self.partial).trim_end());
-                    self.partial.clear();
-                }
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::build::tail::CHUNK;
 
     fn append(path: &Path, text: &str) {
         use std::io::Write as _;
