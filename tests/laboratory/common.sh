@@ -65,5 +65,5 @@ inspect() {
 # the package is built.
 record_at_exit() {
     run=("$@") stage=failed device="" SECONDS=0
-    trap 'python3 -B tests/laboratory/evidence.py record "${run[@]:0:4}" "$stage" $? "$SECONDS" "$device" "${run[@]:4}"' EXIT
+    trap 'python3 -B tests/laboratory/evidence.py record "${run[@]:0:4}" "$stage" $? "$SECONDS" ${device:+"$device"} "${run[@]:4}"' EXIT
 }

@@ -1,13 +1,13 @@
 """Writes records of the laboratory's runs, and the tables that show them.
 
-usage: evidence.py record WORKSPACE CHROOT COMPONENT COMMAND STAGE STATUS SECONDS DEVICE [INPUT=FILE]...
+usage: evidence.py record WORKSPACE CHROOT COMPONENT COMMAND STAGE STATUS SECONDS [DEVICE] [INPUT=FILE]...
        evidence.py table [--check]
 
 `record` writes docs/stack/evidence/COMPONENT.PINS.CHROOT.toml after a build in WORKSPACE: what was
 built from which inputs, where, when, how long it took, and the last stage that it reached. STAGE
 is that stage, or `failed` to derive it from the build's log. STATUS is the exit status of the run.
 Sources, packages, GPU code, and times are those in the build's results; the time is wall time. If the
-build failed, it is SECONDS. DEVICE is empty unless STAGE is `ran`. `table` writes
+build failed, it is SECONDS. DEVICE is that of the stage `ran`. `table` writes
 docs/stack/evidence.md and the marked parts of docs/stack/README.md from all records;
 `table --check` compares. Run it in the repository's root.
 
@@ -206,8 +206,9 @@ def gpu_code(inspection):
     return {"gpu-code": {"kernels": sum(c["kernels"] for c in codes), "code objects": sum(c["count"] for c in codes)}}
 
 
-def record(workspace, chroot, component, command, stage, status, seconds, device, *inputs):
+def record(workspace, chroot, component, command, stage, status, seconds, *inputs):
     """Writes the record of a build."""
+    device, inputs = (inputs[0], inputs[1:]) if stage == "ran" else ("", inputs)
     workspace = pathlib.Path(workspace)
     settings = tomllib.loads((workspace / "mock-configs" / f"{chroot}.toml").read_text())
     provider = tomllib.loads((workspace / "mock-configs/rocm" / f"{settings['rocm-provider']}.toml").read_text())
@@ -230,7 +231,7 @@ def record(workspace, chroot, component, command, stage, status, seconds, device
         outputs = {name: of for name, of in made.items() if name.endswith(".rpm") and not name.endswith(".src.rpm")}
         files = {file["file"]: f"sha256:{file['sha256']}" for file in build["sources"]}
         files |= {name: of for name, of in made.items() if name.endswith(".spec")}
-    files |= {name: digest(path) for name, path in (entry.split("=", 1) for entry in inputs)}
+    files |= {name: digest(path) for name, path in (entry.split("=", 1) for entry in inputs if entry)}
     write(described(component, workspace / "pins" / f"{stack['default-pins']}.toml", **{
         "chroot": chroot, "rocm": "" if without_hip else provider["version"],
         "gpu-targets": [] if without_hip else stack["gpu-targets"], "command": command,
@@ -393,8 +394,8 @@ def main():
             for path, text in pages().items():
                 if not path.exists() or path.read_text() != text:
                     sys.exit(f"error: {path} is out of date\nhelp: python3 tests/laboratory/evidence.py table")
-        case ["record", workspace, chroot, component, command, stage, status, seconds, device, *inputs]:
-            record(workspace, chroot, component, command, stage, status, seconds, device, *inputs)
+        case ["record", workspace, chroot, component, command, stage, status, seconds, *inputs]:
+            record(workspace, chroot, component, command, stage, status, seconds, *inputs)
         case _:
             sys.exit(__doc__)
 
