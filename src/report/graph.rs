@@ -21,7 +21,7 @@ pub struct GraphNode<'a> {
 /// is more than the average one has, in pixels.
 const HEIGHT: usize = 44;
 const GAP: (usize, usize) = (70, 16);
-const CHARACTER: usize = 8;
+const CHARACTER: usize = 9;
 /// The space around the picture, in pixels.
 const MARGIN: usize = 12;
 
