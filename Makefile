@@ -59,7 +59,7 @@ OTHER_TESTS = $(filter-out copr,$(notdir $(patsubst %/main.rs,%,$(wildcard tests
     $(basename $(notdir $(wildcard crates/*/tests/*.rs)))
 
 copr-tests:
-	MAKEFLAGS= bash tools/in-memory.sh cargo test --locked --quiet --test copr -- --test-threads=6
+	MAKEFLAGS= bash tools/in-memory.sh cargo test --locked --quiet --test copr -- --test-threads=4
 
 other-tests:
 	MAKEFLAGS= bash tools/in-memory.sh cargo test --locked --lib --bins $(OTHER_TESTS:%=--test %) $(WITH_MOCK)
