@@ -29,11 +29,22 @@ impl Links {
         let body = std::str::from_utf8(bytes).ok()?.strip_prefix(HEAD)?.strip_suffix(TAIL)?;
         let start = format!("<a href=\"{}packages/", view.up_from_links());
         let mut links = Self::new(view);
+        // The lines of a distribution follow each other: one text for all of them.
+        let (mut name, mut first, mut end) = ("", 0, 0);
         for line in body.split_inclusive('\n') {
             let (distribution, _) = line.strip_prefix(&start)?.split_once('/')?;
             line.ends_with("</a><br>\n").then_some(())?;
-            links.lines.entry(distribution.to_owned()).or_default().push_str(line);
+            if distribution != name {
+                links.lines.insert(name.to_owned(), body[first..end].to_owned());
+                (name, first) = (distribution, end);
+                if links.lines.contains_key(name) {
+                    return None;
+                }
+            }
+            end += line.len();
         }
+        links.lines.insert(name.to_owned(), body[first..end].to_owned());
+        links.lines.remove("");
         Some(links)
     }
 
@@ -112,7 +123,14 @@ mod tests {
         for page in ["", "<html></html>", &format!("{HEAD}<a href=\"x\">x</a>\n{TAIL}")] {
             assert_eq!(Links::parse(View::Local, page.as_bytes()), None, "{page}");
         }
-        let page = Links::new(View::Local).html().into_bytes();
+        let line = |name: &&str| format!("<a href=\"packages/{name}/x\">x</a><br>\n");
+        let page = |names: &[&str]| {
+            let lines: String = names.iter().map(line).collect();
+            format!("{HEAD}{lines}{TAIL}").into_bytes()
+        };
+        assert!(Links::parse(View::Local, &page(&["a", "a", "b"])).is_some());
+        assert_eq!(Links::parse(View::Local, &page(&["a", "b", "a"])), None);
+        let page = page(&[]);
         assert_eq!(Links::parse(View::Local, &page[..page.len() - 1]), None);
     }
 }
