@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 
 use super::page::Project;
 use super::view::View;
-use rocmrpm_base::text::{PATH, escaped, percent_encode};
 
 const HEAD: &str = "<!DOCTYPE html>\n<html>\n<head>\n<meta charset=\"utf-8\">\n\
                     <title>Links</title>\n</head>\n<body>\n";
@@ -52,17 +51,8 @@ impl Links {
     pub fn set(&mut self, project: &Project) {
         let mut lines = String::new();
         for file in project.files.iter().filter(|file| file.yanked.is_none()) {
-            let path = super::view::package_path(&project.name, &file.name);
-            lines += &format!(
-                "<a href=\"{}{}#sha256={}\"",
-                self.view.up_from_links(),
-                percent_encode(path, PATH),
-                file.sha256
-            );
-            if let Some(python) = &file.requires_python {
-                lines += &format!(" data-requires-python=\"{}\"", escaped(python));
-            }
-            lines += &format!(">{}</a><br>\n", escaped(&file.name));
+            lines += &file.link_start(self.view.up_from_links(), &project.name);
+            lines += &file.link_end();
         }
         if lines.is_empty() {
             self.lines.remove(&project.name);

@@ -63,6 +63,22 @@ impl File {
     pub fn parsed(&self) -> Result<FileName, String> {
         FileName::of_distribution(&self.name)
     }
+
+    /// Returns the start of a link to the file in HTML, with the attributes that every page has. `up`
+    /// is the relative URL from the page to the root of the index.
+    pub(super) fn link_start(&self, up: &str, distribution: &str) -> String {
+        let url = url(up, distribution, &self.name);
+        let mut start = format!("<a href=\"{url}#sha256={}\"", self.sha256);
+        if let Some(python) = &self.requires_python {
+            start += &format!(" data-requires-python=\"{}\"", escaped(python));
+        }
+        start
+    }
+
+    /// Returns the end of a link to the file.
+    pub(super) fn link_end(&self) -> String {
+        format!(">{}</a><br>\n", escaped(&self.name))
+    }
 }
 
 /// The root page of a view: the names of all distributions.
@@ -182,7 +198,7 @@ impl Project {
         for file in page.files {
             let parsed = FileName::of_distribution(&file.filename)
                 .map_err(|reason| damaged(path, reason))?;
-            let url = url(view, name, &file.filename);
+            let url = url(view.up(), name, &file.filename);
             if parsed.distribution != name || file.url != url {
                 let (got, file) = (&file.url, &file.filename);
                 return Err(damaged(path, format!("`{file}` is at `{got}`, expected `{url}`")));
@@ -241,7 +257,7 @@ impl Project {
     pub fn json(&self, view: View) -> String {
         let files = self.files.iter().map(|file| JsonFile {
             filename: Cow::Borrowed(&file.name),
-            url: url(view, &self.name, &file.name).into(),
+            url: url(view.up(), &self.name, &file.name).into(),
             hashes: Hashes { sha256: file.sha256 },
             size: file.size,
             upload_time: file.upload_time.to_string().into(),
@@ -269,14 +285,7 @@ impl Project {
             "<title>Links for {title}</title>\n</head>\n<body>\n<h1>Links for {title}</h1>\n"
         );
         for file in &self.files {
-            page += &format!(
-                "<a href=\"{}#sha256={}\"",
-                url(view, &self.name, &file.name),
-                file.sha256
-            );
-            if let Some(python) = &file.requires_python {
-                page += &format!(" data-requires-python=\"{}\"", escaped(python));
-            }
+            page += &file.link_start(view.up(), &self.name);
             if let Some(metadata) = &file.metadata {
                 page += &format!(" data-core-metadata=\"sha256={metadata}\"");
                 if file.plain_name {
@@ -286,7 +295,7 @@ impl Project {
             if let Some(reason) = &file.yanked {
                 page += &format!(" data-yanked=\"{}\"", escaped(reason));
             }
-            page += &format!(">{}</a><br>\n", escaped(&file.name));
+            page += &file.link_end();
         }
         page + "</body>\n</html>\n"
     }
@@ -349,10 +358,10 @@ fn version(file: &str) -> Option<Version> {
     Version::from_str(stem.split('-').nth(1)?).ok()
 }
 
-/// Returns the URL from a distribution's page to a file, encoded so that no server decodes the `+`
+/// Returns the URL from a page to a file, encoded so that no server decodes the `+`
 /// of a local version as a space.
-fn url(view: View, distribution: &str, file: &str) -> String {
-    view.up().to_owned() + &percent_encode(package_path(distribution, file), PATH)
+fn url(up: &str, distribution: &str, file: &str) -> String {
+    up.to_owned() + &percent_encode(package_path(distribution, file), PATH)
 }
 
 #[cfg(test)]

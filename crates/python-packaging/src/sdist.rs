@@ -69,10 +69,10 @@ pub fn open(path: &Path) -> Result<Sdist, SdistError> {
         |reason: String| SdistError::Invalid { path: path.to_owned(), reason: visible(&reason) };
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let named = FileName::of_sdist(name).map_err(invalid)?;
-    let io = IoError::doing(format!("read `{}`", path.display()));
-    let (sha256, size) = Sha256::of_file(path).map_err(io)?;
-    let io = IoError::doing(format!("read `{}`", path.display()));
-    let (metadata, newest) = read_dated(fs_err::File::open(path).map_err(io)?).map_err(invalid)?;
+    let unreadable = |error| IoError::doing(format!("read `{}`", path.display()))(error);
+    let (sha256, size) = Sha256::of_file(path).map_err(unreadable)?;
+    let file = fs_err::File::open(path).map_err(unreadable)?;
+    let (metadata, newest) = read_dated(file).map_err(invalid)?;
     let Metadata { normalized, version, requires_python, .. } =
         Metadata::parse(&metadata).map_err(|reason| invalid(format!("PKG-INFO: {reason}")))?;
     if normalized != named.distribution || version != named.version {
