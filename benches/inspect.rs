@@ -110,6 +110,9 @@ fn all_bundles(table: &mut Table, elf: &Path) {
         alternately((FEW, || inspect_file(elf, Depth::Deep)), (FEW, || bundles.decompress()));
     let rival = format!("decompressing {} bundles, 2 threads", bundles.count());
     table.row(&what, ours, &rival, theirs, Aim::AtMost(1.2));
+    let floor = || rivals::with_digest(elf, || bundles.decompress());
+    let (ours, theirs) = alternately((FEW, || inspect_file(elf, Depth::Deep)), (FEW, floor));
+    table.row(&what, ours, &format!("{rival}, and its SHA-256"), theirs, Aim::None);
 }
 
 fn one_wheel(table: &mut Table, name: &str, wheel: &Path) {
@@ -129,6 +132,9 @@ fn one_rpm(table: &mut Table, what: &str, rpm: &Path, aim: Aim) {
     let quick = || inspect_file(rpm, Depth::Quick);
     let (ours, theirs) = alternately((FEW, quick), (FEW, || rivals::payload(rpm)));
     table.row(&what, ours, "decompressing its payload", theirs, aim);
+    let floor = || rivals::with_digest(rpm, || rivals::payload(rpm));
+    let (ours, theirs) = alternately((FEW, quick), (FEW, floor));
+    table.row(&what, ours, "decompressing its payload, and its SHA-256", theirs, Aim::None);
     let (ours, theirs) = alternately((FEW, quick), (FEW, || rivals::rpm2cpio(rpm)));
     table.row(&what, ours, "rpm2cpio to /dev/null", theirs, Aim::None);
 }
