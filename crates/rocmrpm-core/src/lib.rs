@@ -44,8 +44,8 @@ pub use pip_index as index;
 use python_packaging::wheel;
 use rocm_inspect as inspect;
 use rocmrpm_base::{
-    canonical, digest, document, duration, error, events, files, gpu, gpu_machine, limits, machine,
-    names, ownership, parallel, process, style, text,
+    canonical, digest, document, duration, error, events, files, gpu, gpu_families, gpu_machine,
+    limits, machine, names, ownership, parallel, process, style, text,
 };
 use rocmrpm_rpms as rpms;
 

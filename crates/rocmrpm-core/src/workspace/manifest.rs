@@ -5,6 +5,7 @@ use super::flavor::{self, Containers};
 use crate::canonical::Canonical;
 use crate::error::Problem;
 use crate::gpu::GpuTarget;
+use crate::gpu_families;
 use crate::index::outside::IndexSource;
 use crate::names::nearest;
 use crate::text::visible;
@@ -200,8 +201,8 @@ fn index_source(table: &mut Table<'_>, At { value, span }: At<String>) -> Option
     None
 }
 
-/// Reads a list of GPU targets and suggests the nearest known name for an unknown one. The
-/// result is sorted and has no duplicates.
+/// Reads a list of GPU targets and TheRock's families of them, and suggests the nearest known name
+/// for an unknown one. The result has targets only, is sorted, and has no duplicates.
 pub(super) fn gpu_targets(table: &mut Table<'_>, key: &str, required: bool) -> Vec<GpuTarget> {
     if required && !table.has(key) {
         let span = table.span();
@@ -215,11 +216,11 @@ pub(super) fn gpu_targets(table: &mut Table<'_>, key: &str, required: bool) -> V
     let listed = table.strings(key);
     let mut targets = Vec::new();
     for At { value, span } in &listed {
-        match GpuTarget::parse(value) {
-            Some(target) => targets.push(target),
+        match gpu_families::targets_of(value) {
+            Some(of_name) => targets.extend(of_name),
             None => {
-                let help =
-                    nearest(value, GpuTarget::known()).map(|n| format!("did you mean `{n}`?"));
+                let near = gpu_families::nearest_to(value);
+                let help = near.map(|near| format!("did you mean `{near}`?"));
                 table.problem(
                     span.clone(),
                     format!("unknown GPU target `{value}`"),
@@ -282,5 +283,23 @@ mod tests {
         assert_eq!(problems.len(), 4, "{problems:?}");
         let (_, problems) = read("[signing]\n");
         assert_eq!(problems.len(), 1, "{problems:?}");
+    }
+
+    #[test]
+    fn expands_families_of_gpu_targets() {
+        let read = |targets: &str| {
+            let text = format!("[stack]\nname = \"s\"\ngpu-targets = [{targets}]\n");
+            let mut problems = Vec::new();
+            let file = File { name: "rocmrpm.toml".into(), text };
+            let targets = Manifest::read(&file, &mut problems).gpu_targets;
+            let names: Vec<String> = targets.iter().map(ToString::to_string).collect();
+            let problems = problems.into_iter().map(|p| (p.message, p.help.unwrap_or_default()));
+            (names.join(" "), problems.collect::<Vec<_>>())
+        };
+        let (targets, problems) = read("\"gfx1151\", \"gfx110X-dgpu\", \"gfx1100\"");
+        assert_eq!((targets.as_str(), problems), ("gfx1100 gfx1101 gfx1102 gfx1151", vec![]));
+        let (_, problems) = read("\"gfx110X\"");
+        let help = "did you mean `gfx110X-all`?".to_owned();
+        assert_eq!(problems, [("unknown GPU target `gfx110X`".to_owned(), help)]);
     }
 }
