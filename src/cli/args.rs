@@ -474,6 +474,10 @@ pub struct Sdk {
     #[arg(long = "leave-out", value_name = "PATH")]
     pub leave_out: Vec<String>,
 
+    /// Compare the packages in the folder with the RPMs, file by file, instead of making them
+    #[arg(long)]
+    pub check: bool,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,

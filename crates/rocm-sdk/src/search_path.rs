@@ -1,12 +1,15 @@
-//! Sets the search path (`DT_RUNPATH`) of a linked ELF file without moving anything in it.
+//! Sets the search path (`DT_RUNPATH`) of a linked ELF file.
 //!
 //! A linker that starts every segment on a page of its own leaves unused bytes after the segment
 //! with the string table. The loader maps them already, so the text goes there, and only the size of
-//! that segment, the size of the string table, and one entry of the dynamic section change. Where
-//! there is no such room, a shorter text may replace the old one. Tools that move sections instead
-//! have damaged large ROCm libraries (ROCm/TheRock issues 4561 and 6712).
+//! that segment, the size of the string table, and one entry of the dynamic section change. Without
+//! such room, a shorter text may replace the old one; otherwise the file gets another segment
+//! (`appended`). Code and data never move. Tools that move them have damaged large ROCm libraries
+//! (ROCm/TheRock issues 4561 and 6712).
 //!
 //! Source: gABI, chapter 5, "Program Header" and "Dynamic Section".
+
+mod appended;
 
 use std::io;
 
@@ -22,6 +25,7 @@ const PAGE: u64 = 4096;
 const PT_LOAD: u64 = 1;
 const PT_DYNAMIC: u64 = 2;
 const SHT_STRTAB: u64 = 3;
+const SHT_DYNAMIC: u64 = 6;
 const SHT_NOBITS: u64 = 8;
 const DT_STRTAB: u64 = 5;
 const DT_SYMTAB: u64 = 6;
@@ -31,8 +35,14 @@ const DT_RUNPATH: u64 = 29;
 /// Larger tables are not those of a library.
 const MAX_TABLE: u64 = 64 << 20;
 
-/// Bytes to write at positions of the file.
-pub(super) type Edits = Vec<(u64, Vec<u8>)>;
+/// What changes in a file.
+#[derive(Default)]
+pub(super) struct Edits {
+    /// Bytes to write at positions of the file.
+    pub overwrite: Vec<(u64, Vec<u8>)>,
+    /// Bytes to append, and their position in the file. Zeros precede them.
+    pub append: Option<(u64, Vec<u8>)>,
+}
 
 struct Segment {
     header: u64,
@@ -43,14 +53,23 @@ struct Segment {
     in_memory: u64,
 }
 
+impl Segment {
+    /// Returns the position in the file of an address in this segment.
+    fn position(&self, address: u64) -> io::Result<u64> {
+        self.offset.checked_add(address - self.address).ok_or_else(beyond)
+    }
+}
+
 struct File<'a> {
     spool: &'a Spool,
     stored: Stored,
     segments: Vec<Segment>,
+    /// The program headers: position and number.
+    programs: (u64, u64),
     /// The ranges of sections in the file.
     sections: Vec<(u64, u64)>,
-    /// The address of each string table, and the position of its section's size.
-    string_tables: Vec<(u64, u64)>,
+    /// The type and address of each section, and the position of its address in its header.
+    tables: Vec<(u64, u64, u64)>,
     /// Tag, value and position of each entry of the dynamic section.
     dynamic: Vec<(u64, u64, u64)>,
     /// The edit after which the entries have these positions.
@@ -69,11 +88,32 @@ pub(super) fn edits(
         return Ok(None);
     }
     let mut file = File::read(spool, stored)?;
-    let edits = match file.in_padding(text)? {
+    let mut edits = Edits::default();
+    edits.overwrite.extend(file.compacted.take());
+    let inside = match file.in_padding(text)? {
         Some(edits) => Some(edits),
         None => file.in_place(facts, text)?,
     };
-    Ok(edits.map(|edits| file.compacted.take().into_iter().chain(edits).collect()))
+    match inside {
+        Some(inside) => edits.overwrite.extend(inside),
+        None => match file.in_new_segment(text)? {
+            Some(appended) => {
+                edits.overwrite.extend(appended.overwrite);
+                edits.append = appended.append;
+            }
+            None => return Ok(None),
+        },
+    }
+    Ok(Some(edits))
+}
+
+/// Applies edits, and returns the new content. Copies of `stored` are invalid afterwards.
+pub(super) fn apply(spool: &mut Spool, stored: Stored, edits: &Edits) -> io::Result<Stored> {
+    let whole = match &edits.append {
+        Some((at, bytes)) => spool.extend(stored, *at, bytes)?,
+        None => stored,
+    };
+    spool.overwrite(whole, &edits.overwrite)
 }
 
 impl<'a> File<'a> {
@@ -82,14 +122,16 @@ impl<'a> File<'a> {
             spool,
             stored,
             segments: Vec::new(),
+            programs: (0, 0),
             sections: Vec::new(),
-            string_tables: Vec::new(),
+            tables: Vec::new(),
             dynamic: Vec::new(),
             compacted: None,
         };
         let header = file.bytes(0, HEADER as u64)?;
-        let programs = number(&header, 32, 8);
-        for index in 0..number(&header, 56, 2) {
+        let (programs, count) = (number(&header, 32, 8), number(&header, 56, 2));
+        file.programs = (programs, count);
+        for index in 0..count {
             let at = programs.checked_add(index * PROGRAM as u64).ok_or_else(beyond)?;
             let program = file.bytes(at, PROGRAM as u64)?;
             let field = |offset| number(&program, offset, 8);
@@ -109,9 +151,7 @@ impl<'a> File<'a> {
             if number(&section, 4, 4) != SHT_NOBITS {
                 file.sections.push((number(&section, 24, 8), number(&section, 32, 8)));
             }
-            if number(&section, 4, 4) == SHT_STRTAB {
-                file.string_tables.push((number(&section, 16, 8), at + 32));
-            }
+            file.tables.push((number(&section, 4, 4), number(&section, 16, 8), at + 16));
         }
         file.sections.push((sections, number(&header, 60, 2) * SECTION as u64));
         let dynamic = file.segments.iter().find(|segment| segment.kind == PT_DYNAMIC);
@@ -182,7 +222,7 @@ impl<'a> File<'a> {
     }
 
     /// Places the text after the segment with the string table.
-    fn in_padding(&self, text: &str) -> io::Result<Option<Edits>> {
+    fn in_padding(&self, text: &str) -> io::Result<Option<Vec<(u64, Vec<u8>)>>> {
         let (Some(strings), Some(size)) = (self.entry(DT_STRTAB), self.entry(DT_STRSZ)) else {
             return Ok(None);
         };
@@ -228,9 +268,14 @@ impl<'a> File<'a> {
             (entry, [DT_RUNPATH, address - strings.0].map(u64::to_le_bytes).concat()),
         ];
         // Linkers find the strings by the section; the loader does not read it.
-        let section = self.string_tables.iter().filter(|(address, _)| *address == strings.0);
-        edits.extend(section.map(|(_, size)| (*size, table.clone())));
+        edits.extend(self.sections_at(SHT_STRTAB, strings.0).map(|at| (at + 16, table.clone())));
         Ok(Some(edits))
+    }
+
+    /// Yields the positions of the addresses in the headers of sections of this type and address.
+    fn sections_at(&self, kind: u64, address: u64) -> impl Iterator<Item = u64> {
+        let found = self.tables.iter().filter(move |table| (table.0, table.1) == (kind, address));
+        found.map(|table| table.2)
     }
 
     /// Returns the loaded segment with this address.
@@ -241,7 +286,7 @@ impl<'a> File<'a> {
     }
 
     /// Overwrites the old text if nothing else uses its bytes.
-    fn in_place(&self, facts: &ElfFacts, text: &str) -> io::Result<Option<Edits>> {
+    fn in_place(&self, facts: &ElfFacts, text: &str) -> io::Result<Option<Vec<(u64, Vec<u8>)>>> {
         let Some((value, entry)) = self.entry(DT_RUNPATH).or_else(|| self.entry(DT_RPATH)) else {
             return Ok(None);
         };
@@ -254,16 +299,13 @@ impl<'a> File<'a> {
         let Some((place, table)) = self.holding(strings).zip(self.holding(symbols)) else {
             return Ok(None);
         };
-        let position = |segment: &Segment, address: u64| {
-            segment.offset.checked_add(address - segment.address).ok_or_else(beyond)
-        };
-        let at = position(place, strings)?.checked_add(value).ok_or_else(beyond)?;
+        let at = place.position(strings)?.checked_add(value).ok_or_else(beyond)?;
         if self.bytes(at, old.len() as u64 + 1)? != [old.as_bytes(), b"\0"].concat() {
             return Ok(None);
         }
         // Linkers let a name that is the end of another share its bytes. No table states how many
         // symbols there are; reading further than the last one only finds more names.
-        let from = position(table, symbols)?;
+        let from = table.position(symbols)?;
         let until = if symbols < strings { strings - symbols } else { table.in_file };
         let until = until.min(self.stored.size.saturating_sub(from)).min(MAX_TABLE);
         let symbols = self.bytes(from, until)?;

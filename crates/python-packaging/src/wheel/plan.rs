@@ -222,7 +222,7 @@ fn origin_files(
 ) -> Result<Vec<(&'static str, String)>, WheelError> {
     let Some(origin) = request.origin else { return Ok(Vec::new()) };
     let rpms = provenance::rpms(payload)?;
-    let sbom = sbom::text(metadata, text, &rpms, origin, request.source_date_epoch);
+    let sbom = sbom::text(metadata, text, &rpms, &origin.sources, request.source_date_epoch);
     Ok(vec![(sbom::NAME, sbom), (provenance::NAME, provenance::text(&rpms, origin)?)])
 }
 
