@@ -21,7 +21,7 @@ endif
 # Tests that build packages or whole stacks.
 SLOW = $(foreach tests,real_ quickstart:: guides:: container:: waivers:: newcomers,--skip $(tests))
 
-.PHONY: help quickstart check test compiled copr-tests other-tests lab lab-test copr-test lab-kernels lab-llama lab-llama-vulkan lab-package lab-torch lab-vllm lab-vllm-kernels bench bench-mock survey add-survey lint-survey fuzz book build static dist install install-pages clean
+.PHONY: help quickstart check test compiled copr-tests other-tests lab lab-test copr-test lab-kernels lab-llama lab-llama-vulkan lab-package lab-sdk lab-torch lab-vllm lab-vllm-kernels bench bench-mock survey add-survey lint-survey fuzz book build static dist install install-pages clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -118,6 +118,15 @@ lab-vllm: ## install vLLM and its locked closure in the laboratory, and import a
 	@bash tests/lab/make vllm
 	cargo build --locked
 	@bash tests/laboratory/vllm
+
+lab-sdk: ## make ROCm's Python packages in the laboratory and test them with upstream's tests, from THEROCK=CLONE
+	@git -C "$(THEROCK)" cat-file -e HEAD:build_tools/packaging/python 2>/dev/null || { printf '%s\n' \
+	    "error: THEROCK=CLONE is missing" \
+	    "help: git clone https://github.com/ROCm/TheRock, then make lab-sdk THEROCK=\$$PWD/TheRock" >&2; exit 2; }
+	@bash tools/setup.sh test
+	@ROCMRPM_LAB_ROCM=7.2 bash tests/lab/make sdk
+	cargo build --locked
+	@THEROCK='$(abspath $(THEROCK))' bash tests/laboratory/sdk
 
 bench: ## compare speed with other tools, on real wheels; takes some minutes
 	@bash tools/setup.sh test
