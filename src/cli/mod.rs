@@ -71,12 +71,7 @@ pub fn main() -> ExitCode {
     let config = user::UserConfig::read();
     let color = config.as_ref().map_or(arguments.color, |config| config.color(arguments.color));
     color.apply();
-    // It fails if stdout is not a terminal; some terminals do not know their width.
-    if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdout())
-        && size.ws_col > 0
-    {
-        table::limit_width(size.ws_col.into());
-    }
+    table::limit_to_terminal();
     let shell = Shell::new(arguments.quiet);
     let done = config.and_then(|config| {
         // Only the first limit has an effect.

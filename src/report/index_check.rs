@@ -4,12 +4,13 @@
 use super::{Style, count};
 use crate::index::check::Report;
 use crate::inspect::Severity;
+use crate::table::width_up_to;
 use crate::text::visible;
 
 /// The maximum number of listed wheels of a finding.
 const MAX_WHEELS: usize = 8;
 
-/// The maximum width of lines that can be wrapped.
+/// The maximum width of lines that can be wrapped, unless the terminal is narrower.
 const WIDTH: usize = 96;
 
 /// Formats a report as text for a terminal.
@@ -117,7 +118,7 @@ fn row(label: &str, value: &str) -> String {
     for word in value.split_whitespace() {
         let word = visible(word);
         let length = word.chars().count();
-        if used >= start && used + 1 + length > WIDTH {
+        if used >= start && used + 1 + length > width_up_to(WIDTH) {
             text.push_str(&format!("\n{}", " ".repeat(start)));
             used = start;
         } else {

@@ -4,13 +4,17 @@
 use super::{Style, count};
 use crate::inspect::Severity;
 use crate::lint::{Finding, Waived};
+use crate::table::hanging;
+
+/// The width of the labels.
+const LABEL: usize = 10;
 
 /// Formats findings and waived findings as text; `specs` is the number of checked specs.
 pub fn lint_text(findings: &[Finding], waived: &[Waived], specs: usize) -> String {
     let mut text = String::new();
     for finding in findings {
-        let head = style(finding.severity).paint(format!("{}[{}]:", finding.severity, finding.id));
-        text.push_str(&format!("{head} {}\n", place(finding)));
+        let head = format!("{}[{}]:", finding.severity, finding.id);
+        text.push_str(&headline(style(finding.severity), &head, finding));
         text.push_str(&rows(&[
             ("found", &finding.found),
             ("expected", &finding.expected),
@@ -18,8 +22,8 @@ pub fn lint_text(findings: &[Finding], waived: &[Waived], specs: usize) -> Strin
         ]));
     }
     for Waived { finding, reason } in waived {
-        let head = Style::Dim.paint(format!("waived[{}]:", finding.id));
-        text.push_str(&format!("{head} {}\n", place(finding)));
+        let head = format!("waived[{}]:", finding.id);
+        text.push_str(&headline(Style::Dim, &head, finding));
         text.push_str(&rows(&[("found", &finding.found), ("reason", reason)]));
     }
     let of = |severity: Severity| findings.iter().filter(|f| f.severity == severity).count();
@@ -34,15 +38,20 @@ pub fn lint_text(findings: &[Finding], waived: &[Waived], specs: usize) -> Strin
     text
 }
 
-fn place(finding: &Finding) -> String {
-    finding.line.map_or_else(|| finding.file.clone(), |line| format!("{}:{line}", finding.file))
+/// Returns the first line of a finding. The place follows in a line of its own if the terminal is too
+/// narrow.
+fn headline(style: Style, head: &str, finding: &Finding) -> String {
+    let line = finding.line.map(|line| format!(":{line}")).unwrap_or_default();
+    let text = hanging(&format!("{head} {}{line}", finding.file), 2);
+    format!("{}{}\n", style.paint(head), &text[head.len()..])
 }
 
 fn rows(rows: &[(&str, &str)]) -> String {
-    let rows = rows
-        .iter()
-        .map(|(name, value)| format!("  {}  {value}\n", Style::Dim.paint(format!("{name:<10}"))));
-    rows.collect::<String>() + "\n"
+    let row = |(name, value): &(&str, &str)| {
+        let name = Style::Dim.paint(format!("{name:<LABEL$}"));
+        format!("  {name}  {}\n", hanging(value, LABEL + 4))
+    };
+    rows.iter().map(row).collect::<String>() + "\n"
 }
 
 fn style(severity: Severity) -> Style {

@@ -10,6 +10,7 @@ use rocm_inspect::{Depth, Expectations, InspectError, Report, System, inspect, r
 use rocmrpm_base::error::{Diagnose, Kind};
 use rocmrpm_base::gpu::GpuTarget;
 use rocmrpm_base::gpu_families;
+use rocmrpm_base::table::limit_to_terminal;
 use rocmrpm_base::text::visible;
 
 const HELP: &str = "\
@@ -175,8 +176,10 @@ fn written(report: &Report, json: bool, verbose: bool) -> Result<String, Failure
             .map(|text| text + "\n")
             .map_err(|error| Failure { text: format!("internal error: {error}\n"), code: 70 });
     }
+    limit_to_terminal();
     let color = std::io::stdout().is_terminal()
-        && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+        && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+        && std::env::var_os("TERM").is_some_and(|terminal| terminal != "dumb");
     Ok(to_text(report, TextOptions { verbose, color, explain: "rocm-inspect --explain" }))
 }
 
