@@ -13,6 +13,7 @@ use super::record::{
 use super::stack_repository::StackRepository;
 use super::stage::Stage;
 use super::tail;
+use super::undeclared;
 use super::{Builder, BuiltRpms, Installable, Job};
 use crate::error::{Error, IoError, Kind};
 use crate::events::{Event, Events};
@@ -145,6 +146,8 @@ impl BuildContext<'_> {
             if built.rpms.is_empty() {
                 return Err(ComponentError::NoRpms { component: component.name.to_string() }.into());
             }
+            let warnings = undeclared::warnings(self.stack, component, &built.buildroot)?;
+            warnings.into_iter().for_each(|text| self.events.event(Event::Warning(text)));
         }
         let record = BuildRecord {
             schema: SCHEMA.to_owned(),

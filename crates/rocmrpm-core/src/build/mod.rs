@@ -21,6 +21,7 @@ mod stage;
 mod state;
 mod system;
 mod tail;
+mod undeclared;
 
 pub use choice::{BuilderName, MockOptions, choose_builder};
 pub use component::{Built, required_packages};
