@@ -129,7 +129,7 @@ pub enum Command {
     Status(Status),
     /// Print the log of a build
     Log(Log),
-    /// Enter the build root of a failed build, or prepared sources on this machine
+    /// Enter the build root of a failed build, or one with prepared sources before a build
     Shell(EnterShell),
     /// Rebuild a component with the same build root packages, and compare the results file by file
     Reproduce(Reproduce),
@@ -490,7 +490,8 @@ pub struct Explain {
     #[arg(value_name = "ID")]
     pub id: Option<String>,
 
-    /// Find the cause in this log: of a build, of a program on the GPU, or of the kernel
+    /// Find the cause in this log: of a build, of a program on the GPU, or of the kernel; `-` reads
+    /// the standard input
     #[arg(long, value_name = "FILE", conflicts_with = "id")]
     pub log: Option<PathBuf>,
 

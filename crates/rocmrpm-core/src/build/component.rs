@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::error::ComponentError;
+use super::mock::shell_dir;
 use super::record::{
     BUILDROOT_LOCK, BuildRecord, FileRecord, Results, SCHEMA, Times, build_folder, is_binary_rpm,
     target_names, work_dir,
@@ -119,7 +120,11 @@ impl BuildContext<'_> {
     ) -> Result<(), Error> {
         let Job { component, spec, .. } = *job;
         let prepare = || format!("prepare `{}`", work.display());
-        files::remove_dir_if_there(work).map_err(IoError::doing(prepare()))?;
+        // From now on, the build root is that of this build.
+        let shell = shell_dir(&self.workspace.build_dir_of(&component.name), &component.name);
+        for dir in [work, &shell] {
+            files::remove_dir_if_there(dir).map_err(IoError::doing(prepare()))?;
+        }
         for dir in [&job.sources, &job.work, &job.logs] {
             fs_err::create_dir_all(dir).map_err(IoError::doing(prepare()))?;
         }

@@ -35,7 +35,7 @@ pub use gate::{expectations, inspect_foreign_wheels, inspect_wheels};
 pub use host::{HostBuilder, build_root};
 pub use host_root::UnpackError;
 pub use lock::BuildLock;
-pub use mock::{BuildRoot, HermeticError, MockBuilder, check_locks};
+pub use mock::{BuildRoot, HermeticError, MockBuilder, check_locks, is_prepared, prepare_root};
 pub use record::{BuildRecord, FileRecord, Results, build_folder};
 pub(crate) use run::surroundings;
 pub use run::{Estimate, Options, Outcome, Prepared, Run, prepare, run};
