@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod add;
+mod add_crate;
 mod gate;
 mod publish;
 mod repository;
