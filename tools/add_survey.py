@@ -115,7 +115,7 @@ class Survey:
         if PLACEHOLDER in text and project.name in decisions:
             decision = decisions[project.name]
             project.template.write_text(text.replace(PLACEHOLDER, decision["license"]))
-            project.decided.append(f"License: {decision['license']}, because of {decision['reason']}")
+            project.decided.append(f"License: {decision['license']}, because {decision['reason']}")
 
     def lint(self, project):
         if not project.component:

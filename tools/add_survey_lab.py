@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -82,6 +83,9 @@ def modules(project):
 
 
 def build(survey, projects):
+    # The laboratory does not reach AMD's repository, which is part of a new workspace's chroot.
+    chroot = "mock-configs/fedora-43.toml"
+    shutil.copy(REPOSITORY / "tests/laboratory/workspace" / chroot, survey.workspace / chroot)
     names = [project.component for project in projects if project.component]
     fetched = survey.rocmrpm("build", "--until", "sources", "--keep-going", *names)
     if fetched.returncode:
