@@ -10,7 +10,8 @@ use crate::build::{BuildLock, inspect_foreign_wheels};
 use crate::digest::Sha256;
 use crate::document::Document;
 use crate::error::{Error, Kind};
-use crate::index::IndexError;
+use crate::foreign;
+use crate::index::{Foreign, IndexError};
 use crate::index::change::{Action, Change, plan_add, plan_promote, plan_yank};
 use crate::index::folder::Folder;
 use crate::index::manifest::{self, Signing};
@@ -22,6 +23,7 @@ use crate::outputs;
 use crate::production::tracked_index;
 use crate::report::{Progress, Shell, Style, count, human_size};
 use crate::rpms::signing::Signer;
+use crate::sources::{Cache, Fetcher};
 use crate::stack::Stack;
 use crate::text::visible;
 use crate::workspace::{Selection, Workspace, find_root};
@@ -51,36 +53,46 @@ fn index(args: &args::PublishIndex, dir: &Path, shell: &Shell) -> Done {
     // Reports errors of the command line before making wheels.
     View::of(Some(&args.channel))?;
     let target = Target::open(&args.destination, dir)?;
-    let (wheels, tracks) = match args.files.as_slice() {
+    let Files { wheels, foreign, tracks } = match args.files.as_slice() {
         [] => of_workspace(args, dir, shell)?,
-        files => (inspected(files)?, None),
+        files => Files { wheels: inspected(files)?, foreign: Vec::new(), tracks: None },
     };
     let change = plan_add(
         &*target.place,
         Some(&args.channel),
         &wheels,
+        &foreign,
         Some(upload_time()?),
         tracks.as_deref(),
     )?;
     target.publish(change, shell)
 }
 
-/// Makes the workspace's wheels. Also returns the index that theirs tracks.
-fn of_workspace(
-    args: &args::PublishIndex,
-    dir: &Path,
-    shell: &Shell,
-) -> Result<(Vec<PathBuf>, Option<String>), Error> {
+/// What is published.
+struct Files {
+    /// The stack's own wheels.
+    wheels: Vec<PathBuf>,
+    /// The wheels that they require and the stack did not build.
+    foreign: Vec<Foreign>,
+    /// The index that the published one extends.
+    tracks: Option<String>,
+}
+
+/// Makes the workspace's wheels.
+fn of_workspace(args: &args::PublishIndex, dir: &Path, shell: &Shell) -> Result<Files, Error> {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     context::check_closures([&workspace], &[])?;
     let stack = Stack::new(&workspace)?;
     let lock = BuildLock::take(&workspace)?;
-    let wheels = outputs::make_wheels(&lock, &stack, &Progress::new(shell))?;
+    let progress = Progress::new(shell);
+    let wheels = outputs::make_wheels(&lock, &stack, &progress)?;
     if wheels.is_empty() {
         let message = format!("nothing to publish: {}", super::wheel::no_wheels(&workspace));
         return Err(Error::new(Kind::Usage, message).with_help("run `rocmrpm build` first"));
     }
-    Ok((wheels, tracked_index(&workspace)?))
+    let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, &progress);
+    let foreign = foreign::wheels(&workspace, &wheels, &fetcher, &progress)?;
+    Ok(Files { wheels, foreign, tracks: tracked_index(&workspace)? })
 }
 
 /// Returns the files, unless they are not wheels and sdists, or inspection finds errors in the wheels.
@@ -175,6 +187,7 @@ impl<'a> Target<'a> {
             action: word(&note.action).to_lowercase(),
             file: &note.file,
             channel: note.view.to_string(),
+            foreign: note.foreign,
         });
         let packages = change.packages.iter().map(|package| StoredPackage {
             path: &package.path,
@@ -219,6 +232,8 @@ struct WheelChange<'a> {
     file: &'a str,
     /// The channel.
     channel: String,
+    /// Whether the stack did not build it.
+    foreign: bool,
 }
 
 /// A file of the index.
@@ -252,7 +267,8 @@ fn show(change: &Change, dry_run: bool, shell: &Shell) -> Result<(), Error> {
     let wheels = change.notes.iter().map(|note| {
         let preposition =
             if matches!(note.action, Action::Add | Action::Promote(_)) { "to" } else { "in" };
-        (word(&note.action), format!("{} {preposition} {}", note.file, note.view))
+        let foreign = if note.foreign { " (foreign)" } else { "" };
+        (word(&note.action), format!("{} {preposition} {}{foreign}", note.file, note.view))
     });
     let packages = change.packages.iter().map(|package| {
         ("Upload", format!("{} ({})", package.path, human_size(package.stored.size)))

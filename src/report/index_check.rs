@@ -28,6 +28,10 @@ pub fn index_check_text(report: &Report) -> String {
         let others = count(report.other_environments, "wheel");
         text.push_str(&row("left out", &format!("{others} for other Pythons or platforms")));
     }
+    if report.foreign > 0 {
+        let foreign = format!("{} that the stack did not build", count(report.foreign, "wheel"));
+        text.push_str(&row("foreign", &foreign));
+    }
     for index in &report.outside {
         text.push_str(&row("outside", index));
     }
@@ -69,6 +73,7 @@ fn last_line(report: &Report) -> String {
     };
     let tally = match report.findings.len() {
         0 if report.wheels == 0 => "no wheels".to_owned(),
+        0 if report.closed => "no findings, and no other index is needed".to_owned(),
         0 => "no findings".to_owned(),
         _ => format!("{}, {}", count(errors, "error"), count(warnings, "warning")),
     };
@@ -93,6 +98,7 @@ fn title(id: &str) -> &'static str {
         "manifest-expired" => "the signature of the index has expired",
         "manifest-differs" => "a file differs from the one that was signed",
         "rollback" => "the index is older than before",
+        "not-closed" => "a wheel that needs another index",
         "misplaced" => "a page lists a file that does not belong there",
         "metadata-missing" => "a wheel's metadata is missing or differs from its page",
         _ => "",

@@ -28,6 +28,7 @@ mod tests;
 pub mod view;
 pub mod web;
 
+pub use entry::Foreign;
 pub use error::IndexError;
 pub use local::{Written, write, write_tracking};
 

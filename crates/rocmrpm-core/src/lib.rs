@@ -12,6 +12,7 @@ pub mod container;
 pub mod copr;
 pub mod dist_git;
 pub mod draft;
+pub mod foreign;
 mod git;
 pub mod license;
 pub mod lint;

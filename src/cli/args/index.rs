@@ -72,6 +72,10 @@ pub struct IndexCheck {
     #[arg(long)]
     pub offline: bool,
 
+    /// Require that installers need no other index; uv proves it
+    #[arg(long, conflicts_with = "offline")]
+    pub closed: bool,
+
     /// Compare the digest of every package, not only its size
     #[arg(long)]
     pub digests: bool,

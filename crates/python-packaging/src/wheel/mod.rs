@@ -91,6 +91,8 @@ pub struct Request<'a> {
     pub rocm: &'a Rocm,
     /// Files that the wheel omits: patterns of absolute paths, with `*`.
     pub leave_out: &'a [String],
+    /// Normalized names of distributions that METADATA does not require, whatever upstream states.
+    pub not_required: &'a [String],
     /// What the RPMs were built from, for the wheel's SBOM and provenance. With `None`, the wheel
     /// gets neither.
     pub origin: Option<&'a Origin>,

@@ -202,8 +202,9 @@ fn rewrite(
         request.python.and_then(|python| requirements::markers(python, std::env::consts::ARCH));
     let environment = environment.as_ref();
     let lacking = requirements::lacking(metadata, required, request.pins, environment)?;
+    let metadata = requirements::without(metadata, request.not_required)?;
     let Rewritten { text, unmet } =
-        requirements::rewrite(metadata, request.pins, &lacking, environment)?;
+        requirements::rewrite(&metadata, request.pins, &lacking, environment)?;
     for (wanted, version) in unmet {
         let wanted = visible(&wanted);
         request.events.event(Event::Warning(format!(

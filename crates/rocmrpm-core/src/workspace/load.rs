@@ -210,6 +210,12 @@ impl Workspace {
         self.root.join(format!("pins/{}.requirements.lock", self.closure_stem()))
     }
 
+    /// Returns the path of the lock of the wheels that an index has beside the stack's own, for the
+    /// chosen pin set and chroot.
+    pub fn index_lock(&self) -> PathBuf {
+        self.root.join(format!("pins/{}.index.lock", self.closure_stem()))
+    }
+
     /// Returns the stem of that closure's file names.
     pub fn closure_stem(&self) -> String {
         self.closure_stem_for(&self.chroot.name)

@@ -2,11 +2,11 @@
 
 use super::document::{At, File, Table};
 use super::flavor::{self, Containers};
+use super::index::IndexRules;
 use crate::canonical::Canonical;
 use crate::error::Problem;
 use crate::gpu::GpuTarget;
 use crate::gpu_families;
-use crate::index::outside::IndexSource;
 use crate::names::nearest;
 use crate::text::visible;
 
@@ -23,11 +23,8 @@ pub struct Manifest {
     pub default_pins: At<String>,
     /// Where wheels find ROCm: `[wheels] rocm`.
     pub wheel_rocm: RocmSource,
-    /// The indexes with requirements that the stack does not have: `[index] outside`.
-    pub outside: Vec<IndexSource>,
-    /// The index where upstream publishes the same distributions (PEP 708, "tracks"):
-    /// `[index] tracks`.
-    pub tracks: Option<IndexSource>,
+    /// The pip index: `[index]`.
+    pub index: IndexRules,
     /// The flavors of the container file to render: `[container]`.
     pub containers: Containers,
     /// gpg's name of the key that signs packages and metadata: `[signing] key`.
@@ -75,7 +72,7 @@ impl Manifest {
     pub fn read(file: &File, problems: &mut Vec<Problem>) -> Self {
         file.parse(problems, |root| {
             let wheel_rocm = root.table("wheels", rocm_source).unwrap_or_default();
-            let (outside, tracks) = root.table("index", index_sources).unwrap_or_default();
+            let index = root.table("index", IndexRules::read).unwrap_or_default();
             let signing_key = root.table("signing", signing_key).flatten();
             let repository = root.table("repository", repository).unwrap_or_default();
             let containers = root.table("container", flavor::read).unwrap_or_else(flavor::usual);
@@ -83,8 +80,7 @@ impl Manifest {
                 signing_key: signing_key.clone(),
                 repository: repository.clone(),
                 wheel_rocm,
-                outside: outside.clone(),
-                tracks: tracks.clone(),
+                index: index.clone(),
                 containers: containers.clone(),
                 name: plain(stack, "name", "the stack's name"),
                 gpu_targets: gpu_targets(stack, "gpu-targets", true),
@@ -107,8 +103,7 @@ impl Manifest {
                         default_chroot: or_default(None, "fedora-43"),
                         default_pins: or_default(None, "stable"),
                         wheel_rocm,
-                        outside,
-                        tracks,
+                        index,
                         signing_key,
                         repository,
                         containers,
@@ -177,28 +172,6 @@ fn repository(table: &mut Table<'_>) -> PublishedRepository {
         table.problem(span, message, "expected the number of builds to keep of each package", None);
     }
     PublishedRepository { url, keep: number.unwrap_or(1) }
-}
-
-/// Reads the table `[index]`: `outside` and `tracks`.
-fn index_sources(table: &mut Table<'_>) -> (Vec<IndexSource>, Option<IndexSource>) {
-    let outside = table.strings("outside");
-    let outside = outside.into_iter().filter_map(|at| index_source(table, at)).collect();
-    let tracks = table.string("tracks");
-    (outside, tracks.and_then(|at| index_source(table, at)))
-}
-
-fn index_source(table: &mut Table<'_>, At { value, span }: At<String>) -> Option<IndexSource> {
-    if value == "pip" {
-        return Some(IndexSource::Pip);
-    }
-    let known = ["https://", "http://", "file://"].iter().any(|scheme| value.starts_with(scheme));
-    if known && !value.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Some(IndexSource::Url(value));
-    }
-    let message = format!("`{}` is not an index", visible(&value));
-    let help = "use `pip` for the index that pip on this machine uses".to_owned();
-    table.problem(span, message, "expected `pip` or the URL of a Simple API", Some(help));
-    None
 }
 
 /// Reads a list of GPU targets and TheRock's families of them, and suggests the nearest known name

@@ -18,6 +18,7 @@ pub mod flavor;
 #[doc(hidden)]
 pub mod fuzzing;
 mod generated;
+mod index;
 pub mod keys;
 mod layout;
 mod load;
@@ -52,6 +53,7 @@ pub use edit::Edit;
 pub use error::WorkspaceError;
 pub use experiment::parse_folder_name;
 pub use flavor::{Container, Containers, Flavor, PackagesFrom};
+pub use index::{ForeignDecision, ForeignRule, IndexRules};
 pub use layout::{CLOSURE_FILE, GENERATED, GENERATED_PINS, MANIFEST, UPSTREAMS};
 pub use load::{Selection, Workspace, find_root};
 pub use lock::{Lock, source_name};
