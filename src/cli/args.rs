@@ -289,6 +289,10 @@ pub struct Lock {
     #[arg(long)]
     pub check: bool,
 
+    /// Also lock the digests that the base images of container files have now; needs skopeo
+    #[arg(long, conflicts_with = "offline")]
+    pub images: bool,
+
     /// Use only the cache, without network access
     #[arg(long)]
     pub offline: bool,

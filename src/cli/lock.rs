@@ -1,20 +1,23 @@
 //! `rocmrpm lock`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::{Done, args, context, render};
+use crate::container;
+use crate::digest::Sha256;
 use crate::document::Document;
-use crate::error::{IoError, Problems};
-use crate::events::Events;
+use crate::error::{Error, IoError, Problems};
+use crate::events::{Event, Events};
 use crate::files;
 use crate::report::{Progress, Shell, Style, count};
 use crate::sources::{Cache, Fetcher, Locked};
 use crate::workspace::document::File;
 use crate::workspace::pin::LockEntry;
 use crate::workspace::pins::Overrides;
-use crate::workspace::{Lock, PinSet};
+use crate::workspace::{Lock, PinSet, Workspace};
 
 pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
     let choice = args::Choice { chroot: None, pins: args.pins.clone() };
@@ -44,7 +47,8 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
     let progress = Progress::new(shell);
     let events: &dyn Events = &progress;
     let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events).offline(args.offline);
-    let locked = fetcher.lock(&pins, &old_lock)?;
+    let mut locked = fetcher.lock(&pins, &old_lock)?;
+    locked.lock.images = images(&workspace, &old_lock, args.images, events)?;
     drop(progress);
     let text = locked.lock.text();
     let differs = text != old.text;
@@ -70,6 +74,7 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
             written: differs && !args.check,
             unseen: &locked.unseen,
             sources: sources.collect(),
+            images: &locked.lock.images,
         })?;
     } else if args.check && differs {
         shell.data(render::colored(&diff))?;
@@ -94,6 +99,29 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
         (false, false) => shell.status(Style::Dim, "Unchanged", sources),
     }
     Ok(0)
+}
+
+/// Returns the digests of the base images that container files start from: those in the old lock, or
+/// with `update`, those that the registries have now.
+fn images(
+    workspace: &Workspace,
+    old: &Lock,
+    update: bool,
+    events: &dyn Events,
+) -> Result<BTreeMap<String, Sha256>, Error> {
+    let mut images = BTreeMap::new();
+    for image in container::unpinned(workspace)? {
+        let digest = match old.images.get(&image) {
+            _ if update => {
+                events.event(Event::Step { word: "Reading", detail: image.clone() });
+                container::digest_of(&image)?
+            }
+            Some(known) => *known,
+            None => continue,
+        };
+        images.insert(image, digest);
+    }
+    Ok(images)
 }
 
 /// Warns about sources that were not fetched, and about versions that changed nothing.
@@ -131,6 +159,8 @@ pub(super) struct LockReport<'a> {
     unseen: &'a [String],
     /// All sources, by component.
     sources: Vec<LockedSource<'a>>,
+    /// The digests of base images of container files, by name.
+    images: &'a BTreeMap<String, Sha256>,
 }
 
 /// A source of a component.

@@ -46,8 +46,8 @@ fn requires_the_packages_of_every_gpu_target() {
         // They are not among the GPUs that can pass for gfx1100.
         assert!(!stack.path("Containerfile.spoof").exists());
         stack.run(&["container", "--print", "--flavor", "spoof"]).exits(3).reports([
-            "no GPU target of the stack can pass for gfx1100",
-            "help: remove `[container.spoof]` from rocmrpm.toml",
+            "no GPU target of the stack can pass for version 11.0.0",
+            "replace `[container.spoof]` with `[container.vendor]` in rocmrpm.toml",
         ]);
     }
 }

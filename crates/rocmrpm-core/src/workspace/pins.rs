@@ -8,6 +8,7 @@ use super::document::{At, File, Table};
 use super::edit::is_inside;
 use super::lock::{Lock, commit, sha256};
 use super::pin::{Pin, Source};
+use crate::digest::Sha256;
 use crate::error::Problem;
 use crate::names::{ComponentName, is_version};
 use crate::range::VersionRange;
@@ -20,6 +21,8 @@ pub struct PinSet {
     pub name: String,
     /// The pins with the positions of their tables.
     pub pins: BTreeMap<ComponentName, At<Pin>>,
+    /// The digests of base images in the lock file, by name.
+    pub images: BTreeMap<String, Sha256>,
     /// The file they were read from.
     pub file: File,
     /// The pins that `rocmrpm closure --write` wrote, and their file.
@@ -52,7 +55,7 @@ impl PinSet {
             root.each_table(|key, table| read_pin(key, table, lock, overrides))
         });
         let pins = pins.into_iter().flatten().map(|at| (at.value.component.clone(), at)).collect();
-        Self { name: name.to_owned(), pins, file, generated: None }
+        Self { name: name.to_owned(), pins, images: lock.images.clone(), file, generated: None }
     }
 
     /// Adds the pins of a closure. Hand-written pins take precedence.
