@@ -1,14 +1,23 @@
 //! The repository's own stack for other GPUs: only `gpu-targets` in `rocmrpm.toml` is different.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
-use crate::support::{Workspace, names_in};
+use crate::support::{REPOSITORY, Workspace, copy, names_in};
 
 /// Returns a copy of the stack for these GPU targets.
 pub(crate) fn stack_for(targets: &[&str]) -> Workspace {
     let workspace = Workspace::copy_of("");
     let list = format!("gpu-targets = {targets:?}");
     workspace.replace("rocmrpm.toml", "gpu-targets = [\"gfx1151\"]", &list);
+    workspace.commit("Begin");
+    workspace
+}
+
+/// Returns a copy of the stack with the files of an example over it, as its guide copies them.
+pub(crate) fn example(name: &str) -> Workspace {
+    let workspace = Workspace::copy_of("");
+    copy(&Path::new(REPOSITORY).join("examples").join(name), &workspace.root());
     workspace.commit("Begin");
     workspace
 }

@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use super::document::{At, File, Table};
 use super::edit::is_inside;
 use super::lock::{Lock, commit, sha256};
+use super::manifest::gpu_targets;
 use super::pin::{Pin, Source};
 use crate::digest::Sha256;
 use crate::error::Problem;
@@ -190,7 +191,12 @@ fn read_further(
     let version = table.string("version").map_or_else(|| version.to_owned(), |at| at.value);
     let source = read_source(name, table, &version);
     let top_folder = top_folder(table);
-    Some(Further::Pin(Box::new(Pin { top_folder, ..Pin::new(full?, version, source?) })))
+    let gpu_targets = gpu_targets(table, "gpu-targets", false);
+    Some(Further::Pin(Box::new(Pin {
+        top_folder,
+        gpu_targets,
+        ..Pin::new(full?, version, source?)
+    })))
 }
 
 fn top_folder(table: &mut Table<'_>) -> Option<String> {
