@@ -43,6 +43,7 @@ test: ## install missing packages, then run every check and test
 	@$(MAKE) --no-print-directory --jobs=2 lab compiled
 	@$(MAKE) --no-print-directory --jobs=2 copr-tests other-tests
 	cd examples/quickstart/src/rocm-smoke && $(PYTHON) -B -m unittest
+	cd smoke && $(PYTHON) -B -m unittest
 	@$(MAKE) --no-print-directory book
 	@$(MAKE) --no-print-directory quickstart
 	@$(ABOUT_MOCK)

@@ -17,6 +17,7 @@ mod proof;
 mod reproduction;
 mod rules;
 mod shell;
+mod junit;
 mod verify;
 
 pub use closure::{
@@ -41,6 +42,7 @@ pub use proof::{proof_summary, proof_text};
 pub use reproduction::reproduction_text;
 pub use rules::{cause_text, causes_text, explanation_text, rule_text, rules_text};
 pub use shell::Shell;
+pub use junit::verify_junit;
 pub use verify::verify_text;
 
 pub use crate::style::{Style, count, human_size, human_time, uncolored};

@@ -7,12 +7,14 @@ mod checklist;
 mod gpu;
 mod packages;
 mod place;
+mod smoke;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use packages::Packages;
 use place::VerifyTarget;
+pub use smoke::{Measured, Worse};
 use serde::Serialize;
 
 use crate::container::{self, Engine};
@@ -63,6 +65,21 @@ pub struct Verified {
     pub place: String,
     /// All checks.
     pub checks: Vec<Check>,
+    /// What stack-smoke measured.
+    pub measured: Vec<Measured>,
+    /// What is worse than in the last run of stack-smoke.
+    pub worse: Vec<Worse>,
+}
+
+/// What to verify beyond an installation: whether the stack computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Smoke {
+    /// Nothing.
+    No,
+    /// The checks of stack-smoke.
+    Checks,
+    /// These, and its measurements.
+    Bench,
 }
 
 impl Verified {
@@ -90,7 +107,7 @@ pub enum Subject<'a> {
 }
 
 /// Verifies a stack's packages at a location.
-pub fn verify(stack: &Stack<'_>, subject: Subject<'_>) -> Result<Verified, Error> {
+pub fn verify(stack: &Stack<'_>, subject: Subject<'_>, smoke: Smoke) -> Result<Verified, Error> {
     let mut checks = Vec::new();
     let (place, flavor) = match subject {
         Subject::Root(dir) => (VerifyTarget::root(dir)?, Flavor::Fedora),
@@ -101,7 +118,9 @@ pub fn verify(stack: &Stack<'_>, subject: Subject<'_>) -> Result<Verified, Error
             (VerifyTarget::image(engine, image)?, flavor.unwrap_or(Flavor::Fedora))
         }
     };
-    let mut verified = Verified { place: place.name().to_owned(), checks };
+    let place_name = place.name().to_owned();
+    let mut verified =
+        Verified { place: place_name, checks, measured: Vec::new(), worse: Vec::new() };
     let packages = Packages::of(stack, flavor)?;
     if packages.are_rpms() {
         packages.solve(&place, &mut verified)?;
@@ -119,6 +138,12 @@ pub fn verify(stack: &Stack<'_>, subject: Subject<'_>) -> Result<Verified, Error
         verified.checks.extend(gpu::checks(root));
     }
     checklist::run_all(stack, &place, &mut verified)?;
+    if smoke != Smoke::No {
+        check_stop()?;
+        let workspace = stack.workspace;
+        let key = format!("{} {}", workspace.manifest.name, workspace.chroot.name);
+        smoke::run(&place, smoke == Smoke::Bench, &key, &mut verified)?;
+    }
     Ok(verified)
 }
 
