@@ -20,7 +20,7 @@ mod verify;
 
 pub use build::{Build, BuilderName, EnterShell, Reproduce};
 pub use closure::{Closure, ClosureAudit, ClosureCommand, ClosureDiff, ClosureHow, ClosureWhy};
-pub use container::{Container, ContainerBuild, ContainerCheck, ContainerCommand};
+pub use container::{Container, ContainerBuild, ContainerCheck, ContainerCommand, ContainerRun};
 pub use copr::{Copr, CoprCancel, CoprPush, CoprStatus, CoprSync, CoprWatch};
 #[cfg(test)]
 pub use groups::GROUPS;

@@ -207,6 +207,8 @@ mod tests {
             "publish yank reason",
             "container build tag",
             "container build base",
+            "container run tag",
+            "container run command",
             "container check image",
             "doctor gpu_memory",
             "cache prune days",

@@ -30,7 +30,6 @@ const TOOLS: &[(&str, &str, bool, &str)] = &[
     ("dnf", "installing and verifying packages", false, "--version"),
     ("podman", "building container images", false, "--version"),
     ("buildah", "building and inspecting container images", false, "--version"),
-    ("skopeo", "locking base images", false, "--version"),
     ("uv", "resolving requirements", false, "--version"),
     ("rsync", "publishing to a host", false, "--version"),
     ("aws", "publishing to S3", false, "--version"),

@@ -27,7 +27,8 @@ pub(super) fn run(args: &args::IndexCheck, dir: &Path, shell: &Shell) -> Done {
     let url = args.index.as_deref().filter(|index| index.contains("://"));
     let report = match url {
         Some(url) if args.closed => {
-            let message = format!("cannot check whether {} is closed", crate::sources::shown_url(url));
+            let message =
+                format!("cannot check whether {} is closed", crate::sources::shown_url(url));
             return Err(Error::new(Kind::Usage, message)
                 .with_help("copy the index to a folder, and pass the folder"));
         }

@@ -1,33 +1,27 @@
-//! Formats the results of `verify` as JUnit's XML, which CI systems read: a test suite with a test case
-//! per check.
+//! Formats the results of `verify` as JUnit's XML, which CI systems read: a test case per check.
 
-use crate::text::{escaped, visible};
+use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+
+use crate::text::visible;
 use crate::verify::{Outcome, Verified};
 
 /// Returns the document.
 pub fn verify_junit(verified: &Verified) -> String {
-    let quoted = |text: &str| escaped(&visible(text));
-    let mut text = format!(
-        "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n\
-         <testsuite name=\"{}\" tests=\"{}\" failures=\"{}\" skipped=\"{}\">\n",
-        quoted(&verified.place),
-        verified.checks.len(),
-        verified.number(Outcome::Fail),
-        verified.number(Outcome::NotRun),
-    );
-    for check in &verified.checks {
-        let kind = match check.outcome {
-            Outcome::Pass => None,
-            Outcome::Fail => Some("failure"),
-            Outcome::NotRun => Some("skipped"),
+    let mut suite = TestSuite::new(visible(&verified.place));
+    suite.add_test_cases(verified.checks.iter().map(|check| {
+        let mut status = match check.outcome {
+            Outcome::Pass => TestCaseStatus::success(),
+            Outcome::Fail => TestCaseStatus::non_success(NonSuccessKind::Failure),
+            Outcome::NotRun => TestCaseStatus::skipped(),
         };
-        text += &format!("  <testcase name=\"{}: {}\"", quoted(&check.id), quoted(&check.what));
-        text += &match kind {
-            None => "/>\n".to_owned(),
-            Some(kind) => {
-                format!("><{kind} message=\"{}\"/></testcase>\n", quoted(&check.detail))
-            }
-        };
-    }
-    text + "</testsuite>\n"
+        if check.outcome != Outcome::Pass {
+            status.set_message(visible(&check.detail));
+        }
+        let mut case = TestCase::new(visible(&check.what), status);
+        case.set_classname(visible(&check.id));
+        case
+    }));
+    let mut report = Report::new("rocmrpm verify");
+    report.add_test_suite(suite);
+    report.to_string().expect("writing to memory cannot fail")
 }

@@ -7,6 +7,7 @@ mod errors;
 mod graph;
 mod index_check;
 mod install;
+mod junit;
 mod lint;
 mod offline;
 mod patch_compare;
@@ -17,7 +18,6 @@ mod proof;
 mod reproduction;
 mod rules;
 mod shell;
-mod junit;
 mod verify;
 
 pub use closure::{
@@ -32,6 +32,7 @@ pub use errors::{show_error, show_problems, show_references};
 pub use graph::{GraphNode, graph_dot, graph_html, graph_svg, graph_text};
 pub use index_check::index_check_text;
 pub use install::{install_json, install_notes, install_summary};
+pub use junit::verify_junit;
 pub use lint::lint_text;
 pub use offline::offline_text;
 pub use patch_compare::comparison_of_patches;
@@ -42,7 +43,6 @@ pub use proof::{proof_summary, proof_text};
 pub use reproduction::reproduction_text;
 pub use rules::{cause_text, causes_text, explanation_text, rule_text, rules_text};
 pub use shell::Shell;
-pub use junit::verify_junit;
 pub use verify::verify_text;
 
 pub use crate::style::{Style, count, human_size, human_time, uncolored};

@@ -397,7 +397,8 @@ fn registry(manifest: &'static str) -> TestServer {
     })
 }
 
-const MANIFEST: &str = r#"{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}"#;
+const MANIFEST: &str =
+    r#"{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}"#;
 
 #[test]
 fn locks_base_images_by_digest() {
@@ -456,8 +457,8 @@ fn toolbox_has_what_builds_need() {
     let (code, _, reported) = buildah.rocmrpm(&root, &build);
     assert_eq!(code, 2, "{reported}");
     assert!(reported.contains("`rocmrpm build --until spec --chroot fedora-43`"), "{reported}");
-    let (code, _, reported) = buildah
-        .rocmrpm(&root, &["build", "--until", "spec", "--chroot", "fedora-43", "--offline"]);
+    let (code, _, reported) =
+        buildah.rocmrpm(&root, &["build", "--until", "spec", "--chroot", "fedora-43", "--offline"]);
     assert_eq!(code, 0, "{reported}");
     let (code, _, reported) = buildah.rocmrpm(&root, &build);
     assert_eq!(code, 0, "{reported}");
@@ -500,7 +501,9 @@ fn run_needs_a_gpu_and_an_engine() {
         let mut command = workspace.command(&[&["container", "run"], args].concat());
         workspace.outcome(command.env("PATH", &bin))
     };
-    run(&["--without-gpu"]).exits(40).reports(["`podman` is not installed", "apt-get install podman"]);
+    run(&["--without-gpu"])
+        .exits(40)
+        .reports(["`podman` is not installed", "apt-get install podman"]);
     let script = "#!/bin/sh\necho \"$0 $*\"\nexit 7\n";
     for (name, groups) in [("docker", "--group-add "), ("podman", "--group-add keep-groups ")] {
         let path = bin.join(name);

@@ -215,7 +215,8 @@ pub fn check(view: &Listing, options: &Options<'_>) -> Result<Report, SourceErro
 }
 
 /// What makes an index enough by itself.
-const CLOSE: &str = "set `closed = true` in `[index]` of rocmrpm.toml, and run `rocmrpm index` again";
+const CLOSE: &str =
+    "set `closed = true` in `[index]` of rocmrpm.toml, and run `rocmrpm index` again";
 
 /// Compares packages with their pages.
 fn packages(view: &Listing, digests: bool, report: &mut Report) -> Result<(), SourceError> {

@@ -156,8 +156,7 @@ pub fn write_with(
 /// Reads the pages of the wheels' distributions. A damaged page only costs the time to read its
 /// wheels again, because everything on it comes from them.
 fn old_pages(inputs: &[Input<'_>], index_dir: &Path) -> Result<HashMap<String, Old>, IndexError> {
-    let names =
-        inputs.iter().filter_map(|input| FileName::of_distribution(&input.name()).ok());
+    let names = inputs.iter().filter_map(|input| FileName::of_distribution(&input.name()).ok());
     let names: BTreeSet<String> = names.map(|name| name.distribution).collect();
     let names: Vec<String> = names.into_iter().collect();
     let read = |name: &String| -> Option<Old> {

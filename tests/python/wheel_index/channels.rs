@@ -138,9 +138,15 @@ fn adds_required_wheels_first_and_only_once() {
         "{html}"
     );
 
-    let again =
-        plan_add(&published.folder(), Some("testing"), &wheels, &[], None, Some("https://host/simple"))
-            .unwrap();
+    let again = plan_add(
+        &published.folder(),
+        Some("testing"),
+        &wheels,
+        &[],
+        None,
+        Some("https://host/simple"),
+    )
+    .unwrap();
     assert!(again.is_empty(), "{again}");
     assert!(!published.root.join("stable").exists());
     // The date of the archive's members, or the time of publishing.
@@ -350,7 +356,8 @@ fn rejects_surprising_wheels_without_changes() {
         ),
     ] {
         let wheels = [fine.clone(), wheel.clone()];
-        let error = plan_add(&published.folder(), Some(channel), &wheels, &[], None, None).unwrap_err();
+        let error =
+            plan_add(&published.folder(), Some(channel), &wheels, &[], None, None).unwrap_err();
         for part in expected {
             assert!(error.to_string().contains(part), "expected {part}: {error}");
         }

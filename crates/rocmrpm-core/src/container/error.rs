@@ -32,7 +32,9 @@ pub enum ContainerError {
         provider: String,
     },
     /// No GPU of the stack has the instructions of the GPU that the flavor `spoof` presents.
-    #[error("no GPU target of the stack can pass for version {presented}, as in the flavor `spoof`")]
+    #[error(
+        "no GPU target of the stack can pass for version {presented}, as in the flavor `spoof`"
+    )]
     NoSpoof {
         /// The value of `HSA_OVERRIDE_GFX_VERSION`.
         presented: String,

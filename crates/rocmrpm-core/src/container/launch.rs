@@ -124,7 +124,8 @@ fn below(root: &Path, path: &str) -> std::path::PathBuf {
 fn groups(root: &Path, devices: &[&str]) -> BTreeSet<u32> {
     let files = devices.iter().map(|path| below(root, path)).flat_map(|path| {
         let inside = std::fs::read_dir(&path).into_iter().flatten().flatten();
-        let inside: Vec<_> = inside.map(|entry| entry.path()).filter(|path| !path.is_dir()).collect();
+        let inside: Vec<_> =
+            inside.map(|entry| entry.path()).filter(|path| !path.is_dir()).collect();
         if path.is_dir() { inside } else { vec![path] }
     });
     files.filter_map(|path| Some(std::fs::metadata(path).ok()?.gid())).collect()
@@ -158,10 +159,13 @@ mod tests {
         assert!(launch(Flavor::Fedora).command(Runner::Podman, dir.path()).is_err());
         fs_err::write(dir.path().join("dev/kfd"), "").unwrap();
         let podman = line(&launch(Flavor::Fedora), Runner::Podman, dir.path());
-        assert!(podman.contains("--device /dev/kfd --device /dev/dri --group-add keep-groups stack"));
+        assert!(
+            podman.contains("--device /dev/kfd --device /dev/dri --group-add keep-groups stack")
+        );
         let nothing = tempfile::tempdir().unwrap();
         let command = ["sh".to_owned(), "-c".into(), "a b".into()];
-        let bare = Launch { gpu: false, terminal: true, command: &command, ..launch(Flavor::Fedora) };
+        let bare =
+            Launch { gpu: false, terminal: true, command: &command, ..launch(Flavor::Fedora) };
         let bare = line(&bare, Runner::Podman, nothing.path());
         assert_eq!(bare, "podman run --rm --interactive --pull never --tty stack sh -c 'a b'");
     }

@@ -54,7 +54,8 @@ const VENDOR_BASE: &str = "docker.io/rocm/vllm-dev@sha256:a92fa9cb915027468e85e1
 
 /// What AMD states about that image: its tag is
 /// `rocm7.1.1_navi_ubuntu24.04_py3.12_pytorch_2.8_vllm_0.10.2rc1`.
-const VENDOR_CONTENTS: &str = "AMD: ROCm 7.1.1, PyTorch 2.8, vLLM 0.10.2rc1, Python 3.12, Ubuntu 24.04, for Radeon";
+const VENDOR_CONTENTS: &str =
+    "AMD: ROCm 7.1.1, PyTorch 2.8, vLLM 0.10.2rc1, Python 3.12, Ubuntu 24.04, for Radeon";
 
 /// Ollama's image for AMD GPUs; upstream moves the tag.
 const OLLAMA_BASE: &str = "docker.io/ollama/ollama:rocm";
@@ -62,8 +63,19 @@ const OLLAMA_BASE: &str = "docker.io/ollama/ollama:rocm";
 /// Fedora's packages that rocmrpm runs, for the flavor `toolbox`: those that its own package requires
 /// or recommends, and `dnf builddep`. A test compares the two.
 pub const TOOLS: &[&str] = &[
-    "cargo", "copr-cli", "createrepo_c", "curl", "dnf5", "dnf5-plugins", "git-core", "gnupg2", "mock",
-    "python3", "rpm-build", "rpm-sign", "uv",
+    "cargo",
+    "copr-cli",
+    "createrepo_c",
+    "curl",
+    "dnf5",
+    "dnf5-plugins",
+    "git-core",
+    "gnupg2",
+    "mock",
+    "python3",
+    "rpm-build",
+    "rpm-sign",
+    "uv",
 ];
 
 /// Returns the name of a flavor's container file: `Containerfile.fedora43` for the chroot's own
@@ -143,8 +155,7 @@ fn wanted_labels(stack: &Stack<'_>, flavor: Flavor) -> Result<BTreeMap<String, S
     let image = pinned(stack.workspace, base(stack.workspace, flavor, &settings)?);
     let (components, _) = packages(stack, flavor)?;
     let risks = risks(stack.workspace, flavor, &image, &environment(flavor, &settings));
-    let mut wanted =
-        labels::labels(stack, flavor, &components, &risks, vendor(flavor, &image))?;
+    let mut wanted = labels::labels(stack, flavor, &components, &risks, vendor(flavor, &image))?;
     wanted.insert("org.opencontainers.image.base.name".to_owned(), from_line(&image));
     Ok(wanted)
 }

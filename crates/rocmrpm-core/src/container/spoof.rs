@@ -23,9 +23,9 @@ fn presented(version: &str) -> Option<GpuTarget> {
 /// Returns whether two processors have the same instructions: LLVM has a generic target for both.
 fn alike(one: &GpuTarget, other: &GpuTarget) -> bool {
     let generics = GpuTarget::known().filter_map(GpuTarget::parse);
-    generics.into_iter().any(|generic| {
-        generic.version().is_none() && generic.serves(one) && generic.serves(other)
-    })
+    generics
+        .into_iter()
+        .any(|generic| generic.version().is_none() && generic.serves(one) && generic.serves(other))
 }
 
 /// Returns the stack's processors that have the instructions of the presented one, under another
@@ -33,7 +33,11 @@ fn alike(one: &GpuTarget, other: &GpuTarget) -> bool {
 pub(super) fn passing<'w>(workspace: &'w Workspace, version: &str) -> Vec<&'w str> {
     let Some(presented) = presented(version) else { return Vec::new() };
     let others = others(workspace, &presented);
-    others.into_iter().filter(|target| alike(target, &presented)).map(GpuTarget::processor).collect()
+    others
+        .into_iter()
+        .filter(|target| alike(target, &presented))
+        .map(GpuTarget::processor)
+        .collect()
 }
 
 /// Returns the stack's targets that are presented under another name.
@@ -85,7 +89,8 @@ mod tests {
         let mut workspace = sample(dir.path(), "fedora-43");
         workspace.manifest.gpu_targets = vec![GpuTarget::parse("gfx1151").unwrap()];
         let shown = |version: &str| risk(&workspace, version).concat();
-        let expected = "runs code for gfx1100 on gfx1151 (HSA_OVERRIDE_GFX_VERSION=11.0.0): wrong results";
+        let expected =
+            "runs code for gfx1100 on gfx1151 (HSA_OVERRIDE_GFX_VERSION=11.0.0): wrong results";
         assert!(shown(USUAL).starts_with(expected), "{}", shown(USUAL));
         assert!(shown("11.0.2").contains("gfx1102 on gfx1151"));
         assert!(shown("10.3.0").ends_with("which has other instructions: programs crash"));

@@ -59,7 +59,8 @@ pub fn wheels(
     };
     let lock = locked(&question, fetcher, events)?;
     let foreign = fetch::all(workspace, &lock, &outside, fetcher, events)?;
-    let size: u64 = foreign.iter().map(|wheel| fs::metadata(&wheel.path).map_or(0, |m| m.len())).sum();
+    let size: u64 =
+        foreign.iter().map(|wheel| fs::metadata(&wheel.path).map_or(0, |m| m.len())).sum();
     let detail = format!("{} of others ({})", count(foreign.len(), "wheel"), human_size(size));
     events.event(Event::Step { word: "Holding", detail });
     Ok(foreign)

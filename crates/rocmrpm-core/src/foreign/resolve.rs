@@ -43,10 +43,11 @@ impl Question<'_> {
             glibc.as_deref().unwrap_or("none")
         );
         for source in &self.workspace.manifest.index.outside {
-            text += match source {
-                IndexSource::Pip => "outside pip\n",
-                IndexSource::Url(url) => &format!("outside {url}\n"),
+            let name = match source {
+                IndexSource::Pip => "pip",
+                IndexSource::Url(url) => url,
             };
+            text += &format!("outside {name}\n");
         }
         for name in self.workspace.manifest.index.left_out() {
             text += &format!("without {name}\n");

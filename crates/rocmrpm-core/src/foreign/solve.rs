@@ -35,11 +35,8 @@ pub fn solve(
     let scratch = tempfile::tempdir().map_err(IoError::doing("create a folder for uv"))?;
     let index = write_index(&usables, environment, scratch.path())
         .map_err(IoError::doing("write an index for uv"))?;
-    let newest: BTreeMap<&str, &Usable<'_>> = usables
-        .wheels
-        .iter()
-        .filter_map(|(name, wheels)| Some((*name, wheels.last()?)))
-        .collect();
+    let newest: BTreeMap<&str, &Usable<'_>> =
+        usables.wheels.iter().filter_map(|(name, wheels)| Some((*name, wheels.last()?))).collect();
     let any_own = newest.values().any(|usable| is_own(usable));
     let mut unsolved = Vec::new();
     for (name, usable) in newest.iter().filter(|(_, usable)| !any_own || is_own(usable)) {

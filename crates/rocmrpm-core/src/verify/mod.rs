@@ -14,8 +14,8 @@ use std::path::Path;
 
 use packages::Packages;
 use place::VerifyTarget;
-pub use smoke::{Measured, Worse};
 use serde::Serialize;
+pub use smoke::{Measured, Worse};
 
 use crate::container::{self, Engine};
 use crate::error::{Error, IoError, Kind};

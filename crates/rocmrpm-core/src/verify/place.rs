@@ -173,11 +173,7 @@ impl VerifyTarget {
     }
 
     /// Like [`Self::run`], with another timeout in seconds.
-    pub fn run_within(
-        &self,
-        script: &str,
-        seconds: u64,
-    ) -> Result<Result<Ran, String>, Error> {
+    pub fn run_within(&self, script: &str, seconds: u64) -> Result<Result<Ran, String>, Error> {
         if let What::Root(dir) = &self.kind {
             if !dir.join("bin/sh").exists() {
                 return Ok(Err("/bin/sh not found".into()));

@@ -180,9 +180,7 @@ mod tests {
     use super::*;
 
     fn results(outcome: &str, rate: f64, time: f64) -> Results {
-        let value = |number: f64, unit: &str, better: &str| {
-            serde_json::json!({ "number": number, "unit": unit, "better": better })
-        };
+        let value = |number: f64, unit: &str, better: &str| serde_json::json!({ "number": number, "unit": unit, "better": better });
         let values = serde_json::json!({ "rate": value(rate, "x/s", "more"), "time": value(time, "s", "less") });
         let check = serde_json::json!({
             "id": "a", "what": "", "outcome": outcome, "detail": "", "seconds": 1, "values": values,
