@@ -318,6 +318,11 @@ mod tests {
         let expected =
             [(5, "git"), (6, "python-download"), (7, "curl"), (9, "python-download"), (12, "pip")];
         assert_eq!(kinds("setup.py", text), expected);
+        // A message over several lines, a program that it runs, and a call after it.
+        let text = "raise RuntimeError(\n    f\"Missing: {d} (see \\\"x\\\"). \"\n    'Run git submodule update --init'\n)\n\
+            print(\n    subprocess.check_output(\n        'git clone x'),\n    'git clone y')\n\
+            warn('(')\n'git clone z'\n";
+        assert_eq!(kinds("setup.py", text), [(7, "git"), (10, "git")]);
     }
 
     #[test]

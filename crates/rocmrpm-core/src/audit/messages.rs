@@ -18,8 +18,47 @@ pub(super) fn without_messages(language: &Language, code: Vec<String>) -> Vec<St
             code.iter().map(|line| shell.line(line)).collect()
         }
         "cmake" => cmake(language, &code),
+        "python" => python(language, &code),
         _ => code,
     }
+}
+
+/// Blanks out the lines of strings in a call that prints, below its first line. `find` skips that line
+/// itself.
+fn python(language: &Language, code: &[String]) -> Vec<String> {
+    let mut open = 0_usize;
+    let without = |line: &String| {
+        let text = line.trim_start().trim_start_matches(['b', 'f', 'r']);
+        let is_text = open == 1 && text.starts_with(['"', '\'']);
+        let outside = outside_strings(line);
+        let calls = || language.messages.iter().filter_map(|call| outside.find(call.as_str()));
+        let start = if open > 0 { Some(0) } else { calls().min() };
+        for c in start.map_or("", |start| &outside[start..]).chars() {
+            match c {
+                '(' | '[' | '{' => open += 1,
+                ')' | ']' | '}' => open = open.saturating_sub(1),
+                _ => {}
+            }
+        }
+        if is_text { String::new() } else { line.clone() }
+    };
+    code.iter().map(without).collect()
+}
+
+/// Returns a line of Python with blanks in place of the text in strings.
+fn outside_strings(line: &str) -> String {
+    let (mut quote, mut escaped) = (None, false);
+    let blank = |c: char| {
+        let inside = quote.is_some();
+        match (quote, c) {
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), _) if open == c && !escaped => quote = None,
+            _ => {}
+        }
+        escaped = inside && c == '\\' && !escaped;
+        if inside { ' ' } else { c }
+    };
+    line.chars().map(blank).collect()
 }
 
 /// How a command uses its arguments.
