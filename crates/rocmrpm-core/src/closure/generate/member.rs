@@ -296,13 +296,25 @@ pub(crate) fn check(name: &str, import: &Import, contents: Option<&Contents>) ->
             modules.join(" ")
         ),
     };
+    let compiled = contents.is_some_and(|contents| contents.compiled);
+    let (path, load) = if compiled { (", pathlib", LOAD) } else { ("", "") };
     format!(
         "\n%check\n{reason}\
          %{{py3_test_envvars}} %{{python3}} -BP - <<'END'\n\
-         import importlib.metadata, importlib.util\n\
-         assert importlib.metadata.version(\"{name}\") == \"<{{ version }}>\"\n{find}END\n"
+         import importlib.metadata, importlib.util{path}\n\
+         assert importlib.metadata.version(\"{name}\") == \"<{{ version }}>\"\n{find}{load}END\n"
     )
 }
+
+/// The part of a script that loads each extension module without its package. Libraries beside them
+/// have no tag of Python in their names.
+const LOAD: &str = r#"# Its extension modules load without the rest.
+for path in pathlib.Path("%{buildroot}%{python3_sitearch}").rglob("*.*.so"):
+    module, tag = path.name.removesuffix(".so").split(".", 1)
+    if tag.startswith(("abi3", "cpython-")):
+        spec = importlib.util.spec_from_file_location(module, path)
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))
+"#;
 
 /// The end of `%autosetup` and the lines of `%prep` that unpack vendored crates.
 pub(crate) const UNPACK_CRATES: &str = " -b <{ sources.crates.number }>
@@ -441,6 +453,10 @@ mod tests {
             found.contains("\"one two\".split()") && found.contains("version(\"x\")"),
             "{found}"
         );
+        assert!(!found.contains("exec_module"), "{found}");
+        let compiled = Contents { compiled: true, ..contents };
+        let loads = check("x", &unavailable, Some(&compiled));
+        assert!(loads.contains(", pathlib\n") && loads.contains("exec_module"), "{loads}");
         let unknown = check("x", &unavailable, None);
         assert!(unknown.contains("version(\"x\")") && !unknown.contains("split"), "{unknown}");
     }
