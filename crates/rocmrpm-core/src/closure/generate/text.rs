@@ -68,7 +68,7 @@ pub(crate) fn literal(text: &str) -> String {
 /// and an initial capital letter.
 pub(crate) fn summary(text: &str, name: &str) -> String {
     let text = literal(text);
-    let text = text.trim_end_matches('.').trim();
+    let text = without_name(text.trim_end_matches('.').trim(), name);
     let text = if text.is_empty() { format!("Python module {name}") } else { text.to_owned() };
     let mut short = String::new();
     for word in text.split(' ') {
@@ -83,9 +83,36 @@ pub(crate) fn summary(text: &str, name: &str) -> String {
     if short.is_empty() {
         short = text.chars().take(79).collect();
     }
+    let short = if short.len() < text.len() { without_started_phrase(&short) } else { &short };
     let short = short.trim_end_matches([',', ';', ':', '-', ' ']);
     let mut chars = short.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// Returns what a text says that the project is: without `NAME is a`.
+fn without_name<'t>(text: &'t str, name: &str) -> &'t str {
+    let plain = |name: &str| name.to_lowercase().replace('_', "-");
+    let rest = text.split_at_checked(name.len());
+    let rest = rest.filter(|(start, _)| plain(start) == plain(name)).map_or(text, |(_, rest)| rest);
+    [" is a ", " is an ", " is the "].iter().find_map(|is| rest.strip_prefix(is)).unwrap_or(text)
+}
+
+/// Returns a shortened text without the phrase that it ends in, which lost its end. Keeps the text
+/// if less than half of it would be left.
+fn without_started_phrase(text: &str) -> &str {
+    const STARTS: &[&str] = &[
+        " and ", " as ", " at ", " by ", " for ", " from ", " in ", " into ", " of ", " on ",
+        " or ", " such ", " that ", " to ", " used ", " using ", " via ", " which ", " with ",
+        " within ",
+    ];
+    let padded = format!("{text} ");
+    let starts = STARTS.iter().filter_map(|word| padded.rfind(word));
+    let Some(at) = starts.max().filter(|at| *at >= text.len() / 2) else { return text };
+    let mut whole = &text[..at];
+    while let Some(shorter) = STARTS.iter().find_map(|word| whole.strip_suffix(word.trim_end())) {
+        whole = shorter;
+    }
+    whole
 }
 
 /// Wraps a text into lines of at most 79 characters.
@@ -132,6 +159,29 @@ mod tests {
         assert_eq!(summary("a fast thing.\n", "x"), "A fast thing");
         assert_eq!(summary("", "x"), "Python module x");
         assert!(summary(&"word ".repeat(40), "x").len() < 80);
+        for (stated, short) in [
+            (
+                "Document parameters, class attributes, return types, and variables inline, with Annotated.",
+                "Document parameters, class attributes, return types, and variables inline",
+            ),
+            (&format!("Of {}", "word ".repeat(20)), &format!("Of{}", " word".repeat(15))),
+        ] {
+            assert_eq!(summary(stated, "x"), short);
+        }
+        for (stated, name, short) in [
+            ("Mistral-common is a library of utilities.", "mistral-common", "Library of utilities"),
+            (
+                "Ml_dtypes is a stand-alone implementation of several NumPy dtype extensions used in machine learning.",
+                "ml-dtypes",
+                "Stand-alone implementation of several NumPy dtype extensions",
+            ),
+            ("A is not b", "a", "A is not b"),
+            ("É is a letter", "e", "É is a letter"),
+        ] {
+            assert_eq!(summary(stated, name), short);
+        }
+        // Nothing is lost, so nothing is shortened.
+        assert_eq!(summary("What it is made for", "x"), "What it is made for");
         assert_eq!(url(Some("https://h/a?b#c")).as_deref(), Some("https://h/a?b#c"));
         for bad in ["ftp://x", "https://h/%{x}", "https://h/ x", "https://u:p@h/"] {
             assert_eq!(url(Some(bad)), None, "{bad}");
