@@ -15,7 +15,7 @@ use crate::support::{Transcript, Workspace as TestWorkspace};
 
 /// A stand-in for dnf that records its arguments and copies the metadata of the repository.
 const DNF: &str = "#!/bin/sh\necho \"$@\" >> /dnf.calls\n\
-                   [ \"$1\" = clean ] || cp /run/rocmrpm/repodata/repomd.xml /repomd.xml\n";
+                   [ ! -e /run/rocmrpm/repodata ] || cp /run/rocmrpm/repodata/repomd.xml /repomd.xml\n";
 
 /// The file with the versions in images of the quickstart.
 const VERSIONS: &str = "/usr/share/rocm-quickstart/versions.txt";
@@ -404,22 +404,29 @@ const MANIFEST: &str =
 fn locks_base_images_by_digest() {
     let server = registry(MANIFEST);
     let host = server.url("").trim_start_matches("http://").to_owned();
-    let workspace = TestWorkspace::copy_of("examples/quickstart");
+    let workspace = TestWorkspace::init();
+    workspace.write("src/hello/setup.py", "");
+    workspace.run(&["add", "hello", "--path", "src/hello", "--version", "1.0"]).exits(0);
+    let component = "specs-templates/hello/component.toml";
+    let packages = "\n[container]\npackages = [\"python3-hello\"]\n";
+    workspace.write(component, workspace.read(component) + packages);
     let manifest = workspace.read("rocmrpm.toml");
     let table = format!("\n[container.fedora]\nbase = \"{host}/library/base:43\"\n");
     workspace.write("rocmrpm.toml", manifest.clone() + &table);
-    let settings = workspace.holder().join("registries.conf");
+    let home = workspace.holder().join("home-of-skopeo");
+    let settings = home.join(".config/containers/registries.conf");
+    fs_err::create_dir_all(settings.parent().unwrap()).unwrap();
     let insecure = format!("[[registry]]\nlocation = \"{host}\"\ninsecure = true\n");
     fs_err::write(&settings, insecure).unwrap();
     let lock = |args: &[&str]| {
         let mut command = workspace.command(&[&["lock"], args].concat());
-        command.env("CONTAINERS_REGISTRIES_CONF", &settings).env("NO_PROXY", "127.0.0.1");
+        // Debian's skopeo 1.9 reads the settings only from the home folder.
+        command.env("HOME", &home).env("NO_PROXY", "127.0.0.1");
         workspace.outcome(&mut command)
     };
+    lock(&["--offline"]).exits(0);
     let before = workspace.read("pins/stable.lock");
-    let ran = lock(&["--offline"]);
-    ran.exits(0);
-    assert_eq!(workspace.read("pins/stable.lock"), before, "nothing asked for images");
+    assert!(!before.contains("base-images"), "nothing asked for images");
     let ran = lock(&["--images", "--json"]);
     ran.exits(0);
     let name = format!("{host}/library/base:43");
@@ -514,7 +521,7 @@ fn run_needs_a_gpu_and_an_engine() {
         let ran = run(&args);
         // The exit code is that of the program in the container.
         let line = "run --rm --interactive --pull never some/image sh -c exit 7";
-        ran.exits(7).prints([&format!("{} {line}", path.display())]);
+        ran.exits(7).prints([&format!("[HOLDER]/no-engine/{name} {line}")]);
         let with_gpu = run(&["--print"]);
         match Path::new("/dev/kfd").exists() {
             true => with_gpu.exits(0).prints([groups]),

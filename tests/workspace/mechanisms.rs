@@ -50,6 +50,7 @@ const PROGRAMS: &[(&str, &[&str])] = &[
     ("\"rpmsign\"", &["rocmrpm-rpms/signing.rs"]),
     ("\"rpmspec\"", &["rocmrpm-core/lint/expand.rs"]),
     ("\"rsync\"", &["pip-index/publish/rsync.rs"]),
+    ("\"skopeo\"", &["rocmrpm-core/container/images.rs"]),
     ("\"tar\"", &["rocmrpm-core/verify/place.rs"]),
     ("\"timeout\"", &["rocmrpm-core/verify/place.rs"]),
     ("\"unshare\"", &["rocmrpm-core/verify/packages.rs"]),
@@ -59,6 +60,7 @@ const PROGRAMS: &[(&str, &[&str])] = &[
     ("machine::PYTHON", &["rocmrpm-core/build/requires.rs"]),
     // rpmbuild and rpmspec, or what the user types after `rocmrpm shell`.
     ("program", &["rocmrpm-core/build/host.rs", "rocmrpm/cli/doctor.rs", "rocm-inspect/system.rs"]),
+    ("runner.name()", &["rocmrpm-core/container/launch.rs"]),
     ("self.name()", &["rocmrpm-core/container/engine.rs"]),
 ];
 
