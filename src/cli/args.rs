@@ -14,6 +14,7 @@ mod copr;
 mod groups;
 mod index;
 mod pins;
+mod pipeline;
 mod state;
 mod upstream;
 mod verify;
@@ -27,10 +28,14 @@ pub use groups::GROUPS;
 pub use groups::parse;
 pub use index::{
     Destination, Index, IndexCheck, IndexCommand, IndexServe, Publish, PublishIndex,
-    PublishRepository, Requirements, Wheel,
+    PublishPromote, PublishRepository, Requirements, Wheel,
 };
 pub use pins::{
     Pins, PinsCheck, PinsDerive, PinsExport, PinsFormat, PinsImport, PinsOutdated, PinsUpdate,
+};
+pub use pipeline::{
+    Evidence, EvidenceCheck, EvidenceExport, EvidenceImport, EvidenceShow, Pipeline,
+    PipelineAccept, PipelineRun, PipelineStatus,
 };
 pub use state::{
     Cache, CacheCommand, CachePrune, Check, Clean, Graph, GraphFormat, Log, Remove, Status,
@@ -163,6 +168,12 @@ pub enum Command {
     Copr(Copr),
     /// Render the container file; build an image, or compare one with the pins
     Container(Container),
+    /// Keep a pin set current: newer releases, builds, proofs, publication
+    #[command(subcommand)]
+    Pipeline(Pipeline),
+    /// Show, check, and exchange the records of what was built, checked, and run
+    #[command(subcommand)]
+    Evidence(Evidence),
     /// Check this machine: the tools that rocmrpm runs, and its GPUs and their memory
     Doctor(Doctor),
     /// Trust a workspace, so that commands can run its code as you; list or remove trusted ones

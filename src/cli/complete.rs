@@ -210,6 +210,8 @@ mod tests {
             "container run tag",
             "container run command",
             "container check image",
+            "pipeline run timeout",
+            "pipeline accept reason",
             "doctor gpu_memory",
             "cache prune days",
         ];

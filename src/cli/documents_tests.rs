@@ -8,7 +8,9 @@ use serde_json::Value;
 
 use super::build::documents::{RunDocument, SourcesReport, SpecsReport};
 use super::copr::{push::PushReport, status::StatusReport, sync::SyncReport};
+use super::evidence::{EvidenceCheckReport, EvidenceReport};
 use super::pins::{check::CheckReport, derive::DeriveReport, outdated::OutdatedReport};
+use super::pipeline::{PipelineReport, PipelineStatusReport};
 use super::{
     audit::OfflineAudit, cache::CacheReport, container::ImageCheck, dist_git::DistGitReport,
     doctor::Checkup, explain::LogReport, explain::Rules, index::IndexReport, lint::LintReport,
@@ -33,6 +35,8 @@ pub(super) fn documents() -> BTreeMap<String, Value> {
         schema_of::<DeriveReport<'_>>(),
         schema_of::<DiffReport<'_>>(),
         schema_of::<DistGitReport<'_>>(),
+        schema_of::<EvidenceCheckReport<'_>>(),
+        schema_of::<EvidenceReport<'_>>(),
         schema_of::<ImageCheck<'_>>(),
         schema_of::<IndexReport<'_>>(),
         schema_of::<LastBuilds<'_>>(),
@@ -44,6 +48,8 @@ pub(super) fn documents() -> BTreeMap<String, Value> {
         schema_of::<PatchComparison<'_>>(),
         schema_of::<PatchRefresh<'_>>(),
         schema_of::<PatchStatus<'_>>(),
+        schema_of::<PipelineReport>(),
+        schema_of::<PipelineStatusReport<'_>>(),
         schema_of::<PlanReport<'_>>(),
         schema_of::<PublishReport<'_>>(),
         schema_of::<PushReport<'_>>(),

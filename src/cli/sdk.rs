@@ -4,12 +4,13 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args, inspect, publish};
+use super::{Done, args, inspect};
 use crate::digest::Sha256;
 use crate::document::Document;
 use crate::error::{Error, Kind};
 use crate::gpu_families::{self, NATIVE};
 use crate::outputs::Verified;
+use crate::publishing::source_date_epoch;
 use crate::report::{Progress, Shell, Style, proof_summary, proof_text};
 use crate::wheel::Proof;
 use rocm_sdk::{Family, Made, Request};
@@ -65,7 +66,7 @@ impl Document for SdkCheck<'_> {
 const FIRST_TIME: i64 = 315_532_800;
 
 pub(super) fn run(args: &args::Sdk, shell: &Shell) -> Done {
-    let epoch = publish::source_date_epoch()?.map_or(FIRST_TIME, |time| time.as_second());
+    let epoch = source_date_epoch()?.map_or(FIRST_TIME, |time| time.as_second());
     let targets = families(&args.gpu_targets)?;
     let progress = Progress::new(shell);
     let request = Request {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::install::assert_installs_and_runs;
 use super::lab;
-use super::support::{Parts, Ran, Transcript, Workspace, names_in, template};
+use super::support::{Parts, Ran, Transcript, Workspace, names_in};
 
 /// The workspace of all these tests, used by one test at a time: in the laboratory all workspaces
 /// have the same path and therefore the same build roots.

@@ -4,7 +4,9 @@
 
 mod add;
 mod add_crate;
+mod evidence;
 mod gate;
+mod pipeline;
 mod publish;
 mod repository;
 mod reproduce;

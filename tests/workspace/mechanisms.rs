@@ -59,7 +59,16 @@ const PROGRAMS: &[(&str, &[&str])] = &[
     ("dnf", &["rocmrpm-core/verify/packages.rs"]),
     ("machine::PYTHON", &["rocmrpm-core/build/requires.rs"]),
     // rpmbuild and rpmspec, or what the user types after `rocmrpm shell`.
-    ("program", &["rocmrpm-core/build/host.rs", "rocmrpm/cli/doctor.rs", "rocm-inspect/system.rs"]),
+    (
+        "program",
+        &[
+            "rocmrpm-core/build/host.rs",
+            "rocmrpm-core/evidence/surroundings.rs",
+            "rocmrpm-core/pipeline/notify.rs",
+            "rocmrpm/cli/doctor.rs",
+            "rocm-inspect/system.rs",
+        ],
+    ),
     ("runner.name()", &["rocmrpm-core/container/launch.rs"]),
     ("self.name()", &["rocmrpm-core/container/engine.rs"]),
 ];

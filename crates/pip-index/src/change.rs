@@ -48,6 +48,8 @@ pub struct Note {
     pub action: Action,
     /// The file name of the wheel.
     pub file: String,
+    /// The digest of the wheel.
+    pub sha256: Sha256,
     /// The view that the action applies to.
     pub view: View,
     /// Whether the stack did not build the wheel.
@@ -71,7 +73,7 @@ pub enum Action {
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { action, file, view, foreign } = self;
+        let Self { action, file, view, foreign, .. } = self;
         let file = if *foreign { format!("{file} (foreign)") } else { file.clone() };
         match action {
             Action::Add => write!(f, "add {file} to {view}"),
@@ -140,8 +142,8 @@ impl Change {
     }
 
     fn note(&mut self, action: Action, file: &File, view: View) {
-        let foreign = file.foreign;
-        self.notes.push(Note { action, file: file.name.clone(), view, foreign });
+        let (name, sha256, foreign) = (file.name.clone(), file.sha256, file.foreign);
+        self.notes.push(Note { action, file: name, sha256, view, foreign });
     }
 
     /// Adds both forms of a page: JSON last, because the next change reads it.

@@ -88,6 +88,7 @@ impl Lab {
             offline: true,
             held: &BTreeMap::new(),
             digests,
+            closed: false,
         };
         let report = check::check(&view, &options).unwrap();
         let errors =

@@ -30,6 +30,9 @@ use crate::workspace::{Component, Flavor};
 const INSTALL: &str = "install ";
 const IMPORT: &str = "import ";
 
+/// The check of file conflicts.
+const CONFLICTS: &str = "file-conflicts";
+
 /// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -55,6 +58,13 @@ pub struct Check {
     pub outcome: Outcome,
     /// Why it failed or was not run; empty if it passed.
     pub detail: String,
+}
+
+impl Check {
+    /// Returns whether it is about the stack's packages, whether they are installed or not.
+    pub fn is_of_packages(&self) -> bool {
+        self.id.starts_with(INSTALL) || self.id == CONFLICTS
+    }
 }
 
 /// The results of a verification.

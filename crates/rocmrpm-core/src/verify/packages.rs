@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use super::place::VerifyTarget;
-use super::{Check, INSTALL, Outcome, Verified};
+use super::{CONFLICTS, Check, INSTALL, Outcome, Verified};
 use crate::error::{Error, IoError};
 use crate::packages::repositories_text;
 use crate::process::{Command, Finished, ProcessError, find_program, install_help, last_lines};
@@ -148,7 +148,7 @@ impl<'a> Packages<'a> {
             let what =
                 "the stack's packages have no file conflicts with each other or with installed packages"
                     .into();
-            verified.checks.push(Check { id: "file-conflicts".into(), what, outcome, detail });
+            verified.checks.push(Check { id: CONFLICTS.into(), what, outcome, detail });
         };
         if self.rpms.is_empty() {
             add(Outcome::NotRun, "no packages found; run `rocmrpm build` to build them".into());
