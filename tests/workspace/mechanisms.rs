@@ -87,7 +87,6 @@ const PATHS: &[(&str, &str)] = &[
     ("rocmrpm/cli/init.rs", "what `init` writes, after `check_inputs`"),
     ("rocmrpm/cli/index_serve.rs", "the folder of a served index, not a workspace"),
     ("rocmrpm/cli/inspect.rs", "only whether `MANIFEST` exists"),
-    ("rocmrpm/cli/lock.rs", "the lock of a pin set, in pins"),
     ("rocmrpm/cli/schemas.rs", "`.schemas`, after `check_inputs`"),
     ("rocmrpm-core/closure/earlier.rs", "the lock of a pin set, in pins"),
     ("rocmrpm-core/closure/generate/mod.rs", "specs-templates/generated"),

@@ -55,7 +55,7 @@ pub(super) fn head(title: &str) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
          style-src 'unsafe-inline'\">\n\
-         <title>{}</title>\n<style>\n{PAGE_STYLE}</style>\n</head>\n<body>\n<main>\n",
+         <title>{}</title>\n<style>\n{PAGE_STYLE}.place {{ white-space: nowrap; }} .lead {{ margin-top: 8px; }}</style>\n</head>\n<body>\n<main>\n",
         escape(title)
     )
 }
@@ -135,7 +135,7 @@ fn record(text: &mut String, Link { record, sha256, .. }: &Link) {
         escape(stage),
         class(*outcome),
         outcome.name(),
-        escape(&capital(summary)),
+        escape(summary),
         escape(finished),
     );
     let mut pair = |name: &str, value: String| {

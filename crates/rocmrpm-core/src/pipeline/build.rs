@@ -133,7 +133,7 @@ impl Pipeline<'_> {
         stage::run(PipelineStage::Verify, Some(chroot), changed, chain, self.events, |draft, _| {
             let host = workspace.chroot.is_host();
             if host && !machine::packages_are_rpms() {
-                draft.summary = "not run".to_owned();
+                draft.summary = "nothing to verify with on this machine".to_owned();
                 let why = "the packages of this machine are not RPMs, so dnf cannot add to them";
                 draft.details.push(format!("not run: {why}"));
                 return Ok(true);

@@ -9,7 +9,7 @@ use crate::audit;
 use crate::container;
 use crate::digest::Sha256;
 use crate::error::{Error, IoError, Kind};
-use crate::evidence::{Chain, ComponentEvidence, Question};
+use crate::evidence::{Chain, ComponentEvidence, Outcome, Question};
 use crate::files;
 use crate::patches::{self, PatchState, Series};
 use crate::pins::check::{Severity, check};
@@ -31,8 +31,15 @@ impl Pipeline<'_> {
         inputs.add("commit", format!("git:{}", self.place.head()?));
         // A tag that moved, or a file that changed, shows only when it is asked for.
         let always = (inputs, When::Always);
-        stage::run(PipelineStage::Lock, None, always, chain, self.events, |draft, _| {
-            let fetcher = self.fetcher(&workspace, self.events)?;
+        stage::run(PipelineStage::Lock, None, always, chain, self.events, |draft, chain| {
+            let mut fetcher = self.fetcher(&workspace, self.events)?;
+            let newer = chain.last(PipelineStage::Newer.name(), None);
+            if newer.is_some_and(|record| record.outcome == Outcome::Accepted) {
+                // A release that was withdrawn and is kept has no tag to ask for.
+                fetcher = fetcher.offline(true);
+                let line = "not compared with upstream, which withdrew a release that is kept";
+                draft.details.push(line.to_owned());
+            }
             let pins = workspace.pins.file.clone();
             let lock = lock_set(&workspace.root, self.pins, pins, &fetcher)?;
             let mut texts = vec![(lock.name.clone(), lock.text.clone())];

@@ -270,7 +270,7 @@ pub fn accept(dir: &Path, request: &Request, reason: &str) -> Result<Vec<Questio
         let stage = PipelineStage::ALL.into_iter().find(|stage| stage.name() == record.stage);
         let Some(stage) = stage else { continue };
         let mut draft = Draft::new(stage.name(), record.chroot.as_deref(), record.inputs);
-        draft.summary = format!("accepted: {}", question.what);
+        draft.summary.clone_from(&question.what);
         if !reason.is_empty() {
             draft.details.push(reason.to_owned());
         }
