@@ -4,15 +4,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use flate2::{Compression, GzBuilder};
-use python_packaging::wheel::{Assembly, Member, sdk_library};
+use python_packaging::wheel::{Assembly, Member, SourceRpm, sdk_library};
 use rocmrpm_base::names::Soname;
 use serde_json::json;
 
 use super::layout::{Part, layout};
 use super::packages::{Key, Packages};
 use super::release::Release;
-use super::wheels::Parts;
 use super::{Request, SdkError};
+
+/// What a package has because of the RPMs that its files come from.
+pub(super) struct Parts {
+    /// The fields of METADATA about licenses.
+    pub license_fields: String,
+    /// The texts of the licenses, by path below the dist-info folder.
+    pub texts: BTreeMap<String, Member>,
+    /// The RPMs, by file name.
+    pub rpms: Vec<SourceRpm>,
+}
 
 /// The oldest Python that the modules run on.
 const PYTHON: &str = ">=3.9";

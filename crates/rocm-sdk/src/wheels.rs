@@ -10,18 +10,9 @@ use super::licenses::Licenses;
 use super::packages::{Entry, Key, Packages};
 use super::paths::{OURS, Paths};
 use super::release::Release;
+use super::selector::{self, Parts};
 use super::tree::Tree;
-use super::{Request, SdkError, devel, selector};
-
-/// What a package has because of the RPMs that its files come from.
-pub(super) struct Parts {
-    /// The fields of METADATA about licenses.
-    pub license_fields: String,
-    /// The texts of the licenses, by path below the dist-info folder.
-    pub texts: BTreeMap<String, Member>,
-    /// The RPMs, by file name.
-    pub rpms: Vec<SourceRpm>,
-}
+use super::{Request, SdkError, devel};
 
 /// Returns the wheels to write. `folder` is for temporary files.
 pub(super) fn assemblies(

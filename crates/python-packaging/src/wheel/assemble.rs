@@ -7,7 +7,7 @@ use std::path::Path;
 use super::archive::{self, Member};
 use super::metadata::{Metadata, wheel_file};
 use super::payload::Spool;
-use super::provenance::{self, Source};
+use super::provenance::{self, Relinked, Source};
 use super::verify::{self, Expected, Proof};
 use super::{Wheel, WheelError, sbom};
 use rocmrpm_base::digest::Sha256;
@@ -28,19 +28,6 @@ pub struct Assembly {
     pub rpms: Vec<Source>,
     /// The members that are files of the RPMs except for their search paths.
     pub relinked: BTreeMap<String, Relinked>,
-}
-
-/// A file of an RPM that a wheel has with another search path.
-#[derive(Debug, Clone)]
-pub struct Relinked {
-    /// Its path in the RPM.
-    pub file: String,
-    /// Its digest in the RPM.
-    pub sha256: Sha256,
-    /// The search path in the RPM.
-    pub old: String,
-    /// The search path in the wheel.
-    pub new: String,
 }
 
 /// A finished wheel that does not have its name yet. Dropping it removes the file.

@@ -35,7 +35,7 @@ mod tags;
 mod verify;
 
 pub use archive::{Content, Member};
-pub use assemble::{Assembly, Relinked, Unnamed, assemble, check};
+pub use assemble::{Assembly, Unnamed, assemble, check};
 pub use components::{Purl, Sboms, sboms_in};
 pub use contents::{Contents, contents};
 pub use distributions::{distributions, metadata_of};
@@ -48,9 +48,9 @@ pub use name::{FileName, normalized, wheel_project};
 pub use payload::{Node, Payload, Spool, Stored, Target, check_path, join};
 pub use peek::{member_names, metadata_in, name_and_version};
 pub use pins::{Pins, required_by};
-pub use provenance::Source as SourceRpm;
 #[cfg(feature = "schema")]
 pub(crate) use provenance::schemas as provenance_schemas;
+pub use provenance::{Relinked, Source as SourceRpm};
 pub use read::read;
 pub use read::read_dated;
 pub use requirements::{markers, requirement};

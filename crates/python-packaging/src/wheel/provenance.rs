@@ -8,7 +8,6 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::assemble::Relinked;
 use super::payload::Payload;
 use super::{Origin, WheelError};
 use rocmrpm_base::digest::Sha256;
@@ -94,6 +93,19 @@ struct Rpm<'a> {
 
 impl Document for Provenance<'_> {
     const SCHEMA: &'static str = "rocmrpm/provenance/2";
+}
+
+/// A file of an RPM that a wheel has with another search path.
+#[derive(Debug, Clone)]
+pub struct Relinked {
+    /// Its path in the RPM.
+    pub file: String,
+    /// Its digest in the RPM.
+    pub sha256: Sha256,
+    /// The search path in the RPM.
+    pub old: String,
+    /// The search path in the wheel.
+    pub new: String,
 }
 
 /// `rocmrpm.json` in the dist-info folder of one of ROCm's own packages: the RPMs that its files come

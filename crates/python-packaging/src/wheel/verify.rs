@@ -9,9 +9,9 @@ use serde::Serialize;
 use sha2::Digest as _;
 
 use super::archive::{Content, Member, SHEBANG};
-use super::assemble::Relinked;
 use super::intact::Archive;
 use super::payload::Spool;
+use super::provenance::Relinked;
 use super::read::{Wrong, each_block, members, metadata_file, open};
 use super::source::Source;
 use super::{Request, WheelError, record};

@@ -10,7 +10,7 @@
 
 use std::io;
 
-use super::{
+use super::file::{
     DT_RUNPATH, DT_STRSZ, DT_STRTAB, ENTRY, Edits, File, MAX_TABLE, PAGE, PROGRAM, PT_DYNAMIC,
     PT_LOAD, SHT_DYNAMIC, SHT_STRTAB, number,
 };
