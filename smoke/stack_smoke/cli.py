@@ -65,11 +65,10 @@ def run(check):
 
 
 def read(output, code):
-    """Returns the result in the output of a check. A check without one has crashed."""
+    """Returns the result in the last line of a check's output. A check without one has crashed."""
     lines = output.splitlines()
-    found = [line.removeprefix(MARK) for line in lines if line.startswith(MARK)]
-    if code == 0 and len(found) == 1:
-        return json.loads(found[0])
+    if code == 0 and lines and lines[-1].startswith(MARK + "{"):
+        return json.loads(lines[-1].removeprefix(MARK))
     how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     last = next((line for line in reversed(lines) if line.strip() and not line.startswith(MARK)), "")
     detail = f"the process ended with {how}" + (f": {last.strip()}" if last else "")

@@ -60,7 +60,8 @@ class Program(unittest.TestCase):
         (package / "__main__.py").write_text(OTHERS % speed)
         environment = os.environ | {"PYTHONPATH": str(package.parent)}
         command = [sys.executable, "-B", "-m", "stack_smoke", *args]
-        return subprocess.run(command, capture_output=True, text=True, env=environment)
+        # Python searches the working folder first.
+        return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=self.folder)
 
     def test_reports_each_kind_of_end(self):
         before, after = self.folder / "before.json", self.folder / "after.json"

@@ -173,10 +173,11 @@ fn build_lists_the_files_of_a_project_that_computes_them() {
     ]);
     workspace.run(&["lint", "--chroot", "host"]).exits(0);
     let [runtime, devel] = built(&workspace);
+    // Only Fedora's rpm compresses manual pages.
     assert_eq!(
-        runtime,
+        runtime.trim_end_matches(".gz"),
         "/usr/bin/vec-tool /usr/lib64/libvec.so.1 /usr/lib64/libvec.so.1.2.3 \
-         /usr/share/locale/de_DE/LC_MESSAGES/vec.mo /usr/share/man/man1/vec.1.gz"
+         /usr/share/locale/de_DE/LC_MESSAGES/vec.mo /usr/share/man/man1/vec.1"
     );
     assert_eq!(devel, "/usr/include/vec /usr/include/vec/vec.h /usr/lib64/libvec.so");
 }

@@ -58,20 +58,6 @@ fn misspelled_names_on_the_command_line_have_suggestions() {
 }
 
 #[test]
-fn repository_of_another_user_shows_the_command_for_git() {
-    let workspace = workspace();
-    workspace.git(&["init", "--quiet"]);
-    workspace.commit("Add everything");
-    let mut command = workspace.command(&["build"]);
-    command.env("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1");
-    let ran = workspace.outcome(command);
-    assert_ne!(ran.code, Some(0), "{ran}");
-    ran.reports(["git config --global --add safe.directory "]);
-    ran.has_one_help_per_error();
-    assert!(!workspace.built("results").exists(), "{ran}");
-}
-
-#[test]
 fn builds_without_a_folder_for_temporary_files() {
     let workspace = workspace();
     let mut command = workspace.command(&["build"]);

@@ -18,8 +18,8 @@ use python_packaging::wheel::{Spool, Stored};
 use rocm_inspect::ElfFacts;
 
 use file::{
-    DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, Edits, File, MAX_TABLE, PAGE, SHT_STRTAB,
-    SYMBOL, Segment, beyond, number,
+    DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, Edits, File, MAX_TABLE, Overwrites, PAGE,
+    SHT_STRTAB, SYMBOL, Segment, beyond, number,
 };
 
 /// Returns the edits that set the search path of a file to `text`; `None` if it has no room.
@@ -64,7 +64,7 @@ pub(super) fn apply(spool: &mut Spool, stored: Stored, edits: &Edits) -> io::Res
 
 impl File<'_> {
     /// Places the text after the segment with the string table.
-    fn in_padding(&self, text: &str) -> io::Result<Option<Vec<(u64, Vec<u8>)>>> {
+    fn in_padding(&self, text: &str) -> io::Result<Option<Overwrites>> {
         let (Some(strings), Some(size)) = (self.entry(DT_STRTAB), self.entry(DT_STRSZ)) else {
             return Ok(None);
         };
@@ -115,7 +115,7 @@ impl File<'_> {
     }
 
     /// Overwrites the old text if nothing else uses its bytes.
-    fn in_place(&self, facts: &ElfFacts, text: &str) -> io::Result<Option<Vec<(u64, Vec<u8>)>>> {
+    fn in_place(&self, facts: &ElfFacts, text: &str) -> io::Result<Option<Overwrites>> {
         let Some((value, entry)) = self.entry(DT_RUNPATH).or_else(|| self.entry(DT_RPATH)) else {
             return Ok(None);
         };

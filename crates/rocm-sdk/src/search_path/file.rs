@@ -25,11 +25,14 @@ pub(super) const DT_RUNPATH: u64 = 29;
 /// Larger tables are not those of a library.
 pub(super) const MAX_TABLE: u64 = 64 << 20;
 
+/// Bytes to write at positions of a file.
+pub(crate) type Overwrites = Vec<(u64, Vec<u8>)>;
+
 /// What changes in a file.
 #[derive(Default)]
 pub(crate) struct Edits {
     /// Bytes to write at positions of the file.
-    pub overwrite: Vec<(u64, Vec<u8>)>,
+    pub overwrite: Overwrites,
     /// Bytes to append, and their position in the file. Zeros precede them.
     pub append: Option<(u64, Vec<u8>)>,
 }

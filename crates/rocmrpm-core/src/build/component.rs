@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::error::ComponentError;
+use super::inputs::lay_out;
 use super::mock::shell_dir;
 use super::record::{
     BUILDROOT_LOCK, BuildRecord, FileRecord, Results, SCHEMA, Times, build_folder, is_binary_rpm,
@@ -260,42 +261,6 @@ pub(crate) fn command_again(workspace: &Workspace, command: &str, options: &[Str
 /// Returns the command that enters a component's build root.
 pub(crate) fn enter_again(workspace: &Workspace, component: &Component) -> String {
     command_again(workspace, &format!("shell {}", component.name), &[])
-}
-
-/// Copies what rpmbuild reads into one folder: sources, patches and the spec. Returns the records
-/// of the sources and of the patches.
-pub(crate) fn lay_out(
-    fetcher: &Fetcher<'_>,
-    component: &Component,
-    pin: &Pin,
-    spec: &Rendered,
-    dir: &Path,
-) -> Result<(Vec<FileRecord>, Vec<FileRecord>), Error> {
-    let mut sources = Vec::new();
-    for (name, source) in pin.all_sources() {
-        let fetched = fetcher.obtain(source);
-        // The main source has the component's own name, whose progress line is still needed.
-        if !name.is_empty() {
-            fetcher.leave(&source.component);
-        }
-        let fetched = fetched?;
-        fetcher.copy_to(&fetched, dir)?;
-        sources.push(FileRecord {
-            file: fetched.file_name,
-            sha256: fetched.sha256,
-            size: fetched.size,
-        });
-    }
-    let mut patches = Vec::new();
-    for patch in component.patches_for(&pin.version) {
-        let to = dir.join(&patch.file_name);
-        fs_err::copy(component.dir.join(&patch.file_name), &to)
-            .map_err(IoError::doing("copy a patch"))?;
-        patches.push(FileRecord::of(&to).map_err(IoError::doing("read a patch"))?);
-    }
-    let spec_path = dir.join(&spec.file_name);
-    files::write_atomically(&spec_path, &spec.text).map_err(IoError::doing("write the spec"))?;
-    Ok((sources, patches))
 }
 
 /// Moves results that must be inspected again to where a build leaves them, unless they are there

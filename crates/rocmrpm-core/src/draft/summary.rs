@@ -22,6 +22,9 @@ pub(super) struct Described {
     pub file: String,
 }
 
+/// Returns the description in the text of a file, for a project with this name.
+type Reader = fn(&str, &str) -> Option<String>;
+
 /// Returns the description of a project in its source.
 pub(super) fn find(root: &Path, name: &str) -> Option<Described> {
     let walk = walkdir::WalkDir::new(root).max_depth(DEPTH).sort_by_file_name();
@@ -32,7 +35,7 @@ pub(super) fn find(root: &Path, name: &str) -> Option<Described> {
             continue;
         };
         let base = file.rsplit('/').next().unwrap_or(file);
-        let (rank, read): (usize, fn(&str, &str) -> Option<String>) = match base {
+        let (rank, read): (usize, Reader) = match base {
             _ if base.ends_with(".pc") || base.contains(".pc.") => (0, of_pkg_config),
             "meson.build" => (1, of_meson),
             _ if is_manual_page(base, name) => (2, of_manual_page),

@@ -122,7 +122,7 @@ impl ChrootStatus {
             times.push(point(seconds, shown(seconds)));
             sizes.push(point(size as f64, human_size(size)));
         }
-        let published = passed("publish").last();
+        let published = passed("publish").next_back();
         Self {
             chroot: chroot.to_owned(),
             standings: standings(chain, imported, chroot),
