@@ -106,7 +106,6 @@ fn make(rpm: PathBuf, out_dir: &Path) {
         pins: &Pins::new(),
         rocm: &Rocm::System,
         leave_out: &[],
-        not_required: &[],
         origin: None,
         events: &Silent,
     });

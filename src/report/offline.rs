@@ -2,7 +2,6 @@
 
 use super::{Style, count};
 use crate::audit::{Audit, Point};
-use crate::table::hanging;
 use crate::text::visible;
 
 /// Returns the output of `rocmrpm audit`.
@@ -12,7 +11,7 @@ pub fn offline_text(audit: &Audit, verbose: bool) -> String {
         match &at.satisfied {
             None => {
                 place(&mut text, Style::Bad.paint("fetches"), at);
-                text.push_str(&help(&at.help));
+                text.push_str(&format!("    {} {}\n", Style::Note.paint("help:"), at.help));
             }
             Some(by) if verbose => {
                 place(&mut text, Style::Good.paint("satisfied"), at);
@@ -25,11 +24,12 @@ pub fn offline_text(audit: &Audit, verbose: bool) -> String {
     for mistake in &audit.mistakes {
         let (file, line) = (visible(&mistake.file), mistake.line);
         text.push_str(&format!("{file}:{line}: {}\n", visible(&mistake.problem)));
-        text.push_str(&help(&mistake.help));
+        text.push_str(&format!("    {} {}\n", Style::Note.paint("help:"), mistake.help));
     }
     for file in &audit.unread {
         text.push_str(&format!("{}: too large for a build script, or not text\n", visible(file)));
-        text.push_str(&help("remove it in %prep if the build does not need it"));
+        let help = "remove it in %prep if the build does not need it";
+        text.push_str(&format!("    {} {help}\n", Style::Note.paint("help:")));
     }
     let open = audit.open().count();
     let points = count(audit.points.len(), "download point");
@@ -53,10 +53,6 @@ pub fn offline_text(audit: &Audit, verbose: bool) -> String {
     }
     text.push('\n');
     text
-}
-
-fn help(text: &str) -> String {
-    format!("    {} {}\n", Style::Note.paint("help:"), hanging(text, 10))
 }
 
 fn place(text: &mut String, word: String, at: &Point) {

@@ -137,7 +137,6 @@ impl Workspace {
             "specs-templates",
             "mock-configs",
             "copr",
-            "smoke",
             "src",
         ];
         let own = from == Path::new(REPOSITORY);

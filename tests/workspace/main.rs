@@ -5,7 +5,6 @@
 mod add;
 mod advisories;
 mod bad_input;
-mod broken;
 mod ci;
 mod circles;
 mod commands;

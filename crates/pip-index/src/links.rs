@@ -84,7 +84,6 @@ mod tests {
             metadata: None,
             plain_name: true,
             yanked: yanked.map(str::to_owned),
-            foreign: false,
         };
         Project { files: versions.iter().map(file).collect(), ..Project::new(name) }
     }

@@ -185,7 +185,6 @@ mod tests {
             yanked,
             metadata: None,
             upload_time: None,
-            foreign: false,
         }
     }
 

@@ -14,7 +14,6 @@ fn file(name: &str) -> File {
         metadata: Some(Sha256::of_bytes("metadata")),
         plain_name: true,
         yanked: None,
-        foreign: false,
     }
 }
 
@@ -27,8 +26,7 @@ fn project() -> Project {
         ..file("demo_tool-1.9-py3-none-any.whl")
     });
     project.files.push(File { plain_name: false, yanked: Some(String::new()), ..file(name) });
-    let old = file("demo_tool-1.9-py2-none-any.whl");
-    project.files.push(File { requires_python: None, foreign: true, ..old });
+    project.files.push(File { requires_python: None, ..file("demo_tool-1.9-py2-none-any.whl") });
     project.sort();
     project.tracks = vec!["https://host/simple/demo-tool/?a&b".into()];
     project
@@ -72,7 +70,6 @@ fn writes_json_of_the_peps() {
         (&7.into(), &Sha256::of_bytes("wheel").to_string().into())
     );
     assert_eq!(last["requires-python"], ">=3.9,<4 \"'&");
-    assert!(old["_foreign"] == true && last.get("_foreign").is_none());
     assert!(last.get("yanked").is_none() && old.get("requires-python").is_none());
     assert_eq!(yanked["yanked"], "it <breaks>");
 }

@@ -100,7 +100,6 @@ mod tests {
             metadata: Some(Sha256::of_bytes("")),
             plain_name: true,
             yanked: None,
-            foreign: false,
         }
     }
 

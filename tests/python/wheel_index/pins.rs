@@ -56,7 +56,6 @@ fn stack_of(
             pins: &pins,
             rocm: &Rocm::System,
             leave_out: &[],
-            not_required: &[],
             origin: None,
             events: &heard,
         })?);

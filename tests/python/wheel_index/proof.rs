@@ -43,7 +43,6 @@ fn with<T>(rpms: &[PathBuf], out_dir: &Path, then: impl FnOnce(Request<'_>) -> T
         pins: &Pins::new(),
         rocm: &Rocm::System,
         leave_out: &[],
-        not_required: &[],
         origin: Some(&origin()),
         events: &Silent,
     })

@@ -48,7 +48,6 @@ impl Lab {
             pins: &Pins::new(),
             rocm: &Rocm::System,
             leave_out: &[],
-            not_required: &[],
             origin: None,
             events: &Silent,
         })

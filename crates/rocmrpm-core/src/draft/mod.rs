@@ -13,7 +13,6 @@ mod meson;
 mod native;
 mod project;
 mod python;
-mod summary;
 mod wheel;
 
 use std::path::Path;

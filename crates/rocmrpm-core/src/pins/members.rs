@@ -113,7 +113,6 @@ mod tests {
             yanked,
             metadata: None,
             upload_time: None,
-            foreign: false,
         }
     }
 

@@ -144,8 +144,9 @@ pub fn pins(
     }
     let mut pins = Vec::new();
     for (name, wheels) in &usables.wheels {
-        let Some(newest) = wheels.last().map(|usable| usable.wheel) else { continue };
-        let highest = &newest.name.version;
+        let Some(highest) = wheels.last().map(|usable| &usable.wheel.name.version) else {
+            continue;
+        };
         let files = view.wheels.get(*name).into_iter().flatten();
         let files = files.filter(|wheel| !wheel.listed.yanked && wheel.name.version == *highest);
         let mut hashes = Vec::new();
@@ -162,7 +163,7 @@ pub fn pins(
             name: (*name).to_owned(),
             version: highest.to_string(),
             hashes,
-            own: !newest.listed.foreign,
+            own: true,
         });
     }
     if pins.is_empty() {

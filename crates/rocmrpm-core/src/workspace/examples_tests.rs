@@ -14,7 +14,6 @@ use super::keys::toml_schemas;
 use super::lock::Lock;
 use super::manifest::Manifest;
 use super::pins::{Overrides, PinSet};
-use super::pipeline::PipelineSettings;
 use super::provider::Provider;
 use super::upstreams::Upstreams;
 use crate::error::Problem;
@@ -48,7 +47,6 @@ fn problems(name: &str) -> Vec<Problem> {
                 &mut problems,
             ));
         }
-        "pipeline" => drop(PipelineSettings::read(&file, &mut problems)),
         "upstreams" => drop(Upstreams::read(&file, &mut problems)),
         other => panic!("`{other}` has no reader here"),
     }
