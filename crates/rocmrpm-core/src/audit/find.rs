@@ -323,6 +323,8 @@ mod tests {
             print(\n    subprocess.check_output(\n        'git clone x'),\n    'git clone y')\n\
             warn('(')\n'git clone z'\n";
         assert_eq!(kinds("setup.py", text), [(7, "git"), (10, "git")]);
+        let text = "print(\n    'see', subprocess.run('git clone x'),\n    'git clone y')\n";
+        assert_eq!(kinds("setup.py", text), [(2, "git")]);
     }
 
     #[test]

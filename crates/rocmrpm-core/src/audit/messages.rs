@@ -29,8 +29,9 @@ fn python(language: &Language, code: &[String]) -> Vec<String> {
     let mut open = 0_usize;
     let without = |line: &String| {
         let text = line.trim_start().trim_start_matches(['b', 'f', 'r']);
-        let is_text = open == 1 && text.starts_with(['"', '\'']);
         let outside = outside_strings(line);
+        // A string may precede a call that downloads something.
+        let is_text = open == 1 && text.starts_with(['"', '\'']) && !outside.contains('(');
         let calls = || language.messages.iter().filter_map(|call| outside.find(call.as_str()));
         let start = if open > 0 { Some(0) } else { calls().min() };
         for c in start.map_or("", |start| &outside[start..]).chars() {
