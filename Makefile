@@ -21,7 +21,7 @@ endif
 # Tests that build packages or whole stacks.
 SLOW = $(foreach tests,real_ quickstart:: guides:: container:: waivers:: newcomers,--skip $(tests))
 
-.PHONY: help quickstart check test compiled copr-tests other-tests lab lab-test copr-test lab-kernels lab-llama lab-llama-vulkan lab-package lab-torch lab-vllm lab-vllm-kernels bench bench-mock survey add-survey lint-survey fuzz book build static dist install install-pages clean
+.PHONY: help quickstart check test compiled copr-tests other-tests lab lab-test copr-test lab-kernels lab-llama lab-llama-vulkan lab-package lab-sdk lab-torch lab-vllm lab-vllm-kernels bench bench-mock survey add-survey add-survey-lab lint-survey fuzz book build static dist install install-pages clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -43,6 +43,7 @@ test: ## install missing packages, then run every check and test
 	@$(MAKE) --no-print-directory --jobs=2 lab compiled
 	@$(MAKE) --no-print-directory --jobs=2 copr-tests other-tests
 	cd examples/quickstart/src/rocm-smoke && $(PYTHON) -B -m unittest
+	cd smoke && $(PYTHON) -B -m unittest
 	@$(MAKE) --no-print-directory book
 	@$(MAKE) --no-print-directory quickstart
 	@$(ABOUT_MOCK)
@@ -119,6 +120,15 @@ lab-vllm: ## install vLLM and its locked closure in the laboratory, and import a
 	cargo build --locked
 	@bash tests/laboratory/vllm
 
+lab-sdk: ## make ROCm's Python packages in the laboratory and test them with upstream's tests, from THEROCK=CLONE
+	@git -C "$(THEROCK)" cat-file -e HEAD:build_tools/packaging/python 2>/dev/null || { printf '%s\n' \
+	    "error: THEROCK=CLONE is missing" \
+	    "help: git clone https://github.com/ROCm/TheRock, then make lab-sdk THEROCK=\$$PWD/TheRock" >&2; exit 2; }
+	@bash tools/setup.sh test
+	@ROCMRPM_LAB_ROCM=7.2 bash tests/lab/make sdk
+	cargo build --locked
+	@THEROCK='$(abspath $(THEROCK))' bash tests/laboratory/sdk
+
 bench: ## compare speed with other tools, on real wheels; takes some minutes
 	@bash tools/setup.sh test
 	cargo bench --locked --bench closure
@@ -141,6 +151,15 @@ add-survey: ## add and lint the projects of tools/add-survey.toml [or NAMES="ujs
 	cargo build --locked --bin rocmrpm
 	rm -rf target/add-survey
 	$(PYTHON) -B tools/add_survey.py target/debug/rocmrpm target/add-survey $(NAMES)
+
+SEED ?= $(shell date +%Y%m%d)
+add-survey-lab: ## the same for twenty by chance [SEED=N, or NAMES]; build and install them in the laboratory's mock
+	@test -n "$$ROCMRPM_LAB_MOCK" || { printf '%s\n' "error: ROCMRPM_LAB_MOCK is not set" \
+	    "help: set it to a checkout of rpm-software-management/mock" >&2; exit 2; }
+	@bash tests/lab/make survey
+	cargo build --locked --bin rocmrpm
+	$(PYTHON) -B tools/add_survey.py target/debug/rocmrpm target/add-survey-lab --build \
+	    $(if $(NAMES),$(NAMES),--choose 20 --seed $(SEED) --write docs/reference/added-projects.md)
 
 # The specs are a checkout of yours; rpm runs the code in their %(...), so it must be trusted.
 lint-survey: ## lint every spec of SPECS=FOLDER [for CHROOT, every EVERYth], and count findings by rule

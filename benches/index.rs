@@ -50,12 +50,17 @@ fn child(work: &str, index: &Path, wheels: &[&str]) {
         _ => {
             let folder = Folder::lock(index).unwrap();
             let change = match work {
-                "publish" => {
-                    plan_add(&folder, Some("testing"), &wheels::in_folder(&paths[0]), None, None)
-                }
-                "publish-one" => plan_add(&folder, Some("testing"), &paths, None, None),
+                "publish" => plan_add(
+                    &folder,
+                    Some("testing"),
+                    &wheels::in_folder(&paths[0]),
+                    &[],
+                    None,
+                    None,
+                ),
+                "publish-one" => plan_add(&folder, Some("testing"), &paths, &[], None, None),
                 "promote" => plan_promote(&folder, "testing", "stable", &[]),
-                _ => plan_add(&folder, None, &paths, None, None),
+                _ => plan_add(&folder, None, &paths, &[], None, None),
             };
             change.unwrap().apply(&folder).unwrap();
         }

@@ -106,6 +106,7 @@ fn make(rpm: PathBuf, out_dir: &Path) {
         pins: &Pins::new(),
         rocm: &Rocm::System,
         leave_out: &[],
+        not_required: &[],
         origin: None,
         events: &Silent,
     });

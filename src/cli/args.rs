@@ -14,23 +14,28 @@ mod copr;
 mod groups;
 mod index;
 mod pins;
+mod pipeline;
 mod state;
 mod upstream;
 mod verify;
 
 pub use build::{Build, BuilderName, EnterShell, Reproduce};
 pub use closure::{Closure, ClosureAudit, ClosureCommand, ClosureDiff, ClosureHow, ClosureWhy};
-pub use container::{Container, ContainerBuild, ContainerCheck, ContainerCommand};
+pub use container::{Container, ContainerBuild, ContainerCheck, ContainerCommand, ContainerRun};
 pub use copr::{Copr, CoprCancel, CoprPush, CoprStatus, CoprSync, CoprWatch};
 #[cfg(test)]
 pub use groups::GROUPS;
 pub use groups::parse;
 pub use index::{
     Destination, Index, IndexCheck, IndexCommand, IndexServe, Publish, PublishIndex,
-    PublishRepository, Requirements, Wheel,
+    PublishPromote, PublishRepository, Requirements, Wheel,
 };
 pub use pins::{
     Pins, PinsCheck, PinsDerive, PinsExport, PinsFormat, PinsImport, PinsOutdated, PinsUpdate,
+};
+pub use pipeline::{
+    Evidence, EvidenceCheck, EvidenceExport, EvidenceImport, EvidenceShow, Pipeline,
+    PipelineAccept, PipelineRun, PipelineStatus,
 };
 pub use state::{
     Cache, CacheCommand, CachePrune, Check, Clean, Graph, GraphFormat, Log, Remove, Status,
@@ -129,7 +134,7 @@ pub enum Command {
     Status(Status),
     /// Print the log of a build
     Log(Log),
-    /// Enter the build root of a failed build, or prepared sources on this machine
+    /// Enter the build root of a failed build, or one with prepared sources before a build
     Shell(EnterShell),
     /// Rebuild a component with the same build root packages, and compare the results file by file
     Reproduce(Reproduce),
@@ -163,6 +168,12 @@ pub enum Command {
     Copr(Copr),
     /// Render the container file; build an image, or compare one with the pins
     Container(Container),
+    /// Keep a pin set current: newer releases, builds, proofs, publication
+    #[command(subcommand)]
+    Pipeline(Pipeline),
+    /// Show, check, and exchange the records of what was built, checked, and run
+    #[command(subcommand)]
+    Evidence(Evidence),
     /// Check this machine: the tools that rocmrpm runs, and its GPUs and their memory
     Doctor(Doctor),
     /// Trust a workspace, so that commands can run its code as you; list or remove trusted ones
@@ -288,6 +299,10 @@ pub struct Lock {
     /// Write nothing; exit with 1 if the lock file is out of date
     #[arg(long)]
     pub check: bool,
+
+    /// Also lock the digests that the base images of container files have now; needs skopeo
+    #[arg(long, conflicts_with = "offline")]
+    pub images: bool,
 
     /// Use only the cache, without network access
     #[arg(long)]
@@ -474,6 +489,10 @@ pub struct Sdk {
     #[arg(long = "leave-out", value_name = "PATH")]
     pub leave_out: Vec<String>,
 
+    /// Compare the packages in the folder with the RPMs, file by file, instead of making them
+    #[arg(long)]
+    pub check: bool,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -486,7 +505,8 @@ pub struct Explain {
     #[arg(value_name = "ID")]
     pub id: Option<String>,
 
-    /// Find the cause in this log: of a build, of a program on the GPU, or of the kernel
+    /// Find the cause in this log: of a build, of a program on the GPU, or of the kernel; `-` reads
+    /// the standard input
     #[arg(long, value_name = "FILE", conflicts_with = "id")]
     pub log: Option<PathBuf>,
 

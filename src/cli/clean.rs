@@ -10,8 +10,9 @@ use crate::process::end_leftovers;
 use crate::report::{Shell, Style, human_size};
 use crate::workspace::Workspace;
 
-/// What failed and stopped builds, `prep`, and `reproduce` leave, which has a folder per component.
-const LEFT: [&str; 3] = ["work", "prep", "reproduce"];
+/// What failed and stopped builds, `prep`, `shell`, and `reproduce` leave, which has a folder per
+/// component.
+const LEFT: [&str; 4] = ["work", "prep", "shell", "reproduce"];
 
 /// The results that have a folder per component.
 const RESULTS: [&str; 3] = ["results", "srpms", "wheels"];

@@ -207,7 +207,11 @@ mod tests {
             "publish yank reason",
             "container build tag",
             "container build base",
+            "container run tag",
+            "container run command",
             "container check image",
+            "pipeline run timeout",
+            "pipeline accept reason",
             "doctor gpu_memory",
             "cache prune days",
         ];

@@ -1,24 +1,26 @@
 //! `rocmrpm container`.
 
+use std::io::IsTerminal as _;
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::{Done, args, context};
 use crate::build::{Results, Stage};
-use crate::container::{self, Difference, Engine};
+use crate::container::{self, Difference, Engine, Launch, Runner};
 use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
 use crate::files;
 use crate::report::{Progress, Shell, Style, Table, count};
 use crate::sources;
 use crate::stack::Stack;
-use crate::workspace::{Flavor, PackagesFrom};
+use crate::workspace::{Flavor, PackagesFrom, Workspace};
 
 pub(super) fn run(args: &args::Container, dir: &Path, shell: &Shell) -> Done {
     match &args.command {
         None => render(args, dir, shell),
         Some(args::ContainerCommand::Build(args)) => build(args, dir, shell),
+        Some(args::ContainerCommand::Run(args)) => start(args, dir, shell),
         Some(args::ContainerCommand::Check(args)) => check(args, dir, shell),
     }
 }
@@ -48,8 +50,11 @@ fn build(args: &args::ContainerBuild, dir: &Path, shell: &Shell) -> Done {
         .get(&flavor)
         .map(|settings| settings.from)
         .unwrap_or_default();
-    if flavor.is_built_here() && from == PackagesFrom::Local {
+    if flavor.has_builds() && from == PackagesFrom::Local {
         complete(&stack, flavor)?;
+    }
+    if flavor == Flavor::Toolbox {
+        specs_exist(&workspace)?;
     }
     let engine = Engine::of_machine()?;
     let path = workspace.root.join(container::file_name(&workspace.chroot.name, flavor));
@@ -67,6 +72,32 @@ fn build(args: &args::ContainerBuild, dir: &Path, shell: &Shell) -> Done {
     engine.build(&path, &image, args.base.as_deref(), &log)?;
     shell.status(Style::Good, "Built", &image);
     Ok(0)
+}
+
+fn start(args: &args::ContainerRun, dir: &Path, shell: &Shell) -> Done {
+    let workspace = context::workspace(dir, &args.choice, &[])?;
+    let stack = Stack::new(&workspace)?;
+    let flavor = args.flavor.flavor;
+    if flavor == Flavor::Toolbox {
+        let message = "a container of the flavor `toolbox` is started by toolbox".to_owned();
+        let name = container::image_name(&stack, flavor);
+        return Err(Error::new(Kind::Usage, message)
+            .with_help(format!("run `toolbox create --image localhost/{name} {name}`")));
+    }
+    let image = args.tag.clone().unwrap_or_else(|| container::image_name(&stack, flavor));
+    let launch = Launch {
+        image: &image,
+        flavor,
+        gpu: !args.without_gpu,
+        terminal: std::io::stdin().is_terminal() && std::io::stdout().is_terminal(),
+        command: &args.command,
+    };
+    let command = launch.command(Runner::of_machine()?, Path::new("/"))?;
+    if args.print {
+        shell.data(command.line())?;
+        return Ok(0);
+    }
+    Ok(command.interactive()?)
 }
 
 /// Refuses to build an image from outdated results, because its labels would be wrong.
@@ -104,6 +135,19 @@ fn complete(stack: &Stack<'_>, flavor: Flavor) -> Result<(), Error> {
         return Err(Error::new(Kind::Usage, message).with_help(help));
     }
     Ok(())
+}
+
+/// Refuses to build a toolbox without specs, whose requirements it has.
+fn specs_exist(workspace: &Workspace) -> Result<(), Error> {
+    let specs = workspace.build_dir().join("specs");
+    let names = files::names_in(&specs).map_err(IoError::doing("read the folder of specs"))?;
+    if names.iter().any(|name| name.ends_with(".spec")) {
+        return Ok(());
+    }
+    let message = format!("there are no specs in {}", specs.display());
+    let chroot = &workspace.chroot.name;
+    let help = format!("run `rocmrpm build --until spec --chroot {chroot}` to render them");
+    Err(Error::new(Kind::Usage, message).with_help(help))
 }
 
 /// What `rocmrpm container check --json` prints: how the labels of an image differ from the workspace.

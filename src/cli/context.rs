@@ -1,22 +1,18 @@
-//! What several commands do first: load the workspace that the command line selects, and find what
-//! this machine knows about a destination.
+//! What several commands do first: load the workspace that the command line selects.
 
 use std::path::Path;
 
 use super::args::Choice;
 use super::user;
-use crate::closure::earlier;
-use crate::error::{Error, IoError, Problems};
+use crate::error::Error;
 use crate::files::names_in;
 use crate::gpu::GpuTarget;
-use crate::index::publish::Destination;
-use crate::index::seen::Seen;
 use crate::names::ComponentName;
 use crate::process::own_program;
 use crate::report::{Shell, Style};
-use crate::sources::{Cache, Fetcher};
+use crate::sources::Fetcher;
 use crate::stack::Stack;
-use crate::workspace::{Component, Selection, Workspace, closure_not_written, parse_folder_name};
+use crate::workspace::{Component, Selection, Workspace, parse_folder_name};
 
 /// Loads the workspace with the chosen chroot, pin set and overrides.
 pub fn workspace(
@@ -119,32 +115,4 @@ pub fn stack_to_examine<'w>(
         ));
     }
     Ok(stack)
-}
-
-/// Refuses stacks that users could not install or upgrade: a component without a written Python
-/// closure for a chroot, and members with a lower version than in an earlier release. Builds for
-/// this machine are exempt, because they are not installed from a repository.
-pub fn check_closures<'w>(
-    workspaces: impl IntoIterator<Item = &'w Workspace>,
-    names: &[String],
-) -> Result<(), Error> {
-    let mut problems = Problems::default();
-    for workspace in workspaces.into_iter().filter(|workspace| !workspace.chroot.is_host()) {
-        let stack = Stack::new(workspace)?;
-        problems.0.extend(closure_not_written(workspace, &stack.named_with_requirements(names)?));
-        problems.0.extend(earlier::held_back(workspace)?);
-    }
-    if problems.0.is_empty() { Ok(()) } else { Err(problems.into()) }
-}
-
-/// Returns the record of the serial numbers that this machine has seen at a destination.
-pub fn seen(destination: &Destination, allow_rollback: bool) -> Result<Seen, Error> {
-    let place = match destination {
-        Destination::Folder(path) => std::path::absolute(path)
-            .map_err(IoError::doing("find the destination"))?
-            .to_string_lossy()
-            .into_owned(),
-        other => other.open(false)?.name(),
-    };
-    Ok(Seen::of(Cache::from_env()?.dir(), &place, allow_rollback))
 }

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use super::{Done, args, context};
 use crate::build::{
-    BuildRoot, Builder, HostBuilder, MockBuilder, Results, Stage, required_packages,
+    BuildRoot, Builder, HostBuilder, MockBuilder, Results, Stage, is_prepared, prepare_root,
+    required_packages,
 };
 use crate::error::{Error, Kind};
 use crate::prep;
-use crate::process::{own_program, quote};
 use crate::report::{Progress, Shell, Style};
 use crate::sources::{Cache, Fetcher};
 use crate::spec::{self, History};
@@ -24,31 +24,60 @@ pub(super) fn run(args: &args::EnterShell, dir: &Path, shell: &Shell) -> Done {
         shell.status(Style::Good, "Entering", folder.display());
         return Ok(command.interactive()?);
     }
+    // What a failed build left for other pins or another chroot is what the user means.
     let elsewhere = context::elsewhere(&workspace, &format!("work/{}/build", component.name));
-    let is_elsewhere = elsewhere.is_some();
-    if workspace.chroot.is_host() && !is_elsewhere {
+    if workspace.chroot.is_host() && elsewhere.is_none() {
         return enter_prepared(args, workspace, shell);
     }
-    let build = || {
-        let (name, chroot) = (&component.name, quote(&workspace.chroot.name));
-        format!(
-            "only a failed build leaves one: {0} build {name} --chroot {chroot}; to look at its sources \
-             now, run {0} prep {name} --chroot {chroot}",
-            own_program()
-        )
-    };
-    let none = Error::new(Kind::Usage, format!("`{}` has no build root to enter", component.name))
-        .with_help(elsewhere.unwrap_or_else(build));
-    let ready = MockBuilder::new(&workspace).ready();
+    let is_ready = MockBuilder::new(&workspace).ready();
     // A missing mock does not explain why the other chroot's build root is not found.
-    if workspace.chroot.is_host() || is_elsewhere && ready.is_err() {
-        return Err(none);
+    if let Some(help) = elsewhere.filter(|_| workspace.chroot.is_host() || is_ready.is_err()) {
+        let message = format!("`{}` has no build root to enter", component.name);
+        return Err(Error::new(Kind::Usage, message).with_help(help));
     }
-    ready?;
-    let root = BuildRoot::of(&workspace, &component.name);
-    let Some(path) = root.path()? else { return Err(none) };
+    is_ready?;
+    enter_mock(args, workspace, shell)
+}
+
+/// Enters the build root that a failed build left in mock; prepares one if there is none.
+fn enter_mock(args: &args::EnterShell, mut workspace: Workspace, shell: &Shell) -> Done {
+    let name = workspace.component(&args.component)?.name.clone();
+    let left = BuildRoot::of(&workspace, &name);
+    if !is_prepared(&workspace, &name)
+        && let Some(path) = left.path()?
+    {
+        shell.status(Style::Good, "Entering", path.display());
+        return Ok(left.shell(&args.command).interactive()?);
+    }
+    let progress = Progress::new(shell);
+    let root = workspace.root.clone();
+    let fetcher = Fetcher::new(Cache::from_env()?, &root, &progress).offline(args.offline);
+    context::resolve_overrides(&mut workspace, &fetcher)?;
+    let component = workspace.component(&args.component)?;
+    let stack = context::stack_to_examine(&workspace, component, shell)?;
+    warn_about_requirements(&stack, component, shell)?;
+    let root = prepare_root(&stack, component, &fetcher, &progress)?;
+    drop(progress);
+    let path = root.path()?.unwrap_or_default();
     shell.status(Style::Good, "Entering", path.display());
     Ok(root.shell(&args.command).interactive()?)
+}
+
+/// Warns about each required component that is not built.
+fn warn_about_requirements(
+    stack: &Stack<'_>,
+    component: &Component,
+    shell: &Shell,
+) -> Result<(), Error> {
+    for required in stack.with_required(&[component]).into_values() {
+        let build_dir = stack.workspace.build_dir_of(&required.name);
+        let results = Results::of(&build_dir, Stage::Rpm, &required.name);
+        if required.name != component.name && results.rpms()?.is_empty() {
+            let (name, required) = (&component.name, &required.name);
+            shell.warning(format!("`{name}` requires `{required}`, which is not built"));
+        }
+    }
+    Ok(())
 }
 
 /// Enters the sources that `rocmrpm prep` prepares, in the environment of a build.
@@ -61,14 +90,7 @@ fn enter_prepared(args: &args::EnterShell, mut workspace: Workspace, shell: &She
     let stack = context::stack_to_examine(&workspace, component, shell)?;
     let prepared = prep::prepared(&stack, component, &fetcher, &progress)?;
     drop(progress);
-    for required in stack.with_required(&[component]).into_values() {
-        let results =
-            Results::of(&workspace.build_dir_of(&required.name), Stage::Rpm, &required.name);
-        if required.name != component.name && results.rpms()?.is_empty() {
-            let (name, required) = (&component.name, &required.name);
-            shell.warning(format!("`{name}` requires `{required}`, which is not built"));
-        }
-    }
+    warn_about_requirements(&stack, component, shell)?;
     let folder = prepared.record.folder.clone();
     let command = HostBuilder::shell_before_build(
         &workspace,

@@ -1,5 +1,6 @@
 //! `rocmrpm explain`.
 
+use std::io::{ErrorKind, IsTerminal as _};
 use std::path::Path;
 
 use serde::Serialize;
@@ -7,7 +8,7 @@ use serde::Serialize;
 use super::{Done, args};
 use crate::build::{Cause, CauseKind, Explanation, Pattern, Phase, cause, causes};
 use crate::document::Document;
-use crate::error::{Error, Kind};
+use crate::error::{Error, IoError, Kind};
 use crate::inspect::{RULES, RULES_VERSION, Rule, RuleId, Severity, rule};
 use crate::lint::{self, rule_groups};
 use crate::names::nearest;
@@ -42,8 +43,8 @@ pub(super) fn run(args: &args::Explain, shell: &Shell) -> Done {
 
 /// Prints the cause that a log shows. A log without a known cause is an error.
 fn explain_log(log: &Path, json: bool, shell: &Shell) -> Done {
-    let Explanation { known, lines } = Explanation::of_log(log)?;
     let path = visible(&log.display().to_string());
+    let Explanation { known, lines } = read(log, &path)?;
     if json {
         let cause = known.as_ref().and_then(|known| {
             let kind = cause(known.id)?.kind;
@@ -56,8 +57,27 @@ fn explain_log(log: &Path, json: bool, shell: &Shell) -> Done {
     if known.is_some() {
         return Ok(0);
     }
-    let error = Error::new(Kind::Findings, format!("found no known cause in `{path}`"));
+    let place = if path == "-" { "the standard input".to_owned() } else { format!("`{path}`") };
+    let error = Error::new(Kind::Findings, format!("found no known cause in {place}"));
     Err(error.with_help("run `rocmrpm explain` to list the causes that rocmrpm knows"))
+}
+
+fn read(log: &Path, shown: &str) -> Result<Explanation, Error> {
+    let usage = |message: String, help: &str| Error::new(Kind::Usage, message).with_help(help);
+    if shown == "-" && std::io::stdin().is_terminal() {
+        let help = "pipe a log into it, such as `journalctl -k | rocmrpm explain --log -`";
+        return Err(usage("the standard input is a terminal".to_owned(), help));
+    }
+    Explanation::of_log(log).map_err(|error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => usage(
+            format!("the log `{shown}` does not exist"),
+            "in a workspace, `rocmrpm log --list` lists the logs of a build; `-` reads the standard input",
+        ),
+        ErrorKind::IsADirectory => {
+            usage(format!("`{shown}` is a folder, not a log"), "name one of the files in it")
+        }
+        _ => IoError::doing(format!("read the log `{shown}`"))(error).into(),
+    })
 }
 
 /// What `rocmrpm explain --log FILE --json` prints: the cause that a log shows.
@@ -65,7 +85,7 @@ fn explain_log(log: &Path, json: bool, shell: &Shell) -> Done {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct LogReport<'a> {
     schema: &'static str,
-    /// The path of the log.
+    /// The path of the log; `-` for the standard input.
     log: &'a str,
     /// The cause; null if none is known.
     cause: Option<LogCause<'a>>,

@@ -8,9 +8,11 @@ use serde::Serialize;
 use super::{Done, args, context};
 use crate::build::BuildLock;
 use crate::document::Document;
+use crate::foreign;
 use crate::outputs;
 use crate::production::write_index;
 use crate::report::{Progress, Shell};
+use crate::sources::{Cache, Fetcher};
 use crate::stack::Stack;
 use crate::text::file_url;
 
@@ -25,6 +27,8 @@ pub(super) struct IndexReport<'a> {
     changed: bool,
     /// How many wheels each distribution has, by normalized name.
     distributions: &'a BTreeMap<String, usize>,
+    /// How many of the wheels the stack did not build.
+    foreign: usize,
 }
 
 impl Document for IndexReport<'_> {
@@ -45,7 +49,9 @@ fn write(args: &args::Index, dir: &Path, shell: &Shell) -> Done {
     let lock = BuildLock::take(&workspace)?;
     let progress = Progress::new(shell);
     let wheels = outputs::make_wheels(&lock, &stack, &progress)?;
-    let written = write_index(&wheels, &workspace, &progress)?;
+    let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, &progress);
+    let foreign = foreign::wheels(&workspace, &wheels, &fetcher, &progress)?;
+    let written = write_index(&wheels, &foreign, &workspace, &progress)?;
     drop(progress);
     if wheels.is_empty() {
         shell.warning(super::wheel::no_wheels(&workspace));
@@ -57,6 +63,7 @@ fn write(args: &args::Index, dir: &Path, shell: &Shell) -> Done {
             url: &url,
             changed: written.changed,
             distributions: &written.distributions,
+            foreign: written.foreign,
         })?;
     } else {
         shell.data(url)?;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::{Done, args, context};
 use crate::closure::lock;
 use crate::error::{Error, IoError, Kind};
+use crate::foreign;
 use crate::index::check::{Options, Report, check};
 use crate::index::folder::Folder;
 use crate::index::listing::Listing;
@@ -25,6 +26,12 @@ pub(super) fn run(args: &args::IndexCheck, dir: &Path, shell: &Shell) -> Done {
     let environment = workspace.chroot.environment()?;
     let url = args.index.as_deref().filter(|index| index.contains("://"));
     let report = match url {
+        Some(url) if args.closed => {
+            let message =
+                format!("cannot check whether {} is closed", crate::sources::shown_url(url));
+            return Err(Error::new(Kind::Usage, message)
+                .with_help("copy the index to a folder, and pass the folder"));
+        }
         Some(url) => {
             let mut report = Report::empty(url.to_owned(), &environment);
             check_manifest(args, &workspace, &Web::at(url)?, &mut report)?;
@@ -39,16 +46,25 @@ pub(super) fn run(args: &args::IndexCheck, dir: &Path, shell: &Shell) -> Done {
                 Some(_) => error.into(),
                 None => context::or_elsewhere(error, &workspace, "index"),
             })?;
-            let outside = outside::declared(&workspace.manifest.outside)?;
+            let outside = match args.closed {
+                true => Vec::new(),
+                false => outside::declared(&workspace.manifest.index.outside)?,
+            };
             let held = lock::held(&workspace)?;
             let options = Options {
                 environment: &environment,
                 outside: &outside,
                 held: &held,
                 offline: args.offline,
+                closed: args.closed,
                 digests: args.digests,
             };
             let mut report = check(&view, &options)?;
+            if args.closed && !report.has_errors() {
+                for unsolved in foreign::solve(&workspace.root, &view, &environment)? {
+                    report.add_unsolved(&unsolved.wheel, &unsolved.reported);
+                }
+            }
             let place = Folder::new(&view.root);
             if args.key.is_some() || place.root().join(manifest::PATH).exists() {
                 check_manifest(args, &workspace, &place, &mut report)?;

@@ -13,7 +13,6 @@ use crate::gpu_families::{self, NATIVE};
 use crate::gpu_machine;
 use crate::inspect::formats::{TextOptions, to_github, to_html, to_junit, to_text};
 use crate::inspect::{Depth, Expectations, System, compare, inspect};
-use crate::names::nearest;
 use crate::report::{Shell, comparison_text, uncolored};
 use crate::stack::Stack;
 use crate::workspace::{MANIFEST, Overrides, Selection, Workspace, find_root, parse_folder_name};
@@ -159,7 +158,7 @@ fn named(name: &str) -> Result<Vec<GpuTarget>, Error> {
     }
     gpu_families::targets_of(name).ok_or_else(|| {
         let error = Error::new(Kind::Usage, format!("unknown GPU target `{name}`"));
-        match nearest(name, GpuTarget::known().chain(gpu_families::families())) {
+        match gpu_families::nearest_to(name) {
             Some(near) => error.with_help(format!("did you mean `{near}`?")),
             None => error.with_help("use LLVM's name of the target, such as `gfx1151`"),
         }

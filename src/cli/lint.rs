@@ -12,6 +12,7 @@ use crate::files;
 use crate::inspect::Severity;
 use crate::lint::{self, Finding, Own, Spec, Waived, Words};
 use crate::packages::Packages;
+use crate::publishing::check_closures;
 use crate::report::{Shell, Style, lint_text};
 use crate::sources::{Cache, Fetcher};
 use crate::spec::{self, History};
@@ -58,7 +59,7 @@ impl Document for LintReport<'_> {
 pub(super) fn run(args: &args::Lint, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     if args.spec.is_none() {
-        context::check_closures([&workspace], &args.components)?;
+        check_closures([&workspace], &args.components)?;
     }
     let stack = Stack::new(&workspace)?;
     let mut packages = Packages::of(&workspace, args.live)?;

@@ -1,60 +1,44 @@
 //! `rocmrpm lock`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::{Done, args, context, render};
+use crate::container;
+use crate::digest::Sha256;
 use crate::document::Document;
-use crate::error::{IoError, Problems};
-use crate::events::Events;
+use crate::error::{Error, IoError};
+use crate::events::{Event, Events};
 use crate::files;
+use crate::pins::{SetLock, lock_set};
 use crate::report::{Progress, Shell, Style, count};
 use crate::sources::{Cache, Fetcher, Locked};
-use crate::workspace::document::File;
 use crate::workspace::pin::LockEntry;
-use crate::workspace::pins::Overrides;
-use crate::workspace::{Lock, PinSet};
+use crate::workspace::{Lock, Workspace};
 
 pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
     let choice = args::Choice { chroot: None, pins: args.pins.clone() };
     let workspace = context::workspace(dir, &choice, &[])?;
     let set = &workspace.pins;
-    let shown = format!("pins/{}.lock", set.name);
-    let path = workspace.root.join(&shown);
-    let old = match path.is_file() {
-        true => File::read(&path, &shown).map_err(IoError::doing(format!("read `{shown}`")))?,
-        false => File { name: shown.clone(), text: String::new() },
-    };
-    let mut problems = Vec::new();
-    let old_lock = Lock::read(&old, &mut problems);
-    // Reads the pins without the lock file, which fills in missing values in the workspace's own
-    // pins.
-    let pins = PinSet::read(
-        &set.name,
-        set.file.clone(),
-        &Lock::default(),
-        &Overrides::new(),
-        &mut problems,
-    );
-    if !problems.is_empty() {
-        return Err(Problems(problems).into());
-    }
-
     let progress = Progress::new(shell);
     let events: &dyn Events = &progress;
     let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events).offline(args.offline);
-    let locked = fetcher.lock(&pins, &old_lock)?;
+    let mut lock = lock_set(&workspace.root, &set.name, set.file.clone(), &fetcher)?;
+    lock.locked.lock.images = images(&workspace, &lock.old, args.images, events)?;
+    lock.text = lock.locked.lock.text();
+    drop(fetcher);
     drop(progress);
-    let text = locked.lock.text();
-    let differs = text != old.text;
-    let diff = similar::TextDiff::from_lines(&old.text, &text)
+    let SetLock { name: shown, path, old_text, old: old_lock, locked, text } = &lock;
+    let differs = lock.differs();
+    let diff = similar::TextDiff::from_lines(old_text, text)
         .unified_diff()
-        .header(&shown, &shown)
+        .header(shown, shown)
         .to_string();
     // Written only if every source was resolved: a partial lock file would look complete.
     if !args.check && differs {
-        files::write_durably(&path, &text).map_err(IoError::doing(format!("write `{shown}`")))?;
+        files::write_durably(path, text).map_err(IoError::doing(format!("write `{shown}`")))?;
     }
     if args.json {
         let sources = locked.lock.entries.iter().map(|((component, source), entry)| LockedSource {
@@ -65,21 +49,22 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
         shell.json(&LockReport {
             schema: LockReport::SCHEMA,
             pins: &set.name,
-            file: &shown,
+            file: shown,
             differs,
             written: differs && !args.check,
             unseen: &locked.unseen,
             sources: sources.collect(),
+            images: &locked.lock.images,
         })?;
     } else if args.check && differs {
         shell.data(render::colored(&diff))?;
     }
-    warn(&locked, &old_lock, shell);
+    warn(locked, old_lock, shell);
     let sources = format!("{shown}: {}", count(locked.lock.entries.len(), "source"));
     match (args.check, differs) {
         (true, true) => {
             shell.status(Style::Bad, "Differs", sources);
-            let help = match locked.lock.learned_since(&old_lock) {
+            let help = match locked.lock.learned_since(old_lock) {
                 Some(names) => format!(
                     "run `rocmrpm lock` to complete the entries of {}, which were unreachable when locked",
                     names.join(", ")
@@ -94,6 +79,29 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
         (false, false) => shell.status(Style::Dim, "Unchanged", sources),
     }
     Ok(0)
+}
+
+/// Returns the digests of the base images that container files start from: those in the old lock, or
+/// with `update`, those that the registries have now.
+fn images(
+    workspace: &Workspace,
+    old: &Lock,
+    update: bool,
+    events: &dyn Events,
+) -> Result<BTreeMap<String, Sha256>, Error> {
+    let mut images = BTreeMap::new();
+    for image in container::unpinned(workspace)? {
+        let digest = match old.images.get(&image) {
+            _ if update => {
+                events.event(Event::Step { word: "Reading", detail: image.clone() });
+                container::digest_of(&image)?
+            }
+            Some(known) => *known,
+            None => continue,
+        };
+        images.insert(image, digest);
+    }
+    Ok(images)
 }
 
 /// Warns about sources that were not fetched, and about versions that changed nothing.
@@ -131,6 +139,8 @@ pub(super) struct LockReport<'a> {
     unseen: &'a [String],
     /// All sources, by component.
     sources: Vec<LockedSource<'a>>,
+    /// The digests of base images of container files, by name.
+    images: &'a BTreeMap<String, Sha256>,
 }
 
 /// A source of a component.

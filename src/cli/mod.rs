@@ -18,6 +18,7 @@ mod doctor;
 #[cfg(test)]
 mod documents_tests;
 mod enter_shell;
+mod evidence;
 mod explain;
 mod graph;
 mod index;
@@ -33,6 +34,7 @@ mod man;
 mod patch;
 mod patch_compare;
 mod pins;
+mod pipeline;
 mod plan;
 mod prep;
 mod publish;
@@ -71,12 +73,7 @@ pub fn main() -> ExitCode {
     let config = user::UserConfig::read();
     let color = config.as_ref().map_or(arguments.color, |config| config.color(arguments.color));
     color.apply();
-    // It fails if stdout is not a terminal; some terminals do not know their width.
-    if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdout())
-        && size.ws_col > 0
-    {
-        table::limit_width(size.ws_col.into());
-    }
+    table::limit_to_terminal();
     let shell = Shell::new(arguments.quiet);
     let done = config.and_then(|config| {
         // Only the first limit has an effect.
@@ -132,6 +129,8 @@ fn run(arguments: &Arguments, shell: &Shell) -> Done {
         Command::Requirements(command) => requirements::run(command, &dir, shell),
         Command::Publish(command) => publish::run(command, &dir, shell),
         Command::Copr(command) => copr::run(command, &dir, shell),
+        Command::Pipeline(command) => pipeline::run(command, &dir, shell),
+        Command::Evidence(command) => evidence::run(command, &dir, shell),
         Command::Closure(command) => closure::run(command, &dir, shell),
         Command::Container(command) => container::run(command, &dir, shell),
         Command::Verify(command) => verify::run(command, &dir, shell),

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
 use serde::Serialize;
 
 use super::{Done, args, context};
@@ -10,39 +9,60 @@ use crate::build::{BuildLock, inspect_foreign_wheels};
 use crate::digest::Sha256;
 use crate::document::Document;
 use crate::error::{Error, Kind};
-use crate::index::IndexError;
+use crate::foreign;
+use crate::index::Foreign;
 use crate::index::change::{Action, Change, plan_add, plan_promote, plan_yank};
-use crate::index::folder::Folder;
-use crate::index::manifest::{self, Signing};
-use crate::index::place::IndexStorage;
 use crate::index::publish::Destination;
-use crate::index::seen::Seen;
 use crate::index::view::View;
-use crate::outputs;
+use crate::pipeline::check_tier;
 use crate::production::tracked_index;
+use crate::publishing::{Target, apply_wheels, check_dirty, made_wheels, sign_wheels, upload_time};
 use crate::report::{Progress, Shell, Style, count, human_size};
-use crate::rpms::signing::Signer;
+use crate::sources::{Cache, Fetcher};
 use crate::stack::Stack;
 use crate::text::visible;
-use crate::workspace::{Selection, Workspace, find_root};
-
-/// The channel that refuses wheels of dirty builds.
-const STABLE: View = View::Channel("stable");
+use crate::workspace::{PipelineSettings, Selection, Workspace, find_root};
 
 pub(super) fn run(args: &args::Publish, dir: &Path, shell: &Shell) -> Done {
     match args {
         args::Publish::Index(args) => index(args, dir, shell),
         args::Publish::Repository(args) => super::publish_repository::run(args, dir, shell),
         args::Publish::Promote(args) => {
-            let target = Target::open(&args.destination, dir)?;
-            let change = plan_promote(&*target.place, &args.from, &args.to, &args.distributions)?;
+            let target = PublishTarget::open(&args.destination, dir)?;
+            let place = target.target.place();
+            let change = plan_promote(place, &args.from, &args.to, &args.distributions)?;
+            require_tier(args, &change, dir)?;
             target.publish(change, shell)
         }
         args::Publish::Yank(args) => {
-            let target = Target::open(&args.destination, dir)?;
+            let target = PublishTarget::open(&args.destination, dir)?;
             let reason = args.reason.as_deref().filter(|_| !args.undo);
-            let change = plan_yank(&*target.place, &args.version, reason)?;
+            let change = plan_yank(target.target.place(), &args.version, reason)?;
             target.publish(change, shell)
+        }
+    }
+}
+
+/// Refuses to promote wheels that evidence does not prove to be of the required tier.
+fn require_tier(args: &args::PublishPromote, change: &Change, dir: &Path) -> Result<(), Error> {
+    let workspace = match find_root(dir) {
+        Ok(_) => Some(Workspace::load(dir, &Selection::default())?),
+        Err(_) => None,
+    };
+    let tier = match (args.tier, &workspace) {
+        (Some(tier), _) => tier.tier(),
+        (None, Some(workspace)) => PipelineSettings::load(&workspace.root)?.promote,
+        (None, None) => None,
+    };
+    match (tier, workspace) {
+        (None, _) => Ok(()),
+        (Some(tier), Some(Workspace { root, manifest, .. })) => {
+            check_tier(&root, &manifest.name, change, tier)
+        }
+        (Some(_), None) => {
+            let message = "`--tier` needs the workspace whose evidence proves it";
+            Err(Error::new(Kind::Usage, message)
+                .with_help("run the command in the workspace, or pass `-C DIR`"))
         }
     }
 }
@@ -50,37 +70,46 @@ pub(super) fn run(args: &args::Publish, dir: &Path, shell: &Shell) -> Done {
 fn index(args: &args::PublishIndex, dir: &Path, shell: &Shell) -> Done {
     // Reports errors of the command line before making wheels.
     View::of(Some(&args.channel))?;
-    let target = Target::open(&args.destination, dir)?;
-    let (wheels, tracks) = match args.files.as_slice() {
+    let target = PublishTarget::open(&args.destination, dir)?;
+    let Files { wheels, foreign, tracks } = match args.files.as_slice() {
         [] => of_workspace(args, dir, shell)?,
-        files => (inspected(files)?, None),
+        files => Files { wheels: inspected(files)?, foreign: Vec::new(), tracks: None },
     };
     let change = plan_add(
-        &*target.place,
+        target.target.place(),
         Some(&args.channel),
         &wheels,
+        &foreign,
         Some(upload_time()?),
         tracks.as_deref(),
     )?;
     target.publish(change, shell)
 }
 
-/// Makes the workspace's wheels. Also returns the index that theirs tracks.
-fn of_workspace(
-    args: &args::PublishIndex,
-    dir: &Path,
-    shell: &Shell,
-) -> Result<(Vec<PathBuf>, Option<String>), Error> {
+/// What is published.
+struct Files {
+    /// The stack's own wheels.
+    wheels: Vec<PathBuf>,
+    /// The wheels that they require and the stack did not build.
+    foreign: Vec<Foreign>,
+    /// The index that the published one extends.
+    tracks: Option<String>,
+}
+
+/// Makes the workspace's wheels.
+fn of_workspace(args: &args::PublishIndex, dir: &Path, shell: &Shell) -> Result<Files, Error> {
     let workspace = context::workspace(dir, &args.choice, &[])?;
-    context::check_closures([&workspace], &[])?;
     let stack = Stack::new(&workspace)?;
     let lock = BuildLock::take(&workspace)?;
-    let wheels = outputs::make_wheels(&lock, &stack, &Progress::new(shell))?;
+    let progress = Progress::new(shell);
+    let wheels = made_wheels(&lock, &stack, &progress)?;
     if wheels.is_empty() {
         let message = format!("nothing to publish: {}", super::wheel::no_wheels(&workspace));
         return Err(Error::new(Kind::Usage, message).with_help("run `rocmrpm build` first"));
     }
-    Ok((wheels, tracked_index(&workspace)?))
+    let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, &progress);
+    let foreign = foreign::wheels(&workspace, &wheels, &fetcher, &progress)?;
+    Ok(Files { wheels, foreign, tracks: tracked_index(&workspace)? })
 }
 
 /// Returns the files, unless they are not wheels and sdists, or inspection finds errors in the wheels.
@@ -96,50 +125,42 @@ fn inspected(files: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// The destination of a command, and its options.
-struct Target<'a> {
+struct PublishTarget<'a> {
     args: &'a args::Destination,
-    destination: Destination,
-    place: Box<dyn IndexStorage>,
-    /// Whether the destination is a missing folder, which is only created when it is written to.
-    new_folder: bool,
-    seen: Seen,
+    target: Target,
     /// The folder that the command runs in, whose workspace may configure the key.
     dir: &'a Path,
 }
 
-impl<'a> Target<'a> {
+impl<'a> PublishTarget<'a> {
     fn open(args: &'a args::Destination, dir: &'a Path) -> Result<Self, Error> {
         let destination = Destination::parse(&args.destination, args.endpoint_url.as_deref())?;
-        let new_folder = destination.is_new_folder();
-        let place = destination.open(!args.dry_run)?;
-        let seen = context::seen(&destination, args.allow_rollback)?;
-        Ok(Self { args, destination, place, new_folder, seen, dir })
+        let target = Target::open(destination, !args.dry_run, args.allow_rollback)?;
+        Ok(Self { args, target, dir })
     }
 
     /// Shows a change, applies it unless `--dry-run` is set, and reports the result.
     fn publish(&self, mut change: Change, shell: &Shell) -> Done {
-        check_dirty(&change, shell)?;
-        let dry_run = self.args.dry_run;
-        if let Some(signer) = self.signer()? {
-            let signing = Signing { signer: &signer, seen: &self.seen, now: Timestamp::now() };
-            change.sign(&*self.place, &signing)?;
+        for file in check_dirty(&change)? {
+            shell.warning(format!("{file} comes from a dirty build, which no one else can repeat"));
         }
+        let dry_run = self.args.dry_run;
+        let manifest = match find_root(self.dir) {
+            Ok(_) => Some(Workspace::load(self.dir, &Selection::default())?.manifest),
+            Err(_) => None,
+        };
+        sign_wheels(&self.target, &mut change, manifest.as_ref())?;
         let change = &change;
         if !self.args.json {
             show(change, dry_run, shell)?;
         }
-        match &self.destination {
-            _ if dry_run || change.is_empty() => {}
-            Destination::Folder(path) if self.new_folder => change.apply(&Folder::lock(path)?)?,
-            _ => change.apply(&*self.place)?,
-        }
-        if let Some(serial) = change.serial().filter(|_| !dry_run) {
-            self.seen.remember(serial)?;
+        if !dry_run {
+            apply_wheels(&self.target, change)?;
         }
         if self.args.json {
             shell.json(&self.document(change))?;
         }
-        let place = self.place.name();
+        let place = self.target.place().name();
         match (dry_run, change.is_empty()) {
             (_, true) => shell.status(Style::Good, "Unchanged", place),
             (true, _) => shell.talk("dry run: no changes made"),
@@ -155,26 +176,12 @@ impl<'a> Target<'a> {
         Ok(0)
     }
 
-    /// Returns the signing key of the current workspace. Without a key, a signed index cannot be
-    /// changed.
-    fn signer(&self) -> Result<Option<Signer>, Error> {
-        if find_root(self.dir).is_ok() {
-            let manifest = Workspace::load(self.dir, &Selection::default())?.manifest;
-            if let Some(key) = &manifest.signing_key {
-                return Ok(Some(Signer::find(key, &manifest.name)?));
-            }
-        }
-        match self.place.read(&[manifest::PATH.to_owned()])?.into_iter().flatten().next() {
-            Some(_) => Err(IndexError::NoKey { place: self.place.name() }.into()),
-            None => Ok(None),
-        }
-    }
-
     fn document<'c>(&self, change: &'c Change) -> PublishReport<'c> {
         let wheels = change.notes.iter().map(|note| WheelChange {
             action: word(&note.action).to_lowercase(),
             file: &note.file,
             channel: note.view.to_string(),
+            foreign: note.foreign,
         });
         let packages = change.packages.iter().map(|package| StoredPackage {
             path: &package.path,
@@ -183,7 +190,7 @@ impl<'a> Target<'a> {
         });
         PublishReport {
             schema: PublishReport::SCHEMA,
-            destination: self.place.name(),
+            destination: self.target.place().name(),
             dry_run: self.args.dry_run,
             wheels: wheels.collect(),
             packages: packages.collect(),
@@ -219,6 +226,8 @@ struct WheelChange<'a> {
     file: &'a str,
     /// The channel.
     channel: String,
+    /// Whether the stack did not build it.
+    foreign: bool,
 }
 
 /// A file of the index.
@@ -252,7 +261,8 @@ fn show(change: &Change, dry_run: bool, shell: &Shell) -> Result<(), Error> {
     let wheels = change.notes.iter().map(|note| {
         let preposition =
             if matches!(note.action, Action::Add | Action::Promote(_)) { "to" } else { "in" };
-        (word(&note.action), format!("{} {preposition} {}", note.file, note.view))
+        let foreign = if note.foreign { " (foreign)" } else { "" };
+        (word(&note.action), format!("{} {preposition} {}{foreign}", note.file, note.view))
     });
     let packages = change.packages.iter().map(|package| {
         ("Upload", format!("{} ({})", package.path, human_size(package.stored.size)))
@@ -267,67 +277,4 @@ fn show(change: &Change, dry_run: bool, shell: &Shell) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// Refuses wheels of dirty builds in the stable channel, because they cannot be rebuilt.
-fn check_dirty(change: &Change, shell: &Shell) -> Result<(), Error> {
-    for note in &change.notes {
-        let joins = matches!(note.action, Action::Add | Action::Promote(_));
-        if !joins || !is_dirty(&note.file) {
-            continue;
-        }
-        if note.view == STABLE {
-            let message = format!(
-                "{} comes from a dirty build, which the channel `stable` does not accept",
-                note.file
-            );
-            return Err(Error::new(Kind::Usage, message).with_help(
-                "commit the changes and build again, or publish it with `--channel testing`",
-            ));
-        }
-        shell.warning(format!(
-            "{} comes from a dirty build, which no one else can repeat",
-            note.file
-        ));
-    }
-    Ok(())
-}
-
-/// Returns whether a wheel's local version label contains `dirty`.
-fn is_dirty(file: &str) -> bool {
-    // Source: Binary distribution format, "File name convention": the version is the second part.
-    let label = file.split('-').nth(1).and_then(|version| version.split_once('+'));
-    label.is_some_and(|(_, label)| label.split(['.', '_']).any(|part| part == "dirty"))
-}
-
-/// Returns the time of publication: SOURCE_DATE_EPOCH, or now.
-fn upload_time() -> Result<Timestamp, Error> {
-    Ok(source_date_epoch()?.unwrap_or_else(Timestamp::now))
-}
-
-/// Returns the time in SOURCE_DATE_EPOCH, if it is set.
-pub(super) fn source_date_epoch() -> Result<Option<Timestamp>, Error> {
-    let Ok(text) = std::env::var("SOURCE_DATE_EPOCH") else { return Ok(None) };
-    let time = text.trim().parse().ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
-    time.map(Some).ok_or_else(|| {
-        let message = format!(
-            "SOURCE_DATE_EPOCH is `{}`, not a number of seconds",
-            crate::text::visible(&text)
-        );
-        Error::new(Kind::Usage, message)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn recognizes_dirty_wheels_by_their_label() {
-        assert!(is_dirty("a-1.0+rocm7.14.gfx1151.dirty.3-py3-none-any.whl"));
-        assert!(is_dirty("a-1.0+rocm7_14.dirty-py3-none-any.whl"));
-        assert!(!is_dirty("dirty-1.0+rocm7.14-py3-none-any.whl"));
-        assert!(!is_dirty("a-1.0+rocm7.14.gfx1151-1.dirty-py3-none-any.whl"));
-        assert!(!is_dirty("a-1.0-py3-none-any.whl"));
-    }
 }

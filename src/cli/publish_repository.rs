@@ -1,56 +1,30 @@
 //! `rocmrpm publish repository`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 
 use super::{Done, args, context};
-use crate::build::{BuildLock, refresh_repository};
+use crate::build::BuildLock;
 use crate::digest::Sha256;
 use crate::document::Document;
-use crate::error::{Error, IoError};
-use crate::files::names_in;
-use crate::index::folder::Folder;
+use crate::error::Error;
 use crate::index::publish::Destination;
-use crate::lint::unfinished_package;
-use crate::proof::{NotInstallable, closed};
-use crate::publication::{Change, PublicationError, Published, Wanted, plan};
+use crate::publication::{Change, Published};
+use crate::publishing::{PlannedPackages, Target, apply_packages, plan_packages};
 use crate::report::{Shell, Style, count, human_size};
-use crate::rpms::header;
-use crate::rpms::repository::STAMP;
 use crate::stack::Stack;
 
 pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> Done {
     let to = &args.destination;
     let destination = Destination::parse(&to.destination, to.endpoint_url.as_deref())?;
-    let new_folder = destination.is_new_folder();
-    if let Destination::Folder(path) = &destination
-        && path.join(STAMP).exists()
-    {
-        // This is the repository of a build, whose lock a refresh takes.
-        return Err(PublicationError::Foreign { place: path.display().to_string() }.into());
-    }
-    let place = destination.open(!to.dry_run)?;
+    let target = Target::open(destination, !to.dry_run, to.allow_rollback)?;
     let workspace = context::workspace(dir, &args.choice, &[])?;
-    context::check_closures([&workspace], &[])?;
     let stack = Stack::new(&workspace)?;
     let lock = BuildLock::take(&workspace)?;
-    let (repository, signer) = refresh_repository(&lock, &stack)?;
-    let rpms: Vec<_> = rpms_in(&repository)?;
-    refuse_unfinished(&rpms)?;
-    let findings = closed(&workspace, &rpms)?;
-    NotInstallable::of(&findings, "the repository", &workspace.chroot.name)?;
-    let manifest = &workspace.manifest;
-    let seen = context::seen(&destination, to.allow_rollback)?;
-    let wanted = Wanted {
-        seen: &seen,
-        repository: &repository,
-        signer: signer.as_ref(),
-        release: &format!("{}-release", manifest.name),
-        keep: manifest.repository.keep,
-        dirty: args.allow_dirty,
-    };
-    let change = plan(&*place, &wanted)?;
+    let PlannedPackages { change, signed } =
+        plan_packages(&target, &stack, &lock, args.allow_dirty)?;
+    let place = target.place();
     for package in change.added.iter().filter(|package| package.is_dirty()) {
         shell.warning(format!(
             "{} comes from a dirty build, which no one else can repeat",
@@ -60,13 +34,8 @@ pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> 
     if !to.json {
         show(&change, to.dry_run, shell)?;
     }
-    match &destination {
-        _ if to.dry_run || change.is_empty() => {}
-        Destination::Folder(path) if new_folder => change.apply(&Folder::lock(path)?)?,
-        _ => change.apply(&*place)?,
-    }
     if !to.dry_run {
-        seen.remember(change.serial)?;
+        apply_packages(&target, &change)?;
     }
     if to.json {
         shell.json(&document(&change, &place.name(), to.dry_run))?;
@@ -80,34 +49,12 @@ pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> 
             shell.status(Style::Good, "Published", text);
         }
     }
-    if signer.is_none() && !change.is_empty() {
+    if !signed && !change.is_empty() {
         shell.warning(
             "packages and metadata are unsigned; Fedora 45 and later install them only with `--no-gpgchecks`",
         );
     }
     Ok(0)
-}
-
-/// Rejects packages with placeholders, or with licenses that are not SPDX expressions.
-fn refuse_unfinished(rpms: &[PathBuf]) -> Result<(), Error> {
-    for path in rpms {
-        let header = header(path)?;
-        if let Some(reason) = unfinished_package(&header.license, &header.summary) {
-            let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            return Err(PublicationError::Unfinished { file, reason }.into());
-        }
-    }
-    Ok(())
-}
-
-/// Returns the packages of the published repository.
-fn rpms_in(repository: &Path) -> Result<Vec<PathBuf>, Error> {
-    let names = names_in(repository).map_err(IoError::doing("read the repository"))?;
-    Ok(names
-        .iter()
-        .filter(|name| name.ends_with(".rpm"))
-        .map(|name| repository.join(name))
-        .collect())
 }
 
 /// Prints the parts of a change, to stdout for a dry run.

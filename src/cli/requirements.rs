@@ -52,7 +52,7 @@ pub(super) fn run(args: &args::Requirements, dir: &Path, shell: &Shell) -> Done 
         Some(url) => index_url(url, shell)?,
         None => file_url(&view.simple),
     };
-    let outside = outside::declared(&workspace.manifest.outside)?;
+    let outside = outside::declared(&workspace.manifest.index.outside)?;
     let (own, mut open) = pins(&view, &environment)?;
     let mut all = own.clone();
     if args.resolve {

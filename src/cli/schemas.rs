@@ -14,6 +14,7 @@ const SCHEMAS: &[(&str, &str)] = &[
     ("component", include_str!("../../docs/schemas/toml/component.schema.json")),
     ("copr-project", include_str!("../../docs/schemas/toml/copr-project.schema.json")),
     ("pins", include_str!("../../docs/schemas/toml/pins.schema.json")),
+    ("pipeline", include_str!("../../docs/schemas/toml/pipeline.schema.json")),
     ("provider", include_str!("../../docs/schemas/toml/provider.schema.json")),
     ("rocmrpm", include_str!("../../docs/schemas/toml/rocmrpm.schema.json")),
     ("upstreams", include_str!("../../docs/schemas/toml/upstreams.schema.json")),
@@ -44,6 +45,7 @@ pub(super) fn schema(path: &str) -> Option<&'static str> {
     let parts: Vec<&str> = path.strip_suffix(".toml")?.split('/').collect();
     Some(match parts.as_slice() {
         ["rocmrpm"] => "rocmrpm",
+        ["pipeline"] => "pipeline",
         ["upstreams"] => "upstreams",
         ["copr", "project"] => "copr-project",
         ["pins", _] => "pins",

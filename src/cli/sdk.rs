@@ -4,12 +4,15 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args, inspect, publish};
+use super::{Done, args, inspect};
 use crate::digest::Sha256;
 use crate::document::Document;
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::gpu_families::{self, NATIVE};
-use crate::report::{Progress, Shell, Style};
+use crate::outputs::Verified;
+use crate::publishing::source_date_epoch;
+use crate::report::{Progress, Shell, Style, proof_summary, proof_text};
+use crate::wheel::Proof;
 use rocm_sdk::{Family, Made, Request};
 use rocmrpm_core::license::not_spdx;
 
@@ -40,26 +43,47 @@ struct PackageFile<'a> {
     size: u64,
 }
 
+/// What `rocmrpm sdk --check --json` prints: whether ROCm's Python packages match the RPMs.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct SdkCheck<'a> {
+    schema: &'static str,
+    /// Whether nothing differs.
+    identical: bool,
+    /// The packages.
+    packages: &'a [Proof],
+}
+
 impl Document for SdkReport<'_> {
     const SCHEMA: &'static str = "rocmrpm/sdk/1";
+}
+
+impl Document for SdkCheck<'_> {
+    const SCHEMA: &'static str = "rocmrpm/sdk-check/1";
 }
 
 /// The first time that a zip archive can hold, in seconds since 1970.
 const FIRST_TIME: i64 = 315_532_800;
 
 pub(super) fn run(args: &args::Sdk, shell: &Shell) -> Done {
-    let epoch = publish::source_date_epoch()?.map_or(FIRST_TIME, |time| time.as_second());
-    let made = rocm_sdk::build(Request {
+    let epoch = source_date_epoch()?.map_or(FIRST_TIME, |time| time.as_second());
+    let targets = families(&args.gpu_targets)?;
+    let progress = Progress::new(shell);
+    let request = Request {
         rpms: &args.rpms,
         out_dir: &args.out,
         version: args.version.as_deref(),
-        targets: &families(&args.gpu_targets)?,
+        targets: &targets,
         system_libraries: &args.system_libraries,
         leave_out: &args.leave_out,
         is_spdx: |license| not_spdx(license).is_none(),
         source_date_epoch: epoch,
-        events: &Progress::new(shell),
-    })?;
+        events: &progress,
+    };
+    if args.check {
+        return check(args, request, shell);
+    }
+    let made = rocm_sdk::build(request)?;
     let packages = packages(&made);
     if args.json {
         let (version, split) = (made.version.as_str(), made.split);
@@ -72,6 +96,27 @@ pub(super) fn run(args: &args::Sdk, shell: &Shell) -> Done {
     let detail = format!("{} packages of ROCm {}", packages.len(), made.version);
     shell.status(Style::Good, "Finished", detail);
     Ok(0)
+}
+
+fn check(args: &args::Sdk, request: Request<'_>, shell: &Shell) -> Done {
+    let wheels = rocm_sdk::check(request)?;
+    let all = [Verified { component: "rocm".to_owned(), rpms: Vec::new(), wheels }];
+    let [Verified { wheels, .. }] = &all;
+    let identical = all.iter().all(Verified::holds);
+    if args.json {
+        shell.json(&SdkCheck { schema: SdkCheck::SCHEMA, identical, packages: wheels })?;
+    } else {
+        shell.data(proof_text(&all))?;
+        let (style, word) =
+            if identical { (Style::Good, "Verified") } else { (Style::Bad, "Differs") };
+        shell.status(style, word, proof_summary(&all));
+        if !identical {
+            let help =
+                "check the RPMs and the options, then make the packages again without `--check`";
+            shell.help(help);
+        }
+    }
+    Ok(if identical { 0 } else { Kind::Findings.exit_code() })
 }
 
 /// Returns each name as a family, except that `native` is every GPU of this machine.

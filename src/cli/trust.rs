@@ -13,7 +13,7 @@ use crate::report::{Shell, Style};
 use crate::text::visible;
 use crate::trust::{TrustError, TrustList, check};
 use crate::workspace::{Component, Workspace, WorkspaceError, find_root};
-use args::{ClosureCommand, ClosureHow, Command, Copr, Patch, Publish};
+use args::{ClosureCommand, ClosureHow, Command, Copr, Patch, Pipeline, Publish};
 
 /// The interval of checking for an interruption while the prompt waits.
 const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -35,6 +35,8 @@ fn code_run_by(command: &Command) -> Option<&'static str> {
             Some("rpm runs macros of its specs")
         }
         Command::Requirements(requirements) => requirements.resolve.then_some(UV),
+        Command::Pipeline(Pipeline::Run(run)) => (!run.dry_run)
+            .then_some("rpm runs macros and scripts of its specs, and mock runs its config"),
         Command::Publish(Publish::Repository(_)) => Some("rpm runs macros that it defines"),
         Command::Copr(Copr::Push(push)) => {
             (!push.dry_run).then_some("rpm runs macros of its specs to make source packages")
@@ -57,6 +59,7 @@ fn code_run_by(command: &Command) -> Option<&'static str> {
         | Command::Lock(_)
         | Command::Pins(_)
         | Command::Patch(Patch::Status(_) | Patch::Refresh(_)) => None,
+        Command::Pipeline(_) | Command::Evidence(_) => None,
         Command::Remove(_)
         | Command::Graph(_)
         | Command::Status(_)

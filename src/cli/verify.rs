@@ -6,10 +6,11 @@ use serde::Serialize;
 
 use super::{Done, args, context};
 use crate::document::Document;
-use crate::error::{Error, Kind};
-use crate::report::{Shell, verify_text};
+use crate::error::{Error, IoError, Kind};
+use crate::files::write_atomically;
+use crate::report::{Shell, verify_junit, verify_text};
 use crate::stack::Stack;
-use crate::verify::{Check, Outcome, Subject, verify};
+use crate::verify::{Check, Measured, Outcome, Smoke, Subject, Worse, verify};
 
 /// What `rocmrpm verify --json` prints: whether an installation works.
 #[derive(Serialize)]
@@ -28,6 +29,10 @@ pub(super) struct VerifyReport<'a> {
     not_run: usize,
     /// All checks.
     checks: &'a [Check],
+    /// What stack-smoke measured, with `--bench`.
+    measured: &'a [Measured],
+    /// What is worse than in the last run of stack-smoke there.
+    worse: &'a [Worse],
 }
 
 impl Document for VerifyReport<'_> {
@@ -41,7 +46,16 @@ pub(super) fn run(args: &args::Verify, dir: &Path, shell: &Shell) -> Done {
         (_, Some(image)) => Subject::Image(image),
         (root, None) => Subject::Root(root.as_deref().unwrap_or(Path::new("/"))),
     };
-    let verified = verify(&stack, subject)?;
+    let smoke = match (args.smoke, args.bench) {
+        (_, true) => Smoke::Bench,
+        (true, false) => Smoke::Checks,
+        (false, false) => Smoke::No,
+    };
+    let verified = verify(&stack, subject, smoke)?;
+    if let Some(path) = &args.junit {
+        write_atomically(path, verify_junit(&verified))
+            .map_err(IoError::doing(format!("write `{}`", path.display())))?;
+    }
     if args.json {
         shell.json(&VerifyReport {
             schema: VerifyReport::SCHEMA,
@@ -51,11 +65,13 @@ pub(super) fn run(args: &args::Verify, dir: &Path, shell: &Shell) -> Done {
             failed: verified.number(Outcome::Fail),
             not_run: verified.number(Outcome::NotRun),
             checks: &verified.checks,
+            measured: &verified.measured,
+            worse: &verified.worse,
         })?;
     } else {
         shell.data(verify_text(&verified).trim_end())?;
     }
-    if verified.number(Outcome::Fail) > 0 {
+    if verified.number(Outcome::Fail) > 0 || verified.worse.iter().any(|worse| worse.failed) {
         return Ok(Kind::Findings.exit_code());
     }
     if args.container.is_none() && !verified.checked_packages() {

@@ -4,12 +4,13 @@
 use super::{Style, count};
 use crate::index::check::Report;
 use crate::inspect::Severity;
+use crate::table::width_up_to;
 use crate::text::visible;
 
 /// The maximum number of listed wheels of a finding.
 const MAX_WHEELS: usize = 8;
 
-/// The maximum width of lines that can be wrapped.
+/// The maximum width of lines that can be wrapped, unless the terminal is narrower.
 const WIDTH: usize = 96;
 
 /// Formats a report as text for a terminal.
@@ -26,6 +27,10 @@ pub fn index_check_text(report: &Report) -> String {
     if report.other_environments > 0 {
         let others = count(report.other_environments, "wheel");
         text.push_str(&row("left out", &format!("{others} for other Pythons or platforms")));
+    }
+    if report.foreign > 0 {
+        let foreign = format!("{} that the stack did not build", count(report.foreign, "wheel"));
+        text.push_str(&row("foreign", &foreign));
     }
     for index in &report.outside {
         text.push_str(&row("outside", index));
@@ -68,6 +73,7 @@ fn last_line(report: &Report) -> String {
     };
     let tally = match report.findings.len() {
         0 if report.wheels == 0 => "no wheels".to_owned(),
+        0 if report.closed => "no findings, and no other index is needed".to_owned(),
         0 => "no findings".to_owned(),
         _ => format!("{}, {}", count(errors, "error"), count(warnings, "warning")),
     };
@@ -92,6 +98,7 @@ fn title(id: &str) -> &'static str {
         "manifest-expired" => "the signature of the index has expired",
         "manifest-differs" => "a file differs from the one that was signed",
         "rollback" => "the index is older than before",
+        "not-closed" => "a wheel that needs another index",
         "misplaced" => "a page lists a file that does not belong there",
         "metadata-missing" => "a wheel's metadata is missing or differs from its page",
         _ => "",
@@ -117,7 +124,7 @@ fn row(label: &str, value: &str) -> String {
     for word in value.split_whitespace() {
         let word = visible(word);
         let length = word.chars().count();
-        if used >= start && used + 1 + length > WIDTH {
+        if used >= start && used + 1 + length > width_up_to(WIDTH) {
             text.push_str(&format!("\n{}", " ".repeat(start)));
             used = start;
         } else {

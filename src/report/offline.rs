@@ -2,6 +2,7 @@
 
 use super::{Style, count};
 use crate::audit::{Audit, Point};
+use crate::table::hanging;
 use crate::text::visible;
 
 /// Returns the output of `rocmrpm audit`.
@@ -11,7 +12,7 @@ pub fn offline_text(audit: &Audit, verbose: bool) -> String {
         match &at.satisfied {
             None => {
                 place(&mut text, Style::Bad.paint("fetches"), at);
-                text.push_str(&format!("    {} {}\n", Style::Note.paint("help:"), at.help));
+                text.push_str(&help(&at.help));
             }
             Some(by) if verbose => {
                 place(&mut text, Style::Good.paint("satisfied"), at);
@@ -24,12 +25,11 @@ pub fn offline_text(audit: &Audit, verbose: bool) -> String {
     for mistake in &audit.mistakes {
         let (file, line) = (visible(&mistake.file), mistake.line);
         text.push_str(&format!("{file}:{line}: {}\n", visible(&mistake.problem)));
-        text.push_str(&format!("    {} {}\n", Style::Note.paint("help:"), mistake.help));
+        text.push_str(&help(&mistake.help));
     }
     for file in &audit.unread {
         text.push_str(&format!("{}: too large for a build script, or not text\n", visible(file)));
-        let help = "remove it in %prep if the build does not need it";
-        text.push_str(&format!("    {} {help}\n", Style::Note.paint("help:")));
+        text.push_str(&help("remove it in %prep if the build does not need it"));
     }
     let open = audit.open().count();
     let points = count(audit.points.len(), "download point");
@@ -53,6 +53,10 @@ pub fn offline_text(audit: &Audit, verbose: bool) -> String {
     }
     text.push('\n');
     text
+}
+
+fn help(text: &str) -> String {
+    format!("    {} {}\n", Style::Note.paint("help:"), hanging(text, 10))
 }
 
 fn place(text: &mut String, word: String, at: &Point) {

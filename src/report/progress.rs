@@ -13,7 +13,7 @@ use super::shell::without_controls;
 use super::{Shell, Style, human_time};
 use crate::duration;
 use crate::error::Error;
-use crate::events::{Event, Events, Outcome};
+use crate::events::{Event, Events, Outcome, StageState};
 use crate::names::ComponentName;
 
 /// The interval of the heartbeat of a run without a terminal.
@@ -147,6 +147,18 @@ impl Events for Progress<'_> {
             Event::Left { name } => self.ended(&name),
             Event::Finished { component, outcome, seconds, detail } => {
                 self.finished(&component, outcome, seconds, &detail);
+            }
+            Event::Stage { stage, chroot, state } => {
+                let chroot = chroot.map(|of| format!(" for {of}")).unwrap_or_default();
+                let name = format!("{stage}{chroot}");
+                match state {
+                    StageState::Started => self.shell.status(Style::Note, "Stage", name),
+                    StageState::Unchanged => self.shell.status(Style::Dim, "Unchanged", name),
+                    StageState::Passed(what) => {
+                        self.shell.status(Style::Good, "Passed", format!("{name}: {what}"));
+                    }
+                    StageState::Question(_) => self.shell.status(Style::Warning, "Stopped", name),
+                }
             }
             Event::Warning(text) => self.shell.warning(text),
             Event::Step { word, detail } => self.shell.status(Style::Good, word, detail),

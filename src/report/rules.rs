@@ -5,9 +5,10 @@ use super::{Style, Table};
 use crate::build::{Cause, Known, Pattern, Phase, causes};
 use crate::inspect::{Rule, Severity};
 use crate::lint::{self, rule_groups};
+use crate::table::{self, width_up_to};
 use crate::text::visible;
 
-/// The width of a rule's text.
+/// The width of a rule's text, unless the terminal is narrower.
 const WIDTH: usize = 88;
 
 /// Returns a table of the rules of each group.
@@ -128,20 +129,10 @@ fn style(severity: Severity) -> Style {
     }
 }
 
-/// Wraps a text into indented lines of [`WIDTH`] characters at word boundaries.
+/// Wraps a text into indented lines.
 fn wrapped(text: &str) -> String {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            lines.push(std::mem::take(&mut line));
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    lines.push(line);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines = table::wrapped(&words, width_up_to(WIDTH + 2).saturating_sub(2));
     lines.iter().map(|line| format!("  {line}\n")).collect()
 }
 

@@ -19,10 +19,18 @@ pub fn verify_text(verified: &Verified) -> String {
         };
         table.styled_row(vec![(Some(style), word.into()), (None, check.id.clone()), (None, what)]);
     }
+    let mut text = table.text();
+    for measured in &verified.measured {
+        text += &format!("{}: {:.4} {}\n", measured.name, measured.number, measured.unit);
+    }
+    for worse in &verified.worse {
+        let style = if worse.failed { Style::Bad } else { Style::Warning };
+        text += &format!("{} {}\n", style.paint("worse:"), worse.text);
+    }
     let number = |outcome| verified.number(outcome);
     let (passed, failed, not_run) =
         (number(Outcome::Pass), number(Outcome::Fail), number(Outcome::NotRun));
     let style = if failed == 0 { Style::Good } else { Style::Bad };
     let tally = style.paint(format!("{passed} passed, {failed} failed, {not_run} not run"));
-    format!("{}\n{tally} in {}\n", table.text(), verified.place)
+    format!("{text}\n{tally} in {}\n", verified.place)
 }

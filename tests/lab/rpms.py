@@ -29,7 +29,10 @@ EMPTY_FOLDERS = ["boot", "dev", "proc", "run", "sys", "tmp", "usr/lib/sysimage/r
 # of its Debian package, so that dnf can replace it.
 EACH = "each"
 # Collections, whose names do not exist in Fedora.
-NOT_FEDORAS = ["fedora-base", "lab-tools", "llama-cpp-needs", "mock-needs", "vllm-build-needs", "vllm-needs"]
+NOT_FEDORAS = [
+    "fedora-base", "lab-tools", "llama-cpp-needs", "mock-needs", "survey-build-needs", "survey-needs",
+    "vllm-build-needs", "vllm-needs",
+]
 GROUP = "buildsys-build"
 GROUP_PACKAGES = ["fedora-base", "rpm-build"]
 

@@ -1,6 +1,7 @@
 """Writes records of the laboratory's runs, and the tables that show them.
 
 usage: evidence.py record WORKSPACE CHROOT COMPONENT COMMAND STAGE STATUS SECONDS [DEVICE] [INPUT=FILE]...
+       evidence.py wheels VERSION TARGET COMMAND SECONDS RESULTS SUITE [FILE]...
        evidence.py table [--check]
 
 `record` writes docs/stack/evidence/COMPONENT.PINS.CHROOT.toml after a build in WORKSPACE: what was
@@ -10,6 +11,10 @@ Sources, packages, GPU code, and times are those in the build's results; the tim
 build failed, it is SECONDS. DEVICE is that of the stage `ran`. `table` writes
 docs/stack/evidence.md and the marked parts of docs/stack/README.md from all records;
 `table --check` compares. Run it in the repository's root.
+
+`wheels` writes docs/stack/evidence/rocm.wheels.toml after a run that made ROCm's Python packages of
+VERSION for TARGET from RPMs, and installed them. RESULTS is the JSON of its tests (sdk-tests.py), SUITE
+the commit of upstream's tests. Each FILE is an RPM or a package.
 
 Other scripts describe their run with `described` and pass the record to `write`. FIELDS defines
 what a record contains; the page shows it.
@@ -45,15 +50,21 @@ BUILT = {
 NO_GPU = "llvmpipe"
 # The stage of a run that compiled kernels of a component, without building its package.
 KERNELS = "kernels"
+# The stage of a run that made ROCm's Python packages from RPMs, installed, and tested them.
+WHEELS = "wheels"
 RESULTS = ["ok", "incomplete", "failed"]
 # What became of a kernel.
 KINDS = ["compiled", "too large", "failed", "not launched"]
-ALWAYS, BUILDS, SOME_BUILDS, OF_KERNELS = "all runs", "builds", "some builds", "kernels"
+ALWAYS, PINNED, BUILDS, SOME_BUILDS = "all runs", "builds, kernels", "builds", "some builds"
+OF_KERNELS, OF_WHEELS = "kernels", "Python packages"
+# The fields of each kind of run.
+RUNS = {KERNELS: [ALWAYS, PINNED, OF_KERNELS], WHEELS: [ALWAYS, OF_WHEELS]}
+OF_BUILD = [ALWAYS, PINNED, BUILDS, SOME_BUILDS]
 # Each field of a record: its type, the runs that have it, and its meaning.
 FIELDS = {
     "component": (str, ALWAYS, "the component"),
-    "pins": (str, ALWAYS, "the pin set"),
-    "version": (str, ALWAYS, "the component's version in the pin set"),
+    "pins": (str, PINNED, "the pin set"),
+    "version": (str, ALWAYS, "the component's version in the pin set, or that of the RPMs"),
     "chroot": (str, BUILDS, "the chroot"),
     "rocm": (str, BUILDS, "the version of the chroot's ROCm provider"),
     "triton": (str, OF_KERNELS, "the version of the compiler"),
@@ -61,10 +72,12 @@ FIELDS = {
     "command": (str, ALWAYS, "the command of the run"),
     "machine": (str, ALWAYS, "the processor, and what else limits a build: cores, memory, distribution"),
     "date": (str, ALWAYS, "the day on which the run ended, as YYYY-MM-DD"),
-    "seconds": (int, ALWAYS, "the wall time of a build; the compiler's time, summed over all kernels"),
-    "stage": (str, ALWAYS, f"the last stage of a build that succeeded: {', '.join(STAGES)}, or empty; `{KERNELS}`"),
+    "seconds": (int, ALWAYS, "the wall time of a build, or of making packages; the compiler's time, summed over all kernels"),
+    "stage": (str, ALWAYS, f"the last stage of a build that succeeded: {', '.join(STAGES)}, or empty; `{KERNELS}`; `{WHEELS}`"),
     "device": (str, SOME_BUILDS, "the device that computed, if the stage is `ran`"),
     "result": (str, ALWAYS, f"{', '.join(RESULTS)}; `incomplete` if a run was stopped and can be resumed"),
+    "passed": (int, OF_WHEELS, "the number of upstream's tests that passed, where a test of several parts counts once"),
+    "not-passed": (list, OF_WHEELS, "upstream's tests, or parts of them, that did not pass"),
     "not-launched": (list, OF_KERNELS, "the kernels that nothing launched"),
     "inputs": (dict, ALWAYS, "each input's digest: `sha256:` of a file or a list of files, or `git:` and a commit"),
     "outputs": (dict, ALWAYS, "each output's digest"),
@@ -73,6 +86,7 @@ FIELDS = {
                 " the code objects of which they are a sample"),
     "failed": (dict, OF_KERNELS, "the first error of each kernel that is not usable"),
 }
+WHEELS_HEADS = ["release", "GPU target", "packages", "upstream's tests", "time", "date", "command"]
 FOLDER = pathlib.Path("docs/stack/evidence")
 TABLE = pathlib.Path("docs/stack/evidence.md")
 FRONT = pathlib.Path("docs/stack/README.md")
@@ -108,10 +122,18 @@ does not show that it is correct or fast.
 - AOTriton's kernels are a sample: the number of code objects is that of the sample, with equal parts
   of each kernel.
 
+## ROCm as Python packages
+
+`make lab-sdk` makes [ROCm's Python packages](../guides/rocm-from-pip.md) from RPMs, installs them with
+pip and uv in a system without ROCm, runs TheRock's tests of such packages, and compiles a program for
+the target. The [laboratory](../contributing/laboratory.md#rocm-as-python-packages) explains the tests that
+do not pass.
+
+{wheels}
 ## Records
 
 The file `COMPONENT.PINS.RUN.toml` has the last record of a run. RUN is the chroot of a build, or
-`kernels`.
+`kernels`. `rocm.wheels.toml` is that of ROCm's Python packages.
 
 | field | in records of | meaning |
 |---|---|---|
@@ -137,14 +159,18 @@ def machine():
 def described(component, pins, **fields):
     """Returns a record of a run that ends now on this machine; `pins` is the file of the pin set."""
     pin = tomllib.loads(pins.read_text())[component]
-    today = {"machine": machine(), "date": datetime.date.today().isoformat()}
-    return {"component": component, "pins": pins.stem, "version": pin["version"], **today, **fields}
+    return {"component": component, "pins": pins.stem, "version": pin["version"], **ran_here(), **fields}
+
+
+def ran_here():
+    """Returns the fields of a run that ends now on this machine."""
+    return {"machine": machine(), "date": datetime.date.today().isoformat()}
 
 
 def write(record):
     """Checks a record, writes its file and the tables, and returns the file."""
-    run = record.get("chroot", KERNELS)
-    path = FOLDER / f"{record['component']}.{record['pins']}.{run}.toml"
+    run = [record["component"], record.get("pins"), record.get("chroot", record["stage"]), "toml"]
+    path = FOLDER / ".".join(filter(None, run))
     check(path, record)
     FOLDER.mkdir(parents=True, exist_ok=True)
     path.write_text(as_toml(record))
@@ -167,7 +193,7 @@ def as_toml(record):
 
 def check(path, record):
     """Ends the program if a record does not have the fields of its kind of run."""
-    runs = [ALWAYS, OF_KERNELS] if record.get("stage") == KERNELS else [ALWAYS, BUILDS, SOME_BUILDS]
+    runs = RUNS.get(record.get("stage"), OF_BUILD)
     known = {field: kind for field, (kind, of, _) in FIELDS.items() if of in runs}
     wanted = [field for field in known if FIELDS[field][1] != SOME_BUILDS]
     problem = None
@@ -175,7 +201,7 @@ def check(path, record):
         problem = f"expected the fields {', '.join(wanted)}"
     elif wrong := [field for field in record if not isinstance(record[field], known[field])]:
         problem = f"the type of `{wrong[0]}` is wrong"
-    elif record["stage"] not in ["", *STAGES, KERNELS] or record["result"] not in RESULTS:
+    elif record["stage"] not in ["", *STAGES, *RUNS] or record["result"] not in RESULTS:
         problem = f"unknown stage `{record['stage']}` or result `{record['result']}`"
     elif (record["stage"] == "ran") != bool(record.get("device")):
         problem = "a record has the stage `ran` if it has a device"
@@ -237,6 +263,19 @@ def record(workspace, chroot, component, command, stage, status, seconds, *input
         "gpu-targets": [] if without_hip else stack["gpu-targets"], "command": command,
         "stage": stage, "result": "ok" if ok else "failed", "inputs": files, "outputs": outputs, **run,
     }))
+
+
+def wheels(version, target, command, seconds, results, suite, *files):
+    """Writes the record of ROCm's Python packages."""
+    results = json.loads(pathlib.Path(results).read_text())
+    digests = {pathlib.Path(path).name: digest(path) for path in files}
+    rpms = {name: of for name, of in digests.items() if name.endswith(".rpm")}
+    write({
+        "component": "rocm", "version": version, "gpu-targets": [target], "command": command, **ran_here(),
+        "seconds": int(seconds), "stage": WHEELS, "result": "ok", **results,
+        "inputs": {**rpms, "ROCm/TheRock": f"git:{suite}"},
+        "outputs": {name: of for name, of in digests.items() if name not in rpms},
+    })
 
 
 def read(path):
@@ -305,6 +344,17 @@ def kernels_row(found):
     ]
 
 
+def wheels_row(found):
+    """Returns a line of the table of ROCm's Python packages."""
+    targets, failed = ", ".join(found["gpu-targets"]), len(found["not-passed"])
+    parts = f"{failed} {'part' if failed == 1 else 'parts'} of others did not" if failed else ""
+    return [
+        f"{found['component']} {found['version']}", targets, len(found["outputs"]),
+        f"{found['passed']} passed" + (f"; {parts}" if parts else ""),
+        time_of(found["seconds"]), found["date"], f"`{found['command']}`",
+    ]
+
+
 def compiled_kernels(found):
     """Describes how many of a component's kernels compile."""
     kernels = found["kernels"]
@@ -342,6 +392,8 @@ def pages():
     pinned, without = {}, {}
     for pins in (path for path in sorted(pathlib.Path("pins").glob("*.toml")) if "." not in path.stem):
         pinned |= {(name, pins.stem): pin["version"] for name, pin in tomllib.loads(pins.read_text()).items()}
+    packages = [r for r in records.values() if r["stage"] == WHEELS]
+    records = {name: r for name, r in records.items() if r["stage"] != WHEELS}
     current = {name: r for name, r in records.items() if pinned.get((r["component"], r["pins"])) == r["version"]}
     builds = [r for r in current.values() if r["stage"] != KERNELS]
     kernels = [r for r in current.values() if r["stage"] == KERNELS]
@@ -363,6 +415,7 @@ def pages():
         FRONT: start + front(builds, kernels, without) + end,
         TABLE: PAGE.format(
             builds=table(heads, [build_row(build) for build in builds]) or "There is no record of a build.\n",
+            wheels=table(WHEELS_HEADS, [wheels_row(r) for r in packages]) or "There is no record of a run.\n",
             kernels=table(kernel_heads, [kernels_row(r) for r in kernels]),
             stages="".join(row([stage, done]) for stage, done in STAGES.items()),
             older="\n\n" + filled(f"{OLDER}: {', '.join(older)}.").rstrip() if older else "",
@@ -394,6 +447,8 @@ def main():
             for path, text in pages().items():
                 if not path.exists() or path.read_text() != text:
                     sys.exit(f"error: {path} is out of date\nhelp: python3 tests/laboratory/evidence.py table")
+        case ["wheels", version, target, command, seconds, results, suite, *files]:
+            wheels(version, target, command, seconds, results, suite, *files)
         case ["record", workspace, chroot, component, command, stage, status, seconds, *inputs]:
             record(workspace, chroot, component, command, stage, status, seconds, *inputs)
         case _:

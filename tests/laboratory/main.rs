@@ -11,6 +11,7 @@ mod install;
 mod lab;
 mod mock;
 mod mock_hermetic;
+mod mock_shell;
 mod own_package;
 mod quickstart;
 mod rust;

@@ -30,7 +30,7 @@ fn added(workspace: &Workspace) -> String {
     workspace
         .run(&["add", "vec", "--path", "src/vec", "--version", "1.2.3"])
         .exits(0)
-        .never_reports("complete `%files`");
+        .never_reports("review `%files`");
     let template = "specs-templates/vec/vec.spec.tera";
     let text = workspace.read(template).replace("TODO: one line, no period at its end", "A test");
     workspace.write(template, &text);
@@ -155,6 +155,34 @@ fn cmake_project_builds() {
 }
 
 #[test]
+fn build_lists_the_files_of_a_project_that_computes_them() {
+    let cmake = "cmake_minimum_required(VERSION 3.20)\n\
+        project(vec VERSION 1.2.3 LANGUAGES C)\ninclude(GNUInstallDirs)\nadd_library(vec vec.c)\n\
+        set_target_properties(vec PROPERTIES VERSION 1.2.3 SOVERSION 1)\nadd_executable(vec-tool main.c)\n\
+        target_link_libraries(vec-tool vec)\nset(ALL vec vec-tool)\n\
+        foreach(one ${ALL})\ninstall(TARGETS ${one})\nendforeach()\n\
+        file(GLOB HEADERS *.h)\ninstall(FILES ${HEADERS} DESTINATION include/vec)\n\
+        file(WRITE ${CMAKE_BINARY_DIR}/vec.mo x)\nset(LOCALE share/locale/de_DE/LC_MESSAGES)\n\
+        install(FILES ${CMAKE_BINARY_DIR}/vec.mo DESTINATION ${LOCALE})\n\
+        install(FILES vec.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)\n";
+    let page = ".TH VEC 1\n.SH NAME\nvec \\- add vectors of any length\n";
+    let workspace = source(&[("CMakeLists.txt", cmake), ("vec.1", page)]);
+    workspace.run(&["add", "vec", "--path", "src/vec", "--version", "1.2.3"]).exits(0).reports([
+        "warning: vec: check `Summary:`: it is from vec.1",
+        "warning: vec: review `%files`: CMakeLists.txt does not state all installed files",
+    ]);
+    workspace.run(&["lint", "--chroot", "host"]).exits(0);
+    let [runtime, devel] = built(&workspace);
+    // Only Fedora's rpm compresses manual pages.
+    assert_eq!(
+        runtime.trim_end_matches(".gz"),
+        "/usr/bin/vec-tool /usr/lib64/libvec.so.1 /usr/lib64/libvec.so.1.2.3 \
+         /usr/share/locale/de_DE/LC_MESSAGES/vec.mo /usr/share/man/man1/vec.1"
+    );
+    assert_eq!(devel, "/usr/include/vec /usr/include/vec/vec.h /usr/lib64/libvec.so");
+}
+
+#[test]
 fn library_of_headers_is_only_for_building() {
     let workspace = Workspace::init();
     workspace.write("src/vec/vec.h", "#define VEC 1\n");
@@ -173,7 +201,7 @@ fn library_of_headers_is_only_for_building() {
 
 /// Adds the component `cargo` with the Rust of this machine, which is in a home folder. Builds search
 /// for programs only in the folders of the distribution, and in packages of required components.
-fn add_cargo(workspace: &Workspace) {
+pub fn add_cargo(workspace: &Workspace) {
     let sysroot = ran(Command::new("rustc").args(["--print", "sysroot"]));
     let bin = format!("{}/bin", sysroot.exits(0).stdout.trim());
     let install = format!(

@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 mod add;
+mod add_crate;
+mod evidence;
 mod gate;
+mod pipeline;
 mod publish;
 mod repository;
 mod reproduce;

@@ -2,7 +2,7 @@
 //! to a folder, over rsync and to S3, and read by the real dnf. Needs rpmbuild, rpmsign, gpg,
 //! createrepo_c, dnf, rsync, aws, venv, and the index configured for pip.
 
-mod keyring;
+pub(crate) mod keyring;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

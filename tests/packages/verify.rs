@@ -292,3 +292,64 @@ fn root_gets_no_credentials_and_an_empty_home() {
     assert!(!seen.contains("s3cret") && !seen.contains("PYTHONPATH"), "{seen}");
     assert_eq!(check(&json, "rocm-path").0, "fail");
 }
+
+#[test]
+fn smoke_computes_and_compares_with_the_last_run() {
+    let workspace = good();
+    let bin = workspace.holder().join("bin");
+    fs_err::create_dir(&bin).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let junit = workspace.holder().join("junit.xml");
+    let run = |more: &[&str]| {
+        let args = ["verify", "--root", "/", "--json", "--junit", junit.to_str().unwrap()];
+        let mut command = workspace.command(&[&args, more].concat());
+        ran(command.env("PATH", &path))
+    };
+    let missing = run(&["--smoke"]).document("rocmrpm/verify/1");
+    assert_eq!(check(&missing, "smoke").0, "not-run");
+    assert!(check(&missing, "smoke").1.contains("install the package `stack-smoke`"), "{missing}");
+
+    // The program as it is in the repository, with Debian's PyTorch if that is installed.
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("smoke");
+    let program = bin.join("stack-smoke");
+    let script = format!(
+        "#!/bin/sh\nexport PYTHONPATH='{}'\nexec /usr/bin/python3 -B -m stack_smoke \"$@\"\n",
+        source.display()
+    );
+    fs_err::write(&program, script).unwrap();
+    let runs = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs_err::set_permissions(&program, runs).unwrap();
+    let first = run(&["--bench"]).document("rocmrpm/verify/1");
+    let torch = Command::new("/usr/bin/python3").args(["-c", "import torch"]).status().unwrap();
+    let computes = if torch.success() { "pass" } else { "not-run" };
+    for id in ["cpu-matmul", "cpu-lapack", "cpu-convolution", "bench-cpu-matmul"] {
+        assert_eq!(check(&first, &format!("smoke {id}")).0, computes, "{id}: {first}");
+    }
+    if !Path::new("/dev/kfd").exists() {
+        let (outcome, detail) = check(&first, "smoke matmul");
+        assert_eq!(outcome, "not-run", "{detail}");
+        assert!(detail.contains("no GPU that ROCm can use"), "{detail}");
+    }
+    let text = fs_err::read_to_string(&junit).unwrap();
+    assert!(text.contains("<testcase name=\"smoke cpu-lapack: "), "{text}");
+    assert_eq!(text.matches("<skipped ").count() as u64, first["not_run"].as_u64().unwrap());
+    assert_eq!(first["worse"], serde_json::json!([]));
+
+    // What passed in the last run and does not now is a finding.
+    let kept = workspace.cache().join("verify");
+    let kept = fs_err::read_dir(kept).unwrap().next().unwrap().unwrap().path();
+    let mut last: serde_json::Value =
+        serde_json::from_str(&fs_err::read_to_string(&kept).unwrap()).unwrap();
+    let checks = last["checks"].as_array_mut().unwrap();
+    checks.iter_mut().find(|check| check["id"] == "vllm-serve").unwrap()["outcome"] = "pass".into();
+    fs_err::write(&kept, last.to_string()).unwrap();
+    let second = run(&["--smoke"]);
+    second.exits(1);
+    let second = second.document("rocmrpm/verify/1");
+    assert_eq!(second["worse"][0]["text"], "vllm-serve passed in the last run");
+    // A damaged file costs only the comparison, and another program's output is an error.
+    fs_err::write(&kept, "{").unwrap();
+    assert_eq!(run(&["--smoke"]).document("rocmrpm/verify/1")["worse"], serde_json::json!([]));
+    fs_err::write(&program, "#!/bin/sh\necho hello\n").unwrap();
+    run(&["--smoke"]).exits(20).reports(["cannot read the results of stack-smoke"]);
+}

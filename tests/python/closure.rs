@@ -5,7 +5,7 @@
 
 mod audit;
 mod imports;
-mod index;
+pub mod index;
 mod places;
 mod real;
 mod upgrade;
@@ -127,7 +127,7 @@ impl Lab {
 }
 
 /// Puts uv into a command's path, without the user's settings.
-fn use_uv(workspace: &Workspace, command: &mut Command) {
+pub fn use_uv(workspace: &Workspace, command: &mut Command) {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("UV_") {
             command.env_remove(name);

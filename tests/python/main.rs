@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+mod closed_index;
 mod closure;
 mod closure_build;
 #[path = "../real_wheels/fetch.rs"]

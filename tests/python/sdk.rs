@@ -186,6 +186,50 @@ fn device_packages_come_and_go() {
     }
 }
 
+/// Presents GPUs to a command, by the numbers of the driver, in place of those of this machine.
+const PRESENT: &str = "mount -t tmpfs tmpfs /sys/class\n\
+    for gpu in $GPUS; do\n\
+        node=/sys/class/kfd/kfd/topology/nodes/$gpu\n\
+        mkdir -p $node\n\
+        printf 'cpu_cores_count 0\\ngfx_target_version %s\\n' $gpu > $node/properties\n\
+    done\n\
+    exec \"$@\"";
+
+#[test]
+fn chooses_targets_by_the_variable_then_the_gpus_then_the_default() {
+    let sdk = Sdk::new();
+    let rpms = ["rocm-hip", "rocm-hip-devel", "hipblas", "hipblas-gfx1151", "hipblas-gfx90a"];
+    let venv = sdk.installed(&rpms, &["gfx1151", "gfx90a"], "rocm");
+    let devices = |gpus: &str, variable: Option<&str>| {
+        let folder = tempfile::tempdir_in(sdk.0.holder()).unwrap();
+        let mut pip = std::process::Command::new("unshare");
+        pip.args(["--user", "--map-root-user", "--mount", "bash", "-ec", PRESENT, "bash"])
+            .arg(venv.join("bin/pip"))
+            .args(["install", "--quiet", "--no-cache-dir", "--no-index", "--find-links"])
+            .arg(sdk.0.path("dist"))
+            .args(["rocm[device]", "--target"])
+            .arg(folder.path())
+            .env_remove("ROCM_SDK_TARGET_FAMILY")
+            .envs(variable.map(|name| ("ROCM_SDK_TARGET_FAMILY", name)))
+            .env("GPUS", gpus);
+        ran(&mut pip).exits(0);
+        let names = std::fs::read_dir(folder.path()).unwrap();
+        let names = names.map(|name| name.unwrap().file_name().into_string().unwrap());
+        let device = |name: String| {
+            Some(name.strip_prefix("rocm_sdk_device_")?.split('-').next()?.to_owned())
+        };
+        let mut found: Vec<String> = names.filter_map(device).collect();
+        found.sort();
+        found.join(" ")
+    };
+    // 0 is a processor; gfx1100 has no package.
+    assert_eq!(devices("0 90010", None), "gfx90a");
+    assert_eq!(devices("0 90010 110501", None), "gfx1151 gfx90a");
+    assert_eq!(devices("0 90010 110501", Some("gfx1151")), "gfx1151");
+    assert_eq!(devices("0 110000", None), "gfx1151");
+    assert_eq!(devices("", None), "gfx1151");
+}
+
 #[test]
 fn a_published_index_serves_rocm() {
     let sdk = Sdk::new();
@@ -261,6 +305,30 @@ fn programs_find_what_they_need_or_name_what_is_missing() {
         .exits(0)
         .prints(["_rocm_sdk_devel/bin/hipcc"])
         .never_reports("warning");
+}
+
+#[test]
+fn packages_are_compared_with_their_rpms() {
+    let sdk = Sdk::new();
+    let rpms = ["rocm-hip-7.2.4-1.x86_64.rpm", "hipblas-7.2.4-1.x86_64.rpm"];
+    let run = |more: &[&str]| {
+        let options = ["--out", "dist", "--gpu-target", "gfx1151"];
+        sdk.0.run(&[&["sdk"], &rpms[..], &options, more].concat())
+    };
+    run(&["--check"]).exits(1).reports(["Differs", "4 differences"]);
+    assert!(!sdk.0.path("dist").exists());
+    run(&[]).exits(0);
+    let check = run(&["--check"]);
+    check.exits(0).reports(["Verified 4 wheels", "no differences"]);
+    assert!(check.stdout.contains("        +RUNPATH $ORIGIN/../lib\n"), "{}", check.stdout);
+    let wheel = sdk.0.path("dist/rocm_sdk_core-7.2.4-py3-none-linux_x86_64.whl");
+    std::fs::write(&wheel, "x").unwrap();
+    let check = run(&["--check", "--json"]).exits(1).document("rocmrpm/sdk-check/1");
+    let wheels: Vec<&serde_json::Value> = check["packages"].as_array().unwrap().iter().collect();
+    let differ = wheels.iter().filter(|of| !of["differences"].as_array().unwrap().is_empty());
+    let names: Vec<&str> = differ.map(|of| of["wheel"].as_str().unwrap()).collect();
+    assert_eq!(names, ["rocm_sdk_core-7.2.4-py3-none-linux_x86_64.whl"]);
+    assert_eq!(std::fs::read(&wheel).unwrap(), b"x");
 }
 
 #[test]

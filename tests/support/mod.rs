@@ -137,6 +137,7 @@ impl Workspace {
             "specs-templates",
             "mock-configs",
             "copr",
+            "smoke",
             "src",
         ];
         let own = from == Path::new(REPOSITORY);

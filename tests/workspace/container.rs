@@ -5,15 +5,20 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use rocmrpm::digest::Sha256;
 use rocmrpm::rpms::repository::Repository;
 use rocmrpm::stack::Stack;
 use rocmrpm::workspace::{Flavor, Selection, Workspace};
 
-use crate::support::Transcript;
+use crate::support::server::{Reply, TestServer};
+use crate::support::{Transcript, Workspace as TestWorkspace};
 
 /// A stand-in for dnf that records its arguments and copies the metadata of the repository.
 const DNF: &str = "#!/bin/sh\necho \"$@\" >> /dnf.calls\n\
-                   [ \"$1\" = clean ] || cp /run/rocmrpm/repodata/repomd.xml /repomd.xml\n";
+                   [ ! -e /run/rocmrpm/repodata ] || cp /run/rocmrpm/repodata/repomd.xml /repomd.xml\n";
+
+/// The file with the versions in images of the quickstart.
+const VERSIONS: &str = "/usr/share/rocm-quickstart/versions.txt";
 
 struct Buildah {
     storage: PathBuf,
@@ -157,6 +162,19 @@ fn buildah_builds_the_image_with_repository_and_labels() {
     assert_eq!(checked.status.code(), Some(1));
 
     let container = buildah.run(&["from", "localhost/it"]);
+    let versions =
+        buildah.run(&["run", "--isolation", "chroot", &container, "--", "cat", VERSIONS]);
+    let mut expected: Vec<String> = labels
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter_map(|(name, value)| {
+            Some(format!("{}={}", name.strip_prefix("io.rocmrpm.")?, value.as_str()?))
+        })
+        .collect();
+    expected.insert(0, "base=localhost/base".into());
+    assert_eq!(versions.lines().collect::<Vec<_>>(), expected);
+    assert!(versions.contains("\ncomponent.amdsmi.version="), "{versions}");
     let read =
         |path: &str| buildah.run(&["run", "--isolation", "chroot", &container, "--", "cat", path]);
     let (calls, repomd) = (read("/dnf.calls"), read("/repomd.xml"));
@@ -304,15 +322,216 @@ fn container_files_name_risks_clean_caches_and_drop_root() {
     let stack = Stack::new(&workspace).unwrap();
     for flavor in Flavor::ALL {
         let text = rocmrpm::container::render(&stack, *flavor).unwrap();
-        assert!(text.ends_with("USER 10001:10001\nWORKDIR /home/rocm\n"), "{text}");
-        assert!(text.contains("--group-add keep-groups"), "{text}");
-        let risky = *flavor != Flavor::Fedora;
-        assert_eq!(text.contains("# RISK: "), risky, "{text}");
-        assert_eq!(text.contains("io.rocmrpm.risk=\""), risky, "{text}");
+        // toolbox enters as the user of the machine, and passes the devices itself.
+        let toolbox = *flavor == Flavor::Toolbox;
+        let user = text.ends_with("USER 10001:10001\nWORKDIR /home/rocm\n");
+        assert_ne!(user, toolbox, "{text}");
+        assert_eq!(text.contains("--group-add keep-groups"), !toolbox, "{text}");
+        // Base images are only pinned by `lock --images`; the risks of the flavor come first.
+        let unpinned = "# RISK: the base image is not pinned by a digest";
+        let own = matches!(flavor, Flavor::Fedora | Flavor::Toolbox);
+        let first = text.lines().find(|line| line.starts_with("# RISK: "));
+        assert_eq!(first.is_some_and(|risk| risk.starts_with(unpinned)), own, "{text}");
+        assert!(text.contains("io.rocmrpm.risk=\""), "{text}");
         for install in text.split("\nRUN ").filter(|run| run.contains(" install ")) {
             let clean = ["dnf clean all", "rm -rf /var/lib/apt/lists/*", "--no-cache-dir"];
             assert!(clean.iter().any(|clean| install.contains(clean)), "{install}");
         }
         assert!(!text.contains("\n\n\n"), "{text}");
+    }
+}
+
+#[test]
+fn risks_follow_from_what_is_set() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("workspace");
+    quickstart(&root);
+    let manifest = root.join("rocmrpm.toml");
+    let text = fs_err::read_to_string(&manifest).unwrap();
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let rendered = |tables: &str, flavor: &str| {
+        fs_err::write(&manifest, format!("{text}{tables}")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rocmrpm"));
+        command.arg("-C").arg(&root).args(["container", "--print", "--flavor", flavor]);
+        let output = command.output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        assert!(output.status.success(), "{}", text(output.stderr));
+        text(output.stdout)
+    };
+    let risks = |file: &str| {
+        let risks = file.lines().filter_map(|line| line.strip_prefix("# RISK: "));
+        risks.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let set = |flavor: &str, version: &str| {
+        format!("\n[container.{flavor}]\nenv = {{ HSA_OVERRIDE_GFX_VERSION = \"{version}\" }}\n")
+    };
+    let spoof = rendered("\n[container.spoof]\n", "spoof");
+    assert!(spoof.contains("HSA_OVERRIDE_GFX_VERSION=\"11.0.0\"\n"), "{spoof}");
+    assert!(risks(&spoof)[1].starts_with("runs code for gfx1100 on gfx1151 (HSA_OVERRIDE"));
+    let other = rendered(&set("spoof", "11.0.2"), "spoof");
+    assert!(risks(&other)[1].starts_with("runs code for gfx1102 on gfx1151"), "{other}");
+    // The vendor's own image presents nothing, unless someone sets the variable.
+    let vendor = rendered("\n[container.vendor]\n", "vendor");
+    assert!(!vendor.contains("HSA_OVERRIDE"), "{vendor}");
+    assert!(vendor.contains("io.rocmrpm.vendor=\"AMD: ROCm 7.1.1,"), "{vendor}");
+    assert_eq!(risks(&vendor).len(), 1, "{vendor}");
+    let fedora = rendered(&set("fedora", "10.3.0"), "fedora");
+    assert!(risks(&fedora)[0].ends_with("which has other instructions: programs crash"));
+    assert!(risks(&fedora)[1].contains("not pinned by a digest"), "{fedora}");
+    // A digest is pinned, wherever it is from.
+    let pinned = format!("\n[container.fedora]\nbase = \"example.org/fedora:43@{digest}\"\n");
+    assert_eq!(risks(&rendered(&pinned, "fedora")), [""; 0]);
+    let lock = root.join("pins/stable.lock");
+    let locked = fs_err::read_to_string(&lock).unwrap_or_default();
+    let name = "registry.fedoraproject.org/fedora:43";
+    let entry = format!("\n[base-images.\"{name}\"]\nsha256 = \"{}\"\n", "0".repeat(64));
+    fs_err::write(&lock, locked + &entry).unwrap();
+    let file = rendered("\n[container.fedora]\n", "fedora");
+    assert_eq!(risks(&file), [""; 0]);
+    let from = format!("ARG BASE_IMAGE=registry.fedoraproject.org/fedora@{digest}\n");
+    assert!(file.contains(&from), "{file}");
+}
+
+/// A registry with one image (OCI distribution specification, "Pulling manifests").
+fn registry(manifest: &'static str) -> TestServer {
+    TestServer::start(move |request| match request.path.as_str() {
+        "/v2/" => Reply::file("{}"),
+        "/v2/library/base/manifests/43" => Reply::file(manifest)
+            .without_ranges()
+            .header("Content-Type", "application/vnd.oci.image.index.v1+json"),
+        _ => Reply::status(404),
+    })
+}
+
+const MANIFEST: &str =
+    r#"{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[]}"#;
+
+#[test]
+fn locks_base_images_by_digest() {
+    let server = registry(MANIFEST);
+    let host = server.url("").trim_start_matches("http://").to_owned();
+    let workspace = TestWorkspace::init();
+    workspace.write("src/hello/setup.py", "");
+    workspace.run(&["add", "hello", "--path", "src/hello", "--version", "1.0"]).exits(0);
+    let component = "specs-templates/hello/component.toml";
+    let packages = "\n[container]\npackages = [\"python3-hello\"]\n";
+    workspace.write(component, workspace.read(component) + packages);
+    let manifest = workspace.read("rocmrpm.toml");
+    let table = format!("\n[container.fedora]\nbase = \"{host}/library/base:43\"\n");
+    workspace.write("rocmrpm.toml", manifest.clone() + &table);
+    let home = workspace.holder().join("home-of-skopeo");
+    let settings = home.join(".config/containers/registries.conf");
+    fs_err::create_dir_all(settings.parent().unwrap()).unwrap();
+    let insecure = format!("[[registry]]\nlocation = \"{host}\"\ninsecure = true\n");
+    fs_err::write(&settings, insecure).unwrap();
+    let lock = |args: &[&str]| {
+        let mut command = workspace.command(&[&["lock"], args].concat());
+        // Debian's skopeo 1.9 reads the settings only from the home folder.
+        command.env("HOME", &home).env("NO_PROXY", "127.0.0.1");
+        workspace.outcome(&mut command)
+    };
+    lock(&["--offline"]).exits(0);
+    let before = workspace.read("pins/stable.lock");
+    assert!(!before.contains("base-images"), "nothing asked for images");
+    let ran = lock(&["--images", "--json"]);
+    ran.exits(0);
+    let name = format!("{host}/library/base:43");
+    let digest = Sha256::of_bytes(MANIFEST).to_string();
+    assert_eq!(ran.document("rocmrpm/lock/1")["images"][&name], digest.as_str());
+    let locked = workspace.read("pins/stable.lock");
+    assert!(locked.contains(&format!("\n[base-images.\"{name}\"]\nsha256 = \"{digest}\"\n")));
+    let file = workspace.run(&["container", "--print"]);
+    file.exits(0).prints([format!("ARG BASE_IMAGE={host}/library/base@sha256:{digest}")]);
+    // Another image under the tag: the lock keeps the digest until it is asked to change it.
+    drop(server);
+    lock(&["--check", "--offline"]).exits(0);
+    lock(&["--images"]).exits(30).has_one_help_per_error().reports([&name]);
+    assert_eq!(workspace.read("pins/stable.lock"), locked);
+    // A digest of an image that no container file uses is removed.
+    workspace.write("rocmrpm.toml", &manifest);
+    lock(&["--offline"]).exits(0);
+    assert!(!workspace.read("pins/stable.lock").contains("base-images"));
+    // Each engine chooses another registry for a short name.
+    workspace.write("rocmrpm.toml", manifest + "\n[container.fedora]\nbase = \"fedora:43\"\n");
+    let ran = lock(&["--images"]);
+    ran.exits(3).reports(["has no registry in its name", "docker.io/library/fedora:43"]);
+}
+
+#[test]
+fn toolbox_has_what_builds_need() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("workspace");
+    quickstart(&root);
+    let manifest = root.join("rocmrpm.toml");
+    let text = fs_err::read_to_string(&manifest).unwrap();
+    fs_err::write(&manifest, text + "\n[container.toolbox]\nbase = \"localhost/base\"\n").unwrap();
+    let buildah = Buildah::new(dir.path());
+    let build = ["container", "build", "--flavor", "toolbox", "--chroot", "fedora-43"];
+    let (code, _, reported) = buildah.rocmrpm(&root, &build);
+    assert_eq!(code, 2, "{reported}");
+    assert!(reported.contains("`rocmrpm build --until spec --chroot fedora-43`"), "{reported}");
+    let (code, _, reported) =
+        buildah.rocmrpm(&root, &["build", "--until", "spec", "--chroot", "fedora-43", "--offline"]);
+    assert_eq!(code, 0, "{reported}");
+    let (code, _, reported) = buildah.rocmrpm(&root, &build);
+    assert_eq!(code, 0, "{reported}");
+    let image = "localhost/rocm-quickstart-toolbox";
+    let inspected: serde_json::Value =
+        serde_json::from_str(&buildah.run(&["inspect", "--type", "image", image])).unwrap();
+    let config = &inspected["OCIv1"]["config"];
+    assert_eq!(config["Labels"]["com.github.containers.toolbox"], "true");
+    assert!(config["User"].is_null() || config["User"] == "", "toolbox chooses the user");
+    let container = buildah.run(&["from", image]);
+    let calls =
+        buildah.run(&["run", "--isolation", "chroot", &container, "--", "cat", "/dnf.calls"]);
+    let calls: Vec<&str> = calls.lines().collect();
+    assert!(calls[0].starts_with("install -y cargo copr-cli "), "{calls:?}");
+    let builddep = "builddep -y --skip-unavailable /run/rocmrpm/python-amdsmi-rocm.spec";
+    assert!(calls.iter().any(|call| call.starts_with(builddep)), "{calls:?}");
+    // What rocmrpm's own package requires or recommends.
+    let own = fs_err::read_to_string(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("specs-templates/rocmrpm/rocmrpm.spec.tera"),
+    );
+    let own = own.unwrap();
+    let tags = ["Requires:", "Recommends:"];
+    for package in own.lines().filter_map(|line| {
+        let rest = tags.iter().find_map(|tag| line.strip_prefix(tag))?;
+        Some(rest.trim().to_owned())
+    }) {
+        assert!(rocmrpm::container::TOOLS.contains(&package.as_str()), "{package}");
+    }
+    let (code, _, reported) = buildah.rocmrpm(&root, &["container", "run", "--flavor", "toolbox"]);
+    assert_eq!(code, 2, "{reported}");
+    assert!(reported.contains("toolbox create --image"), "{reported}");
+}
+
+#[test]
+fn run_needs_a_gpu_and_an_engine() {
+    let workspace = TestWorkspace::copy_of("examples/quickstart");
+    let bin = workspace.holder().join("no-engine");
+    fs_err::create_dir(&bin).unwrap();
+    let run = |args: &[&str]| {
+        let mut command = workspace.command(&[&["container", "run"], args].concat());
+        workspace.outcome(command.env("PATH", &bin))
+    };
+    run(&["--without-gpu"])
+        .exits(40)
+        .reports(["`podman` is not installed", "apt-get install podman"]);
+    let script = "#!/bin/sh\necho \"$0 $*\"\nexit 7\n";
+    for (name, groups) in [("docker", "--group-add "), ("podman", "--group-add keep-groups ")] {
+        let path = bin.join(name);
+        fs_err::write(&path, script).unwrap();
+        let runs = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs_err::set_permissions(&path, runs).unwrap();
+        let args = ["--without-gpu", "--tag", "some/image", "--", "sh", "-c", "exit 7"];
+        let ran = run(&args);
+        // The exit code is that of the program in the container.
+        let line = "run --rm --interactive --pull never some/image sh -c exit 7";
+        ran.exits(7).prints([&format!("[HOLDER]/no-engine/{name} {line}")]);
+        let with_gpu = run(&["--print"]);
+        match Path::new("/dev/kfd").exists() {
+            true => with_gpu.exits(0).prints([groups]),
+            false => with_gpu.exits(20).reports(["this machine has no /dev/kfd", "rocmrpm doctor"]),
+        };
     }
 }

@@ -217,12 +217,48 @@ fn reports_logs_without_a_known_cause() {
     let ran = workspace.run(&["explain", "--log", "app.log", "--json"]);
     ran.exits(1);
     assert!(ran.document("rocmrpm/log-cause/1")["cause"].is_null());
-    workspace
-        .run(&["explain", "--log", "absent.log"])
-        .exits(20)
-        .reports(["error: cannot read the log", "absent.log"]);
-    workspace.run(&["explain", "--log", "."]).exits(20).reports(["cannot read the log"]);
     workspace.run(&["explain", "disk-full", "--log", "app.log"]).exits(2);
+}
+
+#[test]
+fn names_a_log_that_cannot_be_read() {
+    let workspace = Workspace::empty();
+    workspace.write("app.log", "all is well\n");
+    let refused = |log: &str, error: &str| {
+        let ran = workspace.run(&["explain", "--log", log]);
+        ran.exits(2).reports([error, "\nhelp: "]);
+        ran.has_one_help_per_error();
+        assert_eq!(ran.stdout, "");
+    };
+    refused("absent.log", "error: the log `absent.log` does not exist\n");
+    refused("app.log/absent", "error: the log `app.log/absent` does not exist\n");
+    refused(".", "error: `.` is a folder, not a log\n");
+}
+
+#[test]
+fn reads_logs_from_pipes() {
+    let workspace = Workspace::empty();
+    let program = env!("CARGO_BIN_EXE_rocmrpm");
+    let line = "cc: fatal error: x.c: No space left on device";
+    // Much more than is kept, so that the pipe is full several times.
+    let log = format!("{{ yes all is well | head -c 9000000; echo '{line}'; }}");
+    for command in [
+        format!("{log} | {program} explain --log -"),
+        format!("{log} | {program} explain --log /dev/stdin"),
+        format!("mkfifo pipe && {{ {log} > pipe & }} && {program} explain --log pipe"),
+    ] {
+        let ran = workspace.shell(&command);
+        ran.exits(0).prints(["disk-full\n", line]);
+    }
+    let cut = format!("{{ echo '{line}'; yes all is well | head -c 9000000; }}");
+    workspace
+        .shell(&format!("{cut} | {program} explain --log - --json"))
+        .exits(1)
+        .reports(["found no known cause in the standard input"]);
+    workspace.shell(&format!("{program} explain --log - < /dev/null")).exits(1);
+    workspace
+        .shell(&format!("script -qec '{program} explain --log -' /dev/null"))
+        .prints(["error: the standard input is a terminal", "| rocmrpm explain --log -`"]);
 }
 
 /// Generates the page from the catalog.

@@ -27,6 +27,7 @@ guides! {
     publishes_an_index: "docs/guides/publish-index.md",
     publishes_a_repository: "docs/guides/publish-repository.md",
     packages_a_python_project: "docs/guides/python.md",
+    keeps_a_stack_current: "docs/guides/pipeline.md",
     updates_a_version: "docs/guides/update.md",
     creates_a_workspace: "docs/guides/workspace.md",
 }

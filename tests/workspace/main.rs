@@ -5,6 +5,7 @@
 mod add;
 mod advisories;
 mod bad_input;
+mod broken;
 mod ci;
 mod circles;
 mod commands;

@@ -50,6 +50,7 @@ const PROGRAMS: &[(&str, &[&str])] = &[
     ("\"rpmsign\"", &["rocmrpm-rpms/signing.rs"]),
     ("\"rpmspec\"", &["rocmrpm-core/lint/expand.rs"]),
     ("\"rsync\"", &["pip-index/publish/rsync.rs"]),
+    ("\"skopeo\"", &["rocmrpm-core/container/images.rs"]),
     ("\"tar\"", &["rocmrpm-core/verify/place.rs"]),
     ("\"timeout\"", &["rocmrpm-core/verify/place.rs"]),
     ("\"unshare\"", &["rocmrpm-core/verify/packages.rs"]),
@@ -58,7 +59,17 @@ const PROGRAMS: &[(&str, &[&str])] = &[
     ("dnf", &["rocmrpm-core/verify/packages.rs"]),
     ("machine::PYTHON", &["rocmrpm-core/build/requires.rs"]),
     // rpmbuild and rpmspec, or what the user types after `rocmrpm shell`.
-    ("program", &["rocmrpm-core/build/host.rs", "rocmrpm/cli/doctor.rs", "rocm-inspect/system.rs"]),
+    (
+        "program",
+        &[
+            "rocmrpm-core/build/host.rs",
+            "rocmrpm-core/evidence/surroundings.rs",
+            "rocmrpm-core/pipeline/notify.rs",
+            "rocmrpm/cli/doctor.rs",
+            "rocm-inspect/system.rs",
+        ],
+    ),
+    ("runner.name()", &["rocmrpm-core/container/launch.rs"]),
     ("self.name()", &["rocmrpm-core/container/engine.rs"]),
 ];
 
@@ -76,7 +87,6 @@ const PATHS: &[(&str, &str)] = &[
     ("rocmrpm/cli/init.rs", "what `init` writes, after `check_inputs`"),
     ("rocmrpm/cli/index_serve.rs", "the folder of a served index, not a workspace"),
     ("rocmrpm/cli/inspect.rs", "only whether `MANIFEST` exists"),
-    ("rocmrpm/cli/lock.rs", "the lock of a pin set, in pins"),
     ("rocmrpm/cli/schemas.rs", "`.schemas`, after `check_inputs`"),
     ("rocmrpm-core/closure/earlier.rs", "the lock of a pin set, in pins"),
     ("rocmrpm-core/closure/generate/mod.rs", "specs-templates/generated"),

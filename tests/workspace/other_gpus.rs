@@ -1,14 +1,23 @@
 //! The repository's own stack for other GPUs: only `gpu-targets` in `rocmrpm.toml` is different.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
-use crate::support::{Workspace, names_in};
+use crate::support::{REPOSITORY, Workspace, copy, names_in};
 
 /// Returns a copy of the stack for these GPU targets.
 pub(crate) fn stack_for(targets: &[&str]) -> Workspace {
     let workspace = Workspace::copy_of("");
     let list = format!("gpu-targets = {targets:?}");
     workspace.replace("rocmrpm.toml", "gpu-targets = [\"gfx1151\"]", &list);
+    workspace.commit("Begin");
+    workspace
+}
+
+/// Returns a copy of the stack with the files of an example over it, as its guide copies them.
+pub(crate) fn example(name: &str) -> Workspace {
+    let workspace = Workspace::copy_of("");
+    copy(&Path::new(REPOSITORY).join("examples").join(name), &workspace.root());
     workspace.commit("Begin");
     workspace
 }
@@ -46,8 +55,8 @@ fn requires_the_packages_of_every_gpu_target() {
         // They are not among the GPUs that can pass for gfx1100.
         assert!(!stack.path("Containerfile.spoof").exists());
         stack.run(&["container", "--print", "--flavor", "spoof"]).exits(3).reports([
-            "no GPU target of the stack can pass for gfx1100",
-            "help: remove `[container.spoof]` from rocmrpm.toml",
+            "no GPU target of the stack can pass for version 11.0.0",
+            "replace `[container.spoof]` with `[container.vendor]` in rocmrpm.toml",
         ]);
     }
 }

@@ -135,3 +135,31 @@ fn messages_are_wrapped_between_words_on_a_terminal_only() {
     assert_eq!(joined, plain.split_whitespace().collect::<Vec<_>>());
     assert_eq!(anstream::adapter::strip_str(&on_terminal(200)).to_string(), plain);
 }
+
+#[test]
+fn findings_are_wrapped_between_words_on_a_terminal() {
+    let workspace = workspace();
+    workspace.replace("specs-templates/lib/lib.spec.tera", "MIT", "Some License");
+    workspace.shell("head -c 3000 /bin/sh > damaged-library-of-this-test.so").exits(0);
+    let program = env!("CARGO_BIN_EXE_rocmrpm");
+    for arguments in ["lint", "inspect damaged-library-of-this-test.so", "explain text-relocations"]
+    {
+        let on_terminal = |columns: usize, terminal: &str| {
+            let command = format!("stty cols {columns}; TERM={terminal} {program} {arguments}");
+            let ran = workspace.shell(&format!("script -qec '{command}' /dev/null"));
+            ran.stdout.replace('\r', "")
+        };
+        let at_pipe = workspace.shell(&format!("{program} {arguments}")).stdout;
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let narrow = on_terminal(60, "dumb");
+        // Commands in backquotes stay whole, for copying.
+        let is_long = |line: &str| line.chars().count() > 60 && !line.contains('`');
+        assert!(!narrow.lines().any(is_long), "{narrow}");
+        assert!(narrow.lines().count() > at_pipe.lines().count(), "{narrow}\n{at_pipe}");
+        assert_eq!(words(&narrow), words(&at_pipe));
+        assert!(!at_pipe.contains('\u{1b}') && !narrow.contains('\u{1b}'), "{narrow}");
+        let colored = on_terminal(60, "xterm");
+        assert_ne!(colored, narrow);
+        assert_eq!(anstream::adapter::strip_str(&colored).to_string(), narrow);
+    }
+}

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use crate::other_gpus::stack_for;
+use crate::other_gpus::{example, stack_for};
 use crate::support;
 use crate::support::{REPOSITORY, Ran, Workspace};
 use pep440_rs::{Version, VersionSpecifiers};
@@ -24,13 +24,21 @@ struct Set {
 impl Set {
     /// Returns each pin set of the repository in a separate copy.
     fn all() -> Vec<Self> {
-        Self::all_for(&["gfx1151"])
+        let set = |name| Self { name, workspace: stack_for(&["gfx1151"]) };
+        sets().into_iter().map(set).collect()
     }
 
-    /// Returns each pin set, in a copy of the workspace for these GPU targets.
-    fn all_for(targets: &[&str]) -> Vec<Self> {
-        let set = |name| Self { name, workspace: stack_for(targets) };
+    /// Returns each pin set of the repository, in a copy with the files of an example.
+    fn all_of_example(name: &str) -> Vec<Self> {
+        let set = |set| Self { name: set, workspace: example(name) };
         sets().into_iter().map(set).collect()
+    }
+
+    /// Returns the components that the plan for a chroot builds.
+    fn built(&self, chroot: &str) -> BTreeSet<String> {
+        let plan = self.run(chroot, &["plan", "--json"]).exits(0).document("rocmrpm/plan/2");
+        let steps = plan["steps"].as_array().unwrap().iter();
+        steps.map(|step| step["component"].as_str().unwrap().to_owned()).collect()
     }
 
     /// Runs a command for this set and a chroot.
@@ -329,17 +337,54 @@ fn lint_finds_no_errors_and_knows_every_requirement() {
     lint(&Set::all());
 }
 
+/// Fails unless every pin set works for every chroot, as far as possible without sources.
+fn supports(sets: &[Set]) {
+    check_plans(sets);
+    parse_specs(sets);
+    lint(sets);
+    for set in sets {
+        let check = ["lock", "--check", "--offline", "--pins", set.name.as_str()];
+        set.workspace.run(&check).exits(0).reports(["Checked"]);
+    }
+}
+
 #[test]
 fn supports_radeon_gpus() {
-    let sets = Set::all_for(&["gfx1100", "gfx1201"]);
-    check_plans(&sets);
-    parse_specs(&sets);
-    lint(&sets);
-    // vLLM uses aiter on RDNA 4, and compiles nothing of it for other GPUs.
+    let sets = Set::all_of_example("radeon");
+    supports(&sets);
     let current = sets.iter().find(|set| set.name == "current").unwrap();
-    let plan = current.run("fedora-44", &["plan", "--json"]).exits(0).document("rocmrpm/plan/2");
-    let steps = plan["steps"].as_array().unwrap();
-    assert!(steps.iter().any(|step| step["component"] == "aiter"), "{plan}");
+    // vLLM uses aiter on RDNA 4, and compiles nothing of it for other GPUs.
+    assert!(current.built("fedora-44").contains("aiter"));
+    let spec = current.workspace.read("build/fedora-44/specs/python-aiter-rocm.spec");
+    assert!(spec.contains("\nBuildArch:      noarch\n") && spec.contains("AITER_TRITON_ONLY=1"));
+    assert!(!spec.contains("composable"), "{spec}");
+    let spec = current.workspace.read("build/fedora-44/specs/aotriton.spec");
+    assert!(!spec.contains("bundled(aiter-kernels)") && !spec.contains("aotriton-aiter"), "{spec}");
+}
+
+#[test]
+fn supports_instinct_gpus() {
+    let sets = Set::all_of_example("instinct");
+    supports(&sets);
+    for set in &sets {
+        let built = set.built("fedora-44");
+        let specs = set.workspace.path("build/fedora-44/specs");
+        let spec = |name: &str| fs_err::read_to_string(specs.join(name)).unwrap();
+        assert!(built.contains("mori"), "{}: {built:?}", set.name);
+        // vLLM before 0.28 uses another aiter.
+        assert_eq!(built.contains("aiter"), set.name != "stable", "{}", set.name);
+        let aotriton = spec("aotriton.spec");
+        assert!(aotriton.contains("Provides:       bundled(aiter-kernels) = "), "{aotriton}");
+        let place = if set.name == "stable" { "third_party/aiter" } else { "build/v3src/aiter" };
+        assert!(aotriton.contains(&format!(" {place}\n")), "{aotriton}");
+        if built.contains("aiter") {
+            let aiter = spec("python-aiter-rocm.spec");
+            for full in ["GPU_ARCHS='gfx942'", "save_files -l aiter aiter_meta", "ExclusiveArch:"] {
+                assert!(aiter.contains(full), "{full} is not in {aiter}");
+            }
+            assert!(!aiter.contains("AITER_TRITON_ONLY"), "{aiter}");
+        }
+    }
 }
 
 /// Proves that the test above knows the packages of every chroot.

@@ -4,7 +4,17 @@ use std::process::Command;
 
 #[test]
 fn scripts_that_compile_kernels_pass_their_tests() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/laboratory/kernels");
+    assert_pass("tests/laboratory/kernels");
+}
+
+#[test]
+fn survey_of_projects_passes_its_tests() {
+    assert_pass("tools");
+}
+
+/// Runs the tests of the Python scripts in a folder.
+fn assert_pass(folder: &str) {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut command = Command::new("/usr/bin/python3");
     command.args(["-B", "-m", "unittest"]).current_dir(folder);
     let ran = command.output().expect("cannot run python3 (package: python3)");

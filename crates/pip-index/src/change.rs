@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use pep440_rs::Version;
 
 use super::IndexError;
-use super::entry::{IndexedFile, each, requires};
+use super::entry::{Foreign, IndexedFile, Input, each, requires};
 use super::links::Links;
 use super::manifest::{self, Signed, Signing};
 use super::order::required_first;
@@ -48,8 +48,12 @@ pub struct Note {
     pub action: Action,
     /// The file name of the wheel.
     pub file: String,
+    /// The digest of the wheel.
+    pub sha256: Sha256,
     /// The view that the action applies to.
     pub view: View,
+    /// Whether the stack did not build the wheel.
+    pub foreign: bool,
 }
 
 /// An action on a wheel.
@@ -69,7 +73,8 @@ pub enum Action {
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { action, file, view } = self;
+        let Self { action, file, view, foreign, .. } = self;
+        let file = if *foreign { format!("{file} (foreign)") } else { file.clone() };
         match action {
             Action::Add => write!(f, "add {file} to {view}"),
             Action::Promote(from) => write!(f, "promote {file} from {from} to {view}"),
@@ -136,8 +141,9 @@ impl Change {
         self.signed.as_ref().map(|signed| signed.serial)
     }
 
-    fn note(&mut self, action: Action, file: &str, view: View) {
-        self.notes.push(Note { action, file: file.to_owned(), view });
+    fn note(&mut self, action: Action, file: &File, view: View) {
+        let (name, sha256, foreign) = (file.name.clone(), file.sha256, file.foreign);
+        self.notes.push(Note { action, file: name, sha256, view, foreign });
     }
 
     /// Adds both forms of a page: JSON last, because the next change reads it.
@@ -257,17 +263,19 @@ impl Pages {
 /// Plans adding wheels to a view of an index: to a channel, or to the local index.
 ///
 /// Checks all wheels. They get this upload time, or their own if it is `None`, unless another view
-/// already has them. `tracks` is the root of an index whose projects this index extends (PEP 708);
-/// the operator of the index is responsible for that claim.
+/// already has them. `foreign` are wheels that the stack did not build. `tracks` is the root of an
+/// index whose projects this index extends (PEP 708); the operator of the index is responsible for
+/// that claim.
 pub fn plan_add(
     place: &dyn IndexStorage,
     channel: Option<&str>,
     wheels: &[PathBuf],
+    foreign: &[Foreign],
     upload_time: Option<Timestamp>,
     tracks: Option<&str>,
 ) -> Result<Change, IndexError> {
     let view = View::of(channel)?;
-    let entries = unique(each(wheels, |wheel| IndexedFile::read(wheel))?)?;
+    let entries = unique(each(&Input::all(wheels, foreign), |input| input.read())?)?;
     let names: BTreeSet<String> = entries.iter().map(|entry| entry.distribution.clone()).collect();
     let mut pages = Pages::read(place, view, &names)?;
     let siblings = view.siblings().into_iter().filter(|other| *other != view);
@@ -285,7 +293,7 @@ pub fn plan_add(
         }
         if let Some(there) = pages.find(distribution, &file.name) {
             same(file, there, &format!("{view} of {}", place.name()))?;
-            change.note(Action::Keep, &file.name, view);
+            change.note(Action::Keep, file, view);
             continue;
         }
         let elsewhere = others
@@ -308,7 +316,7 @@ pub fn plan_add(
         };
         let project = pages.project(distribution);
         joined.entry(distribution).or_insert_with(|| Joined::of(project, view)).join(&file)?;
-        change.note(Action::Add, &file.name, view);
+        change.note(Action::Add, &file, view);
         project.files.push(file);
     }
     add_packages(place, &new, &mut change)?;
@@ -492,13 +500,13 @@ pub fn plan_promote(
         for file in files {
             if let Some(there) = there.get(&file.name) {
                 same(file, there, &format!("{to} of {}", place.name()))?;
-                change.note(Action::Keep, &file.name, to);
+                change.note(Action::Keep, file, to);
                 continue;
             }
             joined.join(file)?;
             target.files.push(file.clone());
             target.tracks.clone_from(&project.tracks);
-            change.note(Action::Promote(from), &file.name, to);
+            change.note(Action::Promote(from), file, to);
             if file.metadata.is_some() {
                 newest.insert(&project.name, package_path(&project.name, &file.name) + ".metadata");
             }
@@ -545,7 +553,7 @@ pub fn plan_yank(
                 None => Action::Restore,
             };
             file.yanked = reason.map(str::to_owned);
-            change.note(action, &file.name, view);
+            change.note(action, file, view);
         }
     }
     if !found {

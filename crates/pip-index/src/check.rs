@@ -30,6 +30,8 @@ pub struct Options<'a> {
     pub outside: &'a [Outside],
     /// Whether to skip requests to outside indexes.
     pub offline: bool,
+    /// Whether the index must satisfy every requirement itself.
+    pub closed: bool,
     /// The versions of outside distributions in the closure's lock file.
     pub held: &'a BTreeMap<String, Version>,
     /// Whether to read every package and compare its digest; otherwise only the size is compared.
@@ -54,6 +56,10 @@ pub struct Report {
     pub distributions: usize,
     /// How many wheels it has.
     pub wheels: usize,
+    /// How many of them the stack did not build.
+    pub foreign: usize,
+    /// Whether it was checked that the index is enough by itself.
+    pub closed: bool,
     /// How many of them are for other Pythons or platforms, and not part of the closed set.
     pub other_environments: usize,
     /// How many requirements hold.
@@ -116,11 +122,21 @@ impl Report {
             outside: Vec::new(),
             distributions: 0,
             wheels: 0,
+            foreign: 0,
+            closed: false,
             other_environments: 0,
             requirements: 0,
             findings: Vec::new(),
             unchecked: Vec::new(),
         }
+    }
+
+    /// Adds that an installer finds no set of wheels for a wheel of the index, with its reasons.
+    pub fn add_unsolved(&mut self, wheel: &str, reported: &[String]) {
+        let found =
+            format!("an installer cannot install it from this index alone: {}", reported.join(" "));
+        let found = Found { wheels: &[wheel], requirement: None, found, help: CLOSE.into() };
+        self.add(Severity::Error, "not-closed", found);
     }
 
     fn add(&mut self, severity: Severity, id: &'static str, found: Found<'_>) {
@@ -155,6 +171,8 @@ pub fn check(view: &Listing, options: &Options<'_>) -> Result<Report, SourceErro
         outside: options.outside.iter().map(|index| index.shown.clone()).collect(),
         distributions: view.wheels.len(),
         wheels: view.wheels.values().map(Vec::len).sum(),
+        foreign: view.wheels.values().flatten().filter(|wheel| wheel.listed.foreign).count(),
+        closed: options.closed,
         other_environments: usables.others,
         requirements: demands.len(),
         findings: Vec::new(),
@@ -195,6 +213,10 @@ pub fn check(view: &Listing, options: &Options<'_>) -> Result<Report, SourceErro
     });
     Ok(report)
 }
+
+/// What makes an index enough by itself.
+const CLOSE: &str =
+    "set `closed = true` in `[index]` of rocmrpm.toml, and run `rocmrpm index` again";
 
 /// Compares packages with their pages.
 fn packages(view: &Listing, digests: bool, report: &mut Report) -> Result<(), SourceError> {
@@ -402,6 +424,7 @@ mod tests {
                 yanked: false,
                 metadata: None,
                 upload_time: None,
+                foreign: false,
             },
         };
         for (one, other, expected) in [

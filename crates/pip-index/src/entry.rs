@@ -13,6 +13,66 @@ use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::machine;
 use rocmrpm_base::parallel;
 
+/// A wheel from another index, which the stack did not build. The caller verified its digest, and that
+/// its METADATA is for the distribution and version in its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Foreign {
+    /// The path on this machine, whose last part can differ from `name`.
+    pub path: PathBuf,
+    /// The file name in the index.
+    pub name: String,
+    /// The digest of the file.
+    pub sha256: Sha256,
+    /// The text of METADATA.
+    pub metadata: String,
+}
+
+/// A file to put into an index.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Input<'a> {
+    Own(&'a Path),
+    Foreign(&'a Foreign),
+}
+
+impl<'a> Input<'a> {
+    /// Returns all files for an index.
+    pub fn all(own: &'a [PathBuf], foreign: &'a [Foreign]) -> Vec<Self> {
+        let own = own.iter().map(|path| Self::Own(path));
+        own.chain(foreign.iter().map(Self::Foreign)).collect()
+    }
+
+    pub fn path(self) -> &'a Path {
+        match self {
+            Self::Own(path) => path,
+            Self::Foreign(foreign) => &foreign.path,
+        }
+    }
+
+    /// Returns the file name in the index.
+    pub fn name(self) -> String {
+        match self {
+            Self::Own(path) => file_name(path),
+            Self::Foreign(foreign) => foreign.name.clone(),
+        }
+    }
+
+    /// Returns whether an entry on a page can be of this file.
+    pub fn fits(self, file: &File) -> bool {
+        match self {
+            Self::Own(_) => !file.foreign,
+            Self::Foreign(foreign) => file.foreign && file.sha256 == foreign.sha256,
+        }
+    }
+
+    /// Checks the stack's own files; see [`wheel::read`] and [`sdist::open`].
+    pub fn read(self) -> Result<IndexedFile, IndexError> {
+        match self {
+            Self::Own(path) => IndexedFile::read(path),
+            Self::Foreign(foreign) => IndexedFile::of_foreign(foreign),
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(super) struct IndexedFile {
     /// The path on this machine.
@@ -44,9 +104,36 @@ impl IndexedFile {
                 metadata: Some(Sha256::of_bytes(&wheel.metadata)),
                 plain_name: distribution == wheel.distribution,
                 yanked: None,
+                foreign: false,
             },
             distribution,
             metadata: wheel.metadata,
+        })
+    }
+
+    /// Makes the entry of a foreign wheel. Installers accept mistakes in its other files.
+    fn of_foreign(foreign: &Foreign) -> Result<Self, IndexError> {
+        let Foreign { path, name, sha256, metadata } = foreign;
+        let field = |wanted: &str| {
+            let found = wheel::header_fields(metadata).find(|field| field.is(wanted));
+            found.map(|field| field.one_line())
+        };
+        let distribution = wheel::wheel_project(name).unwrap_or_default();
+        Ok(Self {
+            source: path.clone(),
+            file: File {
+                name: name.clone(),
+                sha256: *sha256,
+                size: fs_err::metadata(path)?.len(),
+                upload_time: EARLIEST,
+                requires_python: field("Requires-Python"),
+                metadata: Some(Sha256::of_bytes(metadata)),
+                plain_name: field("Name").as_ref() == Some(&distribution),
+                yanked: None,
+                foreign: true,
+            },
+            distribution,
+            metadata: metadata.clone(),
         })
     }
 
@@ -66,6 +153,7 @@ impl IndexedFile {
                 metadata: None,
                 plain_name: false,
                 yanked: None,
+                foreign: false,
             },
             distribution: sdist.distribution,
             metadata: sdist.metadata,

@@ -28,8 +28,9 @@ mod tests;
 pub mod view;
 pub mod web;
 
+pub use entry::Foreign;
 pub use error::IndexError;
-pub use local::{Written, write, write_tracking};
+pub use local::{Written, write, write_with};
 
 /// Returns the JSON Schemas of the documents of this crate and of its dependencies.
 #[cfg(feature = "schema")]

@@ -84,6 +84,7 @@ mod tests {
             metadata: None,
             plain_name: true,
             yanked: yanked.map(str::to_owned),
+            foreign: false,
         };
         Project { files: versions.iter().map(file).collect(), ..Project::new(name) }
     }

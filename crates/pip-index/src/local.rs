@@ -10,7 +10,7 @@ use fs_err as fs;
 
 use super::IndexError;
 use super::change::tracked;
-use super::entry::{IndexedFile, each, file_name, requires};
+use super::entry::{Foreign, IndexedFile, Input, each, requires};
 use super::folder::{Folder, if_exists, replace, replace_all};
 use super::links::Links;
 use super::order::required_first;
@@ -28,6 +28,8 @@ pub struct Written {
     pub simple: PathBuf,
     /// The number of wheels of each distribution, by normalized name.
     pub distributions: BTreeMap<String, usize>,
+    /// The number of wheels that the stack did not build.
+    pub foreign: usize,
     /// Whether any page or package changed.
     pub changed: bool,
 }
@@ -71,22 +73,25 @@ enum There {
 /// that no page refers to. A client that reads the index in the meantime, or after rocmrpm was
 /// killed, finds every file on a page. Two processes that write the same index wait for each other.
 pub fn write(wheels: &[PathBuf], index_dir: &Path) -> Result<Written, IndexError> {
-    write_tracking(wheels, index_dir, None)
+    write_with(wheels, &[], index_dir, None)
 }
 
-/// Like [`write`]; `tracks` is the root of an index whose projects this index extends (PEP 708).
-pub fn write_tracking(
+/// Like [`write`], with foreign wheels; `tracks` is the root of an index whose projects this index
+/// extends (PEP 708).
+pub fn write_with(
     wheels: &[PathBuf],
+    foreign: &[Foreign],
     index_dir: &Path,
     tracks: Option<&str>,
 ) -> Result<Written, IndexError> {
+    let inputs = Input::all(wheels, foreign);
     // Wheels in channels must not be removed because this build does not have them.
     if CHANNELS.iter().any(|channel| index_dir.join(channel).join("simple").exists()) {
         return Err(IndexError::Mixed { root: index_dir.to_owned(), published: true });
     }
     let _lock = Folder::lock(index_dir)?;
-    let mut old = old_pages(wheels, index_dir)?;
-    let taken = unique(each(wheels, |wheel| take(wheel, &old, index_dir))?)?;
+    let mut old = old_pages(&inputs, index_dir)?;
+    let taken = unique(each(&inputs, |input| take(*input, &old, index_dir))?)?;
     let mut projects: BTreeMap<&str, Vec<File>> = BTreeMap::new();
     let mut required: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for Taken { entry, .. } in &taken {
@@ -141,15 +146,17 @@ pub fn write_tracking(
     replace_all(&pages, false)?;
     changed |= clean(index_dir, &projects)?;
 
+    let foreign = projects.values().flat_map(|project| &project.files).filter(|file| file.foreign);
+    let foreign = foreign.count();
     let distributions =
         projects.into_iter().map(|(name, project)| (name, project.files.len())).collect();
-    Ok(Written { simple: index_dir.join(View::Local.simple()), distributions, changed })
+    Ok(Written { simple: index_dir.join(View::Local.simple()), distributions, foreign, changed })
 }
 
 /// Reads the pages of the wheels' distributions. A damaged page only costs the time to read its
 /// wheels again, because everything on it comes from them.
-fn old_pages(wheels: &[PathBuf], index_dir: &Path) -> Result<HashMap<String, Old>, IndexError> {
-    let names = wheels.iter().filter_map(|wheel| FileName::of_distribution(&file_name(wheel)).ok());
+fn old_pages(inputs: &[Input<'_>], index_dir: &Path) -> Result<HashMap<String, Old>, IndexError> {
+    let names = inputs.iter().filter_map(|input| FileName::of_distribution(&input.name()).ok());
     let names: BTreeSet<String> = names.map(|name| name.distribution).collect();
     let names: Vec<String> = names.into_iter().collect();
     let read = |name: &String| -> Option<Old> {
@@ -167,9 +174,13 @@ fn old_pages(wheels: &[PathBuf], index_dir: &Path) -> Result<HashMap<String, Old
 }
 
 /// Checks a wheel, unless it is in the index and has not changed since.
-fn take(source: &Path, old: &HashMap<String, Old>, index_dir: &Path) -> Result<Taken, IndexError> {
-    let name = file_name(source);
-    let fresh = |there| Ok(Taken { entry: IndexedFile::read(source)?, there: Some(there) });
+fn take(
+    input: Input<'_>,
+    old: &HashMap<String, Old>,
+    index_dir: &Path,
+) -> Result<Taken, IndexError> {
+    let (source, name) = (input.path(), input.name());
+    let fresh = |there| Ok(Taken { entry: input.read()?, there: Some(there) });
     // Reading the wheel reports an invalid name.
     let Ok(parsed) = FileName::of_distribution(&name) else { return fresh(There::Nothing) };
     let target = index_dir.join(package_path(&parsed.distribution, &name));
@@ -187,6 +198,7 @@ fn take(source: &Path, old: &HashMap<String, Old>, index_dir: &Path) -> Result<T
         page.and_then(|page| page.by_name.get(&name).map(|at| (page, &page.project.files[*at])));
     if let Some((page, file)) = known
         && same
+        && input.fits(file)
         && file.size == now.len()
         && modified <= page.written
         && (file.metadata.is_none() || is_older(&metadata_path(&target), page.written))
@@ -196,7 +208,7 @@ fn take(source: &Path, old: &HashMap<String, Old>, index_dir: &Path) -> Result<T
             IndexedFile { source, distribution, file: file.clone(), metadata: String::new() };
         return Ok(Taken { entry, there: None });
     }
-    let entry = IndexedFile::read(source)?;
+    let entry = input.read()?;
     let there = match there.is_file() && there.len() == entry.file.size {
         _ if linked => There::Same,
         true if Sha256::of_file(&target)?.0 == entry.file.sha256 => {

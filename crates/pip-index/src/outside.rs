@@ -185,6 +185,7 @@ mod tests {
             yanked,
             metadata: None,
             upload_time: None,
+            foreign: false,
         }
     }
 

@@ -56,6 +56,8 @@ pub struct File {
     pub plain_name: bool,
     /// The reason for yanking the wheel (PEP 592), possibly empty; `None` if it is not yanked.
     pub yanked: Option<String>,
+    /// Whether the stack did not build the file: it is here so that the index is enough by itself.
+    pub foreign: bool,
 }
 
 impl File {
@@ -126,6 +128,9 @@ struct JsonFile<'a> {
     plain_name: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     yanked: Option<Yanked<'a>>,
+    /// See [`File::foreign`].
+    #[serde(rename = "_foreign", default, skip_serializing_if = "std::ops::Not::not")]
+    foreign: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -225,6 +230,7 @@ impl Project {
                     Some(Yanked::Plain(true)) => Some(String::new()),
                     Some(Yanked::Reason(reason)) => Some(reason.into_owned()),
                 },
+                foreign: file.foreign,
             });
         }
         let mut names: Vec<&String> = files.iter().map(|file| &file.name).collect();
@@ -268,6 +274,7 @@ impl Project {
                 "" => Yanked::Plain(true),
                 reason => Yanked::Reason(reason.into()),
             }),
+            foreign: file.foreign,
         });
         to_json(&JsonProject {
             meta: meta(&self.tracks),
@@ -294,6 +301,9 @@ impl Project {
             }
             if let Some(reason) = &file.yanked {
                 page += &format!(" data-yanked=\"{}\"", escaped(reason));
+            }
+            if file.foreign {
+                page += " data-foreign=\"\"";
             }
             page += &file.link_end();
         }

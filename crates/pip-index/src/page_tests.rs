@@ -14,6 +14,7 @@ fn file(name: &str) -> File {
         metadata: Some(Sha256::of_bytes("metadata")),
         plain_name: true,
         yanked: None,
+        foreign: false,
     }
 }
 
@@ -26,7 +27,8 @@ fn project() -> Project {
         ..file("demo_tool-1.9-py3-none-any.whl")
     });
     project.files.push(File { plain_name: false, yanked: Some(String::new()), ..file(name) });
-    project.files.push(File { requires_python: None, ..file("demo_tool-1.9-py2-none-any.whl") });
+    let old = file("demo_tool-1.9-py2-none-any.whl");
+    project.files.push(File { requires_python: None, foreign: true, ..old });
     project.sort();
     project.tracks = vec!["https://host/simple/demo-tool/?a&b".into()];
     project
@@ -70,6 +72,7 @@ fn writes_json_of_the_peps() {
         (&7.into(), &Sha256::of_bytes("wheel").to_string().into())
     );
     assert_eq!(last["requires-python"], ">=3.9,<4 \"'&");
+    assert!(old["_foreign"] == true && last.get("_foreign").is_none());
     assert!(last.get("yanked").is_none() && old.get("requires-python").is_none());
     assert_eq!(yanked["yanked"], "it <breaks>");
 }

@@ -100,6 +100,7 @@ mod tests {
             metadata: Some(Sha256::of_bytes("")),
             plain_name: true,
             yanked: None,
+            foreign: false,
         }
     }
 

@@ -65,7 +65,7 @@ impl Lab {
     }
 
     fn plan(&self, channel: &str, wheels: &[PathBuf]) -> Result<Change, IndexError> {
-        plan_add(&self.place, Some(channel), wheels, None, None)
+        plan_add(&self.place, Some(channel), wheels, &[], None, None)
     }
 
     /// Adds wheels; returns the actions and the number of new packages.
@@ -88,6 +88,7 @@ impl Lab {
             offline: true,
             held: &BTreeMap::new(),
             digests,
+            closed: false,
         };
         let report = check::check(&view, &options).unwrap();
         let errors =

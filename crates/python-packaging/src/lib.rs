@@ -13,6 +13,6 @@ pub mod wheel;
 #[cfg(feature = "schema")]
 pub fn documents() -> Vec<serde_json::Value> {
     let mut all = rocm_inspect::documents();
-    all.push(wheel::provenance_schema());
+    all.extend(wheel::provenance_schemas());
     all
 }

@@ -9,6 +9,8 @@ use rocm_inspect::formats::{TextOptions, to_text};
 use rocm_inspect::{Depth, Expectations, InspectError, Report, System, inspect, rule};
 use rocmrpm_base::error::{Diagnose, Kind};
 use rocmrpm_base::gpu::GpuTarget;
+use rocmrpm_base::gpu_families;
+use rocmrpm_base::table::limit_to_terminal;
 use rocmrpm_base::text::visible;
 
 const HELP: &str = "\
@@ -21,7 +23,8 @@ Arguments:
                          one set
 
 Options:
-      --gpu-target TARGET  GPU target that the set must serve, such as gfx1151 (can be repeated)
+      --gpu-target TARGET  GPU target that the set must serve, such as gfx1151, or a family of them,
+                           such as gfx110X-all (can be repeated)
       --deep               Decode all GPU code: verify hashes and flags, count kernels
       --json               Print the report as JSON
   -v, --verbose            Show every file and every finding
@@ -125,10 +128,10 @@ fn parse(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> Result<Requ
         match name {
             "--gpu-target" => {
                 let value = value()?;
-                let target = GpuTarget::parse(&value);
+                let targets = gpu_families::targets_of(&value);
                 let unknown =
                     || Failure::usage(&format!("unknown GPU target `{}`", visible(&value)));
-                options.gpu_targets.push(target.ok_or_else(unknown)?);
+                options.gpu_targets.extend(targets.ok_or_else(unknown)?);
             }
             "--explain" => return explanation(&value()?).map(Request::Print),
             _ if attached.is_some() => return Err(unexpected(&text)),
@@ -173,8 +176,10 @@ fn written(report: &Report, json: bool, verbose: bool) -> Result<String, Failure
             .map(|text| text + "\n")
             .map_err(|error| Failure { text: format!("internal error: {error}\n"), code: 70 });
     }
+    limit_to_terminal();
     let color = std::io::stdout().is_terminal()
-        && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+        && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+        && std::env::var_os("TERM").is_some_and(|terminal| terminal != "dumb");
     Ok(to_text(report, TextOptions { verbose, color, explain: "rocm-inspect --explain" }))
 }
 

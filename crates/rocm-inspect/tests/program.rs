@@ -52,6 +52,9 @@ fn fails_if_a_report_has_errors() {
     assert_eq!(json["depth"], "deep");
     assert_eq!(json["gpu_targets"], serde_json::json!(["gfx1151"]));
     assert_eq!(json["findings"][0]["severity"], "error");
+    let output = run(dir.path(), &["--gpu-target", "gfx110X-dgpu", "--json", "libx.so"]);
+    let family: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(family["gpu_targets"], serde_json::json!(["gfx1100", "gfx1101", "gfx1102"]));
     let text = run(dir.path(), &["--gpu-target=gfx1151", "libx.so"]);
     let text = String::from_utf8(text.stdout).unwrap();
     let id = "runpath-relative";

@@ -2,7 +2,7 @@
 
 use python_packaging::wheel::Spool;
 
-use super::search_path::edits;
+use super::search_path::{self, edits};
 
 /// Sets a short and a long search path of a file. Returns whether it has room for one.
 ///
@@ -21,7 +21,7 @@ pub fn search_path(bytes: &[u8]) -> bool {
     let all = texts.map(|text| edits(&spool, stored, &facts, text).ok().flatten());
     let found = all.iter().any(Option::is_some);
     for edits in all.into_iter().flatten() {
-        spool.overwrite(stored, &edits).expect("edits are inside of the file");
+        search_path::apply(&mut spool, stored, &edits).expect("edits are inside of the file");
     }
     found
 }

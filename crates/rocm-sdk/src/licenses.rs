@@ -30,12 +30,11 @@ impl<'a> Licenses<'a> {
         let of = |tag: &'a str| (request.is_spdx)(tag).then_some(tag);
         let rpms = release.rpms.iter();
         let expressions: BTreeMap<_, _> =
-            rpms.map(|(rpm, header, _)| (rpm.as_path(), of(header.license.as_str()))).collect();
-        let mut other =
-            release.rpms.iter().filter(|(rpm, ..)| expressions[rpm.as_path()].is_none());
+            rpms.map(|(rpm, of_rpm)| (rpm.as_path(), of(&of_rpm.header.license))).collect();
+        let mut other = release.rpms.iter().filter(|(rpm, _)| expressions[rpm.as_path()].is_none());
         let number = other.clone().count();
-        if let Some((_, header, _)) = other.next() {
-            let (name, license) = (&header.name, visible(&header.license));
+        if let Some((_, source)) = other.next() {
+            let (name, license) = (&source.header.name, visible(&source.header.license));
             let detail = format!(
                 "License-Expression: the license of {} is not an SPDX expression, such as `{license}` of \
                  {name}",

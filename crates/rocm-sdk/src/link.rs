@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use python_packaging::wheel::{Content, Spool, Stored, join, manylinux_library};
+use python_packaging::wheel::{Content, Relinked, Spool, Stored, join, manylinux_library};
 use rocm_inspect::ElfFacts;
 use rocmrpm_base::events::Event;
 use rocmrpm_base::process::check_stop;
@@ -31,8 +31,8 @@ struct Change {
     key: Key,
     path: String,
     stored: Stored,
-    /// The search paths, of which the first that it has room for is set.
-    texts: Vec<String>,
+    /// The search path.
+    text: String,
     /// Whether it does not find its libraries without it.
     necessary: bool,
 }
@@ -48,16 +48,19 @@ impl Packages {
     ) -> Result<(), SdkError> {
         let changes = self.changes(request)?;
         let (mut lost, mut late, mut outside) = (Vec::new(), Vec::new(), Vec::new());
-        for Change { key, path, stored, texts, necessary } in changes {
+        for Change { key, path, stored, text, necessary } in changes {
             check_stop()?;
             let Some(entry) = self.contents.get_mut(&key).and_then(|all| all.get_mut(&path)) else {
                 continue;
             };
-            if let Some(new) = set_first(spool, entry, stored, &texts, tree)? {
+            let Some(elf) = &entry.elf else { continue };
+            if let Some(new) = set(spool, entry, stored, &text, tree)? {
+                let (file, old) = (entry.installed.clone(), elf.search_path.join(":"));
+                let sha256 = stored.sha256;
+                entry.relinked = Some(Relinked { file, sha256, old, new: text });
                 entry.content = Content::File(new);
                 continue;
             }
-            let Some(elf) = &entry.elf else { continue };
             if necessary && elf.is_program {
                 lost.push(entry.installed.clone());
                 continue;
@@ -106,10 +109,9 @@ impl Packages {
                         holder: self.folder(part).to_owned(),
                     });
                 }
-                if let Some((texts, necessary)) = self.search_paths(key, path, elf, &needs.folders)
-                {
+                if let Some((text, necessary)) = self.search_path(key, path, elf, &needs.folders) {
                     let (key, path, stored) = (key.clone(), path.clone(), *stored);
-                    changes.push(Change { key, path, stored, texts, necessary });
+                    changes.push(Change { key, path, stored, text, necessary });
                 }
             }
         }
@@ -157,15 +159,15 @@ impl Packages {
         needs
     }
 
-    /// Returns the search paths that a file may get, the best first, and whether it does not find its
-    /// libraries with its own; `None` if that is right.
-    fn search_paths(
+    /// Returns the search path that a file gets, and whether it does not find its libraries with its
+    /// own; `None` if that is right.
+    fn search_path(
         &self,
         key: &Key,
         path: &str,
         elf: &Elf,
         needed: &BTreeSet<(Part, String)>,
-    ) -> Option<(Vec<String>, bool)> {
+    ) -> Option<(String, bool)> {
         let file = format!("{}/{path}", self.folder(key.part));
         let text = |part: Part, folder: &str| {
             let to = relative(&file, &format!("{}/{folder}", self.folder(part)));
@@ -181,19 +183,16 @@ impl Packages {
         if !necessary && entries.all(|entry| own(entry).is_some()) {
             return None;
         }
-        let needed: Vec<String> = needed.iter().map(|(part, folder)| text(*part, folder)).collect();
+        let needed = needed.iter().map(|(part, folder)| text(*part, folder));
         // Libraries that are loaded by name at run time are in these.
         let usual = layout().folders(key.part).map(|(part, folder)| text(part, folder));
         let mut all: Vec<String> = Vec::new();
-        for entry in needed.iter().cloned().chain(usual) {
+        for entry in needed.chain(usual) {
             if !all.contains(&entry) {
                 all.push(entry);
             }
         }
-        let least = if needed.is_empty() { "$ORIGIN".to_owned() } else { needed.join(":") };
-        let mut texts = vec![all.join(":"), least];
-        texts.dedup();
-        Some((texts, necessary))
+        Some((all.join(":"), necessary))
     }
 }
 
@@ -204,55 +203,35 @@ fn warn(request: Request<'_>, found: &[String], what: &str) {
     }
 }
 
-/// Sets the first search path that a file has room for.
-fn set_first(
+/// Sets the search path of a file, and checks that nothing else changed. `None` if it has no room.
+fn set(
     spool: &mut Spool,
     entry: &Entry,
     stored: Stored,
-    texts: &[String],
+    text: &str,
     tree: &Tree,
 ) -> Result<Option<Stored>, SdkError> {
     let damaged = |reason: String| {
         let (rpm, file) = (tree.rpm(&entry.installed).to_owned(), entry.installed.clone());
         SdkError::Elf { rpm, file, reason }
     };
-    for text in texts {
-        let (before, sound) = match spool.linkage(&stored)? {
-            Some(found) => found,
-            None => return Ok(None),
-        };
-        if !sound {
-            return Err(damaged("parts of it are unreadable".into()));
-        }
-        let edits =
-            search_path::edits(spool, stored, &before, text).map_err(|e| match e.kind() {
-                io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => damaged(e.to_string()),
-                _ => e.into(),
-            })?;
-        if let Some(edits) = edits {
-            return set(spool, entry, stored, &edits, before, text).map(Some);
-        }
+    let Some((mut before, sound)) = spool.linkage(&stored)? else { return Ok(None) };
+    if !sound {
+        return Err(damaged("parts of it are unreadable".into()));
     }
-    Ok(None)
-}
-
-/// Edits a file, and checks that nothing but its search path changed.
-fn set(
-    spool: &mut Spool,
-    entry: &Entry,
-    stored: Stored,
-    edits: &search_path::Edits,
-    mut before: ElfFacts,
-    text: &str,
-) -> Result<Stored, SdkError> {
-    let new = spool.overwrite(stored, edits)?;
+    let edits = search_path::edits(spool, stored, &before, text).map_err(|e| match e.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => damaged(e.to_string()),
+        _ => e.into(),
+    })?;
+    let Some(edits) = edits else { return Ok(None) };
+    let new = search_path::apply(spool, stored, &edits)?;
     let after = spool.linkage(&new)?;
     before.rpath = Vec::new();
     before.runpath = text.split(':').map(str::to_owned).collect();
     let same =
         |after: &ElfFacts| serde_json::to_value(after).ok() == serde_json::to_value(&before).ok();
     match after {
-        Some((after, true)) if same(&after) => Ok(new),
+        Some((after, true)) if same(&after) => Ok(Some(new)),
         _ => Err(SdkError::Damaged { file: entry.installed.clone() }),
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use python_packaging::wheel::{Content, Node, Spool, Stored, Target, join};
+use python_packaging::wheel::{Content, Node, Relinked, Spool, Stored, Target, join};
 use rocm_inspect::{ElfFacts, ElfKind};
 use rocmrpm_base::events::Event;
 use rocmrpm_base::process::check_stop;
@@ -11,7 +11,7 @@ use rocmrpm_base::process::check_stop;
 use super::layout::{Home, Part, layout};
 use super::release::Release;
 use super::tree::Tree;
-use super::{Request, SdkError, stub};
+use super::{Request, SdkError, paths, stub};
 
 /// A package: its part of ROCm, and the GPU target of a device package.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +27,8 @@ pub(super) struct Entry {
     /// The file of an RPM that it comes from.
     pub installed: String,
     pub elf: Option<Elf>,
+    /// What differs from the file of the RPM, if it has another search path.
+    pub relinked: Option<Relinked>,
 }
 
 /// The linkage of a program or library.
@@ -108,6 +110,7 @@ pub(super) fn assign(
             Node::Link(target) => assigning.link(path, installed, target)?,
         }
     }
+    assigning.usual_names()?;
     if let Some(first) = assigning.dangling.first() {
         request.events.event(Event::Warning(format!(
             "these links lead to files that no RPM has, or that are left out: {} in total, such as {first}",
@@ -247,7 +250,8 @@ impl Assigning<'_> {
             Content::File(stored) | Content::Script(stored, _) => stored.executable,
             Content::Text(_) => true,
         };
-        let entry = Entry { content, executable, installed: installed.to_owned(), elf };
+        let entry =
+            Entry { content, executable, installed: installed.to_owned(), elf, relinked: None };
         let package = self.packages.contents.entry(self.key(path)).or_default();
         match package.get_mut(path) {
             None => drop(package.insert(path.to_owned(), entry)),
@@ -328,6 +332,21 @@ impl Assigning<'_> {
             }
         }
         self.packages.aliases.insert(path.to_owned(), name);
+        Ok(())
+    }
+
+    /// Adds the names that programs have in AMD's packages.
+    fn usual_names(&mut self) -> Result<(), SdkError> {
+        let core = Key { part: Part::Core, target: None };
+        for (path, to) in layout().links.iter().filter(|(path, _)| in_bin(path)) {
+            let has = |path: &String| {
+                self.packages.contents.get(&core).is_some_and(|files| files.contains_key(path))
+            };
+            if has(to) && !has(path) {
+                let to = self.packages.relative(&core, path, &core, to);
+                self.put(path, paths::OURS, Content::Text(stub::stub(&to)), None)?;
+            }
+        }
         Ok(())
     }
 

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use pep440_rs::{Prerelease, PrereleaseKind, Version};
-use rocmrpm_base::digest::Sha256;
+use python_packaging::wheel::SourceRpm;
 use rocmrpm_base::events::Event;
 use rocmrpm_base::style::count;
-use rocmrpm_rpms::{self as rpms, EntryKind, Header};
+use rocmrpm_rpms::{self as rpms, EntryKind};
 
 use super::layout::{Home, Part, layout};
 use super::{Family, Request, SdkError};
@@ -21,7 +21,7 @@ pub(super) struct Release {
     /// The targets or families with packages of their own.
     pub families: Vec<Family>,
     /// The packages that the files come from.
-    pub rpms: Vec<(PathBuf, Header, Sha256)>,
+    pub rpms: Vec<(PathBuf, SourceRpm)>,
 }
 
 impl Release {
@@ -68,11 +68,11 @@ pub(super) fn check(request: Request<'_>) -> Result<Release, SdkError> {
                 code.entry(owner(&path, processor)).or_default().insert(processor);
             }
         }
-        let (sha256, _) = Sha256::of_file(rpm)?;
-        all.push((rpm.clone(), header, sha256));
+        all.push((rpm.clone(), SourceRpm::read(rpm)?));
     }
     let (_, release) = found.ok_or(SdkError::NoRelease)?;
-    let version = version(request.version.unwrap_or(&release), &release)?;
+    let default = of_rpms(&release);
+    let version = version(request.version.unwrap_or(&default), &release)?;
     let families = families(request.targets, split)?;
     if let Some(first) = debug.first() {
         let detail = format!("{}, such as {first}", count(debug.len(), "debug package"));
@@ -156,6 +156,25 @@ fn first_two(version: &str) -> Vec<&str> {
     version.split('.').take(2).collect()
 }
 
+/// Returns the version of Python packages for that of RPMs, whose forms before a release are
+/// 7.10.0~rc2, 7.10.0~20251021 of a night, 7.10.0~20260811.bkc.20260814 with a later date, and
+/// 7.10.0~20251203gf689a8e of a commit. Source: ROCm/TheRock, build_tools/compute_rocm_package_version.py.
+fn of_rpms(version: &str) -> String {
+    let Some((release, before)) = version.split_once('~') else { return version.to_owned() };
+    let is_date = |text: &str| text.len() == 8 && text.bytes().all(|b| b.is_ascii_digit());
+    if let Some((date, later)) = before.split_once(".bkc.")
+        && is_date(date)
+    {
+        return format!("{release}a{date}+bkc.{later}");
+    }
+    if let Some((date, commit)) = before.split_once('g')
+        && is_date(date)
+    {
+        return format!("{release}.dev0+{commit}");
+    }
+    if is_date(before) { format!("{release}a{before}") } else { format!("{release}{before}") }
+}
+
 /// Checks a version: three numbers, then nothing, `rcN`, `aDATE` or `.dev0`, each optionally with a
 /// post-release and a label. Source: ROCm/TheRock, build_tools/compute_rocm_package_version.py.
 fn version(text: &str, release: &str) -> Result<String, SdkError> {
@@ -200,6 +219,16 @@ mod tests {
         for bad in ["7.10", "7.10.0b1", "7.10.0a1", "1!7.10.0", "7.10.0.1", "x", "7.10.0rc1.dev0"] {
             assert!(matches!(version(bad, "7.10.0"), Err(SdkError::Version { .. })), "{bad}");
         }
+        for (rpm, expected) in [
+            ("7.10.0", "7.10.0"),
+            ("7.10.0~rc2", "7.10.0rc2"),
+            ("7.10.0~20251021", "7.10.0a20251021"),
+            ("7.10.0~20251203gf689a8e", "7.10.0.dev0+f689a8e"),
+            ("10.1.0~20260811.bkc.20260814", "10.1.0a20260811+bkc.20260814"),
+        ] {
+            assert_eq!(version(&of_rpms(rpm), rpm).unwrap(), expected);
+        }
+        assert!(version(&of_rpms("7.10.0~beta"), "7.10.0~beta").is_err());
         let other = version("7.11.0", "7.10.2").unwrap_err().to_string();
         assert_eq!(other, "version 7.11.0 is not one of ROCm 7.10, which the RPMs contain");
     }

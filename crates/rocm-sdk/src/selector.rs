@@ -2,18 +2,26 @@
 //! modules that run ROCm's programs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use flate2::{Compression, GzBuilder};
-use python_packaging::wheel::{Assembly, Member, sdk_library};
-use rocmrpm_base::digest::Sha256;
+use python_packaging::wheel::{Assembly, Member, SourceRpm, sdk_library};
 use rocmrpm_base::names::Soname;
 use serde_json::json;
 
 use super::layout::{Part, layout};
 use super::packages::{Key, Packages};
 use super::release::Release;
-use super::{Request, Sdist, SdkError};
+use super::{Request, SdkError};
+
+/// What a package has because of the RPMs that its files come from.
+pub(super) struct Parts {
+    /// The fields of METADATA about licenses.
+    pub license_fields: String,
+    /// The texts of the licenses, by path below the dist-info folder.
+    pub texts: BTreeMap<String, Member>,
+    /// The RPMs, by file name.
+    pub rpms: Vec<SourceRpm>,
+}
 
 /// The oldest Python that the modules run on.
 const PYTHON: &str = ">=3.9";
@@ -68,9 +76,9 @@ pub(super) fn assembly(
     packages: &Packages,
     key: &Key,
     mut members: BTreeMap<String, Member>,
-    mut dist_info: BTreeMap<String, Member>,
-    license_fields: &str,
+    parts: Parts,
 ) -> Assembly {
+    let Parts { license_fields, texts: mut dist_info, rpms } = parts;
     let name = distribution(release, key);
     let module = name.replace('-', "_");
     // Several packages have the module's folder, but no device package has a module.
@@ -97,7 +105,6 @@ pub(super) fn assembly(
             dist_info.insert("entry_points.txt".into(), Member::text(text));
         }
     }
-    dist_info.insert("rocmrpm-sdk.json".into(), Member::text(origin(release)));
     let mut metadata = format!(
         "Metadata-Version: 2.4\nName: {name}\nVersion: {}\nSummary: {}\n{license_fields}\
          Requires-Python: {PYTHON}\n",
@@ -108,8 +115,15 @@ pub(super) fn assembly(
         let needed = distribution(release, &needed);
         metadata += &format!("Requires-Dist: {needed}=={}\n", release.version);
     }
-    let source_date_epoch = request.source_date_epoch;
-    Assembly { metadata, tag: TAG.to_owned(), members, dist_info, source_date_epoch }
+    Assembly {
+        metadata,
+        tag: TAG.to_owned(),
+        members,
+        dist_info,
+        source_date_epoch: request.source_date_epoch,
+        rpms,
+        relinked: BTreeMap::new(),
+    }
 }
 
 /// The package that this one does not work without. `rocm-profiler` has none: `rocm` requires both.
@@ -120,20 +134,6 @@ pub(super) fn requirement(key: &Key) -> Option<Key> {
         _ => return None,
     };
     Some(Key { part, target: None })
-}
-
-/// Returns the RPMs that the packages were made from, as JSON.
-fn origin(release: &Release) -> String {
-    let mut rpms: Vec<_> = release
-        .rpms
-        .iter()
-        .map(|(_, header, sha256)| {
-            json!({"nevra": header.nevra(), "sha256": sha256, "license": header.license})
-        })
-        .collect();
-    rpms.sort_by_key(|rpm| rpm["nevra"].to_string());
-    let generator = format!("rocmrpm {}", env!("CARGO_PKG_VERSION"));
-    format!("{:#}\n", json!({"generator": generator, "rpms": rpms}))
 }
 
 /// Returns the programs of `rocm-sdk-core` that pip installs, each with a tuple of Python: its path,
@@ -176,13 +176,17 @@ fn quoted(text: &str) -> String {
     json!(text).to_string()
 }
 
-/// Writes the sdist of `rocm`.
-pub(super) fn write(
+/// Returns the name of the sdist of `rocm`.
+pub(super) fn sdist_name(release: &Release) -> String {
+    format!("rocm-{}.tar.gz", release.version)
+}
+
+/// Returns the bytes of the sdist of `rocm`.
+pub(super) fn sdist(
     request: Request<'_>,
     release: &Release,
     packages: &Packages,
-    folder: &Path,
-) -> Result<Sdist, SdkError> {
+) -> Result<Vec<u8>, SdkError> {
     let version = &release.version;
     let gzip = GzBuilder::new().mtime(0).write(Vec::new(), Compression::new(6));
     let mut tar = tar::Builder::new(gzip);
@@ -205,10 +209,7 @@ pub(super) fn write(
         header.set_mtime(u64::try_from(request.source_date_epoch).unwrap_or(0));
         tar.append_data(&mut header, format!("rocm-{version}/{path}"), text.as_bytes())?;
     }
-    let bytes = tar.into_inner()?.finish()?;
-    let path = folder.join(format!("rocm-{version}.tar.gz"));
-    fs_err::write(&path, &bytes)?;
-    Ok(Sdist { path, sha256: Sha256::of_bytes(&bytes), size: bytes.len() as u64 })
+    Ok(tar.into_inner()?.finish()?)
 }
 
 /// Returns the module with what differs between releases.

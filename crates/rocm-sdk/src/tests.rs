@@ -18,6 +18,8 @@ mod conflicts;
 mod gate;
 mod linkage;
 mod output;
+mod proof;
+mod segments;
 mod texts;
 
 struct Lab {
@@ -26,6 +28,8 @@ struct Lab {
     license: &'static str,
     leave_out: Vec<String>,
     system_libraries: Vec<String>,
+    /// The program of [`Lab::rocm`].
+    rocminfo: Vec<u8>,
     /// The warnings, and the steps that omit something.
     notes: Notes,
 }
@@ -58,6 +62,7 @@ impl Lab {
             license: "MIT",
             leave_out: Vec::new(),
             system_libraries: Vec::new(),
+            rocminfo: Vec::new(),
             notes: Notes::default(),
         }
     }
@@ -117,6 +122,7 @@ impl Lab {
             &["-Wl,--no-as-needed", "-l:libamdhip64.so.7", "-Wl,-rpath-link,."],
             "int main(void) { return 0; }\n",
         );
+        self.rocminfo = tool.clone();
         self.rpm(
             "rocm-hip",
             "7.2.4",
@@ -151,12 +157,16 @@ impl Lab {
     }
 
     fn made(&self, targets: &[&str]) -> Result<Made, SdkError> {
+        self.with(targets, build)
+    }
+
+    fn with<T>(&self, targets: &[&str], work: impl FnOnce(Request<'_>) -> T) -> T {
         let family = |name: &&str| {
             let targets = rocmrpm_base::gpu_families::targets_of(name).unwrap();
             Family { name: (*name).to_owned(), targets }
         };
         let targets: Vec<Family> = targets.iter().map(family).collect();
-        build(Request {
+        work(Request {
             rpms: &self.rpms,
             out_dir: &self.out(),
             version: None,
@@ -241,7 +251,8 @@ fn distributes_files_over_packages() {
             "rocm_sdk_core-7.2.4.dist-info/WHEEL",
             "rocm_sdk_core-7.2.4.dist-info/entry_points.txt",
             "rocm_sdk_core-7.2.4.dist-info/licenses/rocm-hip/LICENSE",
-            "rocm_sdk_core-7.2.4.dist-info/rocmrpm-sdk.json",
+            "rocm_sdk_core-7.2.4.dist-info/rocmrpm.json",
+            "rocm_sdk_core-7.2.4.dist-info/sboms/rocmrpm.cdx.json",
             "rocm_sdk_core/__init__.py",
             "rocm_sdk_core/_cli.py",
             "rocm_sdk_core/_programs.py",

@@ -57,9 +57,10 @@ impl Tree {
         let mut payload =
             Payload { rpms: Vec::new(), nodes: BTreeMap::new(), left_out: Vec::new() };
         let (mut rpms, mut omitted) = (BTreeMap::new(), Omitted::default());
-        for (rpm, header, _) in &release.rpms {
+        for (rpm, source) in &release.rpms {
             check_stop()?;
-            request.events.event(Event::Step { word: "Reading", detail: header.name.clone() });
+            let detail = source.header.name.clone();
+            request.events.event(Event::Step { word: "Reading", detail });
             let files = rocmrpm_rpms::files(rpm)?.1;
             idle.retain(|pattern| !files.iter().any(|file| covers(pattern, &file.path)));
             let files = files

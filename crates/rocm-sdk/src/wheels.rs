@@ -1,17 +1,18 @@
 //! Puts the wheels together from the files of each package.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use python_packaging::wheel::{Assembly, Content, Member, Spool};
+use python_packaging::wheel::{Assembly, Content, Member, SourceRpm, Spool};
 
 use super::layout::Part;
 use super::licenses::Licenses;
 use super::packages::{Entry, Key, Packages};
 use super::paths::{OURS, Paths};
 use super::release::Release;
+use super::selector::{self, Parts};
 use super::tree::Tree;
-use super::{Request, SdkError, devel, selector};
+use super::{Request, SdkError, devel};
 
 /// Returns the wheels to write. `folder` is for temporary files.
 pub(super) fn assemblies(
@@ -24,16 +25,23 @@ pub(super) fn assemblies(
 ) -> Result<Vec<Assembly>, SdkError> {
     check_requirements(packages, release)?;
     let licenses = Licenses::new(request, release, tree)?;
-    let fields = |entries: &BTreeMap<String, Entry>| {
-        let rpms: BTreeSet<&Path> =
-            entries.values().map(|entry| tree.rpm(&entry.installed)).collect();
-        licenses.fields(&rpms)
+    let parts = |entries: Option<&BTreeMap<String, Entry>>| {
+        let entries = entries.into_iter().flat_map(BTreeMap::values);
+        let rpms = entries.map(|entry| tree.rpm(&entry.installed));
+        // Files that rocmrpm adds are in no RPM.
+        let rpms: BTreeSet<&Path> = rpms.filter(|rpm| !rpm.as_os_str().is_empty()).collect();
+        let of_package = |rpm: &&(PathBuf, SourceRpm)| rpms.contains(rpm.0.as_path());
+        let sources = release.rpms.iter().filter(of_package).map(|(_, source)| source.clone());
+        let mut sources: Vec<SourceRpm> = sources.collect();
+        sources.sort_by(|a, b| a.file.cmp(&b.file));
+        Parts { license_fields: licenses.fields(&rpms), texts: licenses.members(), rpms: sources }
     };
     let (mut all, mut paths) = (Vec::new(), Paths::default());
     for (key, entries) in packages.contents.iter().filter(|(key, _)| key.part != Part::Devel) {
-        let mut members = BTreeMap::new();
+        let (mut members, mut relinked) = (BTreeMap::new(), BTreeMap::new());
         let folder = packages.folder(key.part);
         for (path, entry) in entries {
+            relinked.extend(entry.relinked.clone().map(|of| (format!("{folder}/{path}"), of)));
             let member = Member { content: entry.content.clone(), executable: entry.executable };
             paths.add(format!("{folder}/{path}"), &entry.installed)?;
             members.insert(format!("{folder}/{path}"), member);
@@ -47,8 +55,9 @@ pub(super) fn assemblies(
         };
         paths.add(format!("{folder}/{name}"), OURS)?;
         members.insert(format!("{folder}/{name}"), Member::text(text));
-        let (texts, fields) = (licenses.members(), fields(entries));
-        all.push(selector::assembly(request, release, packages, key, members, texts, &fields));
+        let parts = parts(Some(entries));
+        let assembly = selector::assembly(request, release, packages, key, members, parts);
+        all.push(Assembly { relinked, ..assembly });
     }
     for (name, (file, _)) in &licenses.texts {
         paths.add(format!("dist-info/licenses/{name}"), file)?;
@@ -59,9 +68,8 @@ pub(super) fn assemblies(
     let devel = Key { part: Part::Devel, target: None };
     let content = Content::File(archive);
     let members = [("rocm_sdk_devel/_devel.tar".to_owned(), Member { content, executable: false })];
-    let fields = packages.contents.get(&devel).map_or(licenses.fields(&BTreeSet::new()), fields);
-    let (members, texts) = (members.into(), licenses.members());
-    all.push(selector::assembly(request, release, packages, &devel, members, texts, &fields));
+    let parts = parts(packages.contents.get(&devel));
+    all.push(selector::assembly(request, release, packages, &devel, members.into(), parts));
     Ok(all)
 }
 

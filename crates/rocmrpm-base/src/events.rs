@@ -63,11 +63,33 @@ pub enum Event {
         /// The object of the step, such as a file name.
         detail: String,
     },
+    /// A stage of a pipeline started or ended.
+    Stage {
+        /// The stage, such as `build`.
+        stage: &'static str,
+        /// The chroot, if the stage is about one.
+        chroot: Option<String>,
+        /// What happened.
+        state: StageState,
+    },
     /// A step found nothing to do.
     Unchanged {
         /// The object that is up to date.
         detail: String,
     },
+}
+
+/// What happened to a stage of a pipeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StageState {
+    /// It started.
+    Started,
+    /// An earlier run finished it with the same inputs.
+    Unchanged,
+    /// It passed, with this result.
+    Passed(String),
+    /// A person has to decide this.
+    Question(String),
 }
 
 /// How the work on one component ended.

@@ -2,6 +2,7 @@
 //! machine are in `gpu_machine`.
 
 use crate::gpu::GpuTarget;
+use crate::names::nearest;
 
 /// The name on command lines for the GPUs of this machine.
 pub const NATIVE: &str = "native";
@@ -56,9 +57,28 @@ pub fn targets_of(name: &str) -> Option<Vec<GpuTarget>> {
     }
 }
 
+/// Returns the target or family that an unknown name may stand for.
+pub fn nearest_to(name: &str) -> Option<&'static str> {
+    let start = |family: &str| family.split_once('-').map(|(start, _)| start.to_owned());
+    let same = |family: &&str| {
+        family.eq_ignore_ascii_case(name)
+            || start(family).is_some_and(|start| start.eq_ignore_ascii_case(name))
+    };
+    families().find(same).or_else(|| nearest(name, GpuTarget::known().chain(families())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn suggests_families_for_parts_of_their_names() {
+        assert_eq!(nearest_to("gfx110X"), Some("gfx110X-all"));
+        assert_eq!(nearest_to("gfx110x-dgpu"), Some("gfx110X-dgpu"));
+        assert_eq!(nearest_to("gfx94x-dcgpus"), Some("gfx94X-dcgpu"));
+        assert_eq!(nearest_to("gfx1511"), Some("gfx1151"));
+        assert_eq!(nearest_to("x"), None);
+    }
 
     #[test]
     fn every_family_has_known_targets() {

@@ -15,10 +15,32 @@ const INDENT: usize = 4;
 /// The width of the terminal.
 static WIDTH: OnceLock<usize> = OnceLock::new();
 
-/// Wraps all tables to this width. Only the first call has an effect; without one, tables are as wide
-/// as they need to be, as programs that read them expect.
-pub fn limit_width(columns: usize) {
-    WIDTH.get_or_init(|| columns);
+/// Wraps tables and texts to the width of the terminal, if stdout is one that knows its width.
+/// Otherwise, tables are as wide as they need to be, as programs that read them expect.
+pub fn limit_to_terminal() {
+    if let Ok(size) = rustix::termios::tcgetwinsize(std::io::stdout())
+        && size.ws_col > 0
+    {
+        WIDTH.get_or_init(|| size.ws_col.into());
+    }
+}
+
+/// Returns the width at which text is wrapped that is at most this wide: that of the terminal, if it is
+/// narrower.
+pub fn width_up_to(widest: usize) -> usize {
+    WIDTH.get().map_or(widest, |width| widest.min(*width))
+}
+
+/// Returns a text that begins at this column, wrapped as the last column of a table is; the further
+/// lines begin there, too.
+pub fn hanging(text: &str, column: usize) -> String {
+    hanging_within(text, column, WIDTH.get().copied())
+}
+
+fn hanging_within(text: &str, column: usize, limit: Option<usize>) -> String {
+    let Some(limit) = limit else { return text.to_owned() };
+    let room = limit.saturating_sub(column).max(NARROWEST);
+    wrapped(text, room).join(&format!("\n{}", " ".repeat(column)))
 }
 
 /// Rows of cells with a header.
@@ -46,6 +68,11 @@ impl Table {
     /// Returns the table as text; every line ends with a line feed.
     pub fn text(&self) -> String {
         self.within(WIDTH.get().copied())
+    }
+
+    /// Returns the table as text of at most this width, if the columns before the last one fit.
+    pub fn text_within(&self, width: usize) -> String {
+        self.within(Some(width))
     }
 
     fn within(&self, limit: Option<usize>) -> String {
@@ -155,6 +182,15 @@ mod tests {
         );
         assert_eq!(plain(Some(100)), plain(None));
         assert_eq!(plain(None).lines().count(), 3);
+    }
+
+    #[test]
+    fn indents_the_further_lines_of_a_text() {
+        assert_eq!(hanging_within("one two three four", 4, None), "one two three four");
+        assert_eq!(
+            hanging_within("one two `three four` five six", 4, Some(24)),
+            "one two `three four`\n    five six"
+        );
     }
 
     #[test]

@@ -89,6 +89,15 @@ pub fn trust_in_this_process(folder: PathBuf) {
     IN_THIS_PROCESS.lock().unwrap_or_else(PoisonError::into_inner).push(folder);
 }
 
+/// Trusts a folder that rocmrpm filled from the history of a trusted one, until this process exits.
+/// Both must be canonical. Fails unless the user trusts `source`.
+pub fn extend(source: &Path, folder: &Path) -> Result<(), TrustError> {
+    check(source)?;
+    let mut trusted = IN_THIS_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
+    trusted.push(folder.to_owned());
+    Ok(())
+}
+
 /// Returns an error unless the user trusts this folder, which must be canonical. Trust does not
 /// extend to subfolders: a workspace may contain a clone of another one.
 pub fn check(folder: &Path) -> Result<(), TrustError> {

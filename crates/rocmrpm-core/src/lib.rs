@@ -12,6 +12,8 @@ pub mod container;
 pub mod copr;
 pub mod dist_git;
 pub mod draft;
+pub mod evidence;
+pub mod foreign;
 mod git;
 pub mod license;
 pub mod lint;
@@ -22,10 +24,12 @@ pub mod outputs;
 pub mod packages;
 pub mod patches;
 pub mod pins;
+pub mod pipeline;
 pub mod prep;
 pub mod production;
 pub mod proof;
 pub mod publication;
+pub mod publishing;
 mod range;
 pub mod removal;
 pub mod reproduce;
@@ -35,6 +39,7 @@ pub mod sources;
 pub mod spec;
 pub mod stack;
 pub mod template;
+pub mod tier;
 mod uv;
 pub mod verify;
 pub mod workspace;
@@ -44,8 +49,8 @@ pub use pip_index as index;
 use python_packaging::wheel;
 use rocm_inspect as inspect;
 use rocmrpm_base::{
-    canonical, digest, document, duration, error, events, files, gpu, gpu_machine, limits, machine,
-    names, ownership, parallel, process, style, text,
+    canonical, digest, document, duration, error, events, files, gpu, gpu_families, gpu_machine,
+    html, limits, machine, names, ownership, parallel, process, style, text, trust,
 };
 use rocmrpm_rpms as rpms;
 
@@ -56,6 +61,7 @@ pub fn documents() -> Vec<serde_json::Value> {
     let mut all = index::documents();
     all.extend(build::documents());
     all.extend(copr::documents());
+    all.extend(evidence::documents());
     all.extend(outputs::documents());
     all.extend([
         schema_of::<pins::Update>(),

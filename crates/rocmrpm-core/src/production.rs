@@ -13,6 +13,7 @@ use crate::build::{
 use crate::container;
 use crate::error::{Error, IoError, Kind, Problems};
 use crate::events::{Event, Events};
+use crate::foreign;
 use crate::index;
 use crate::names::nearest;
 use crate::outputs::make_wheels;
@@ -196,7 +197,7 @@ pub fn produce<'s, 'w>(
     };
     let run = run(&lock, &prepared, chosen.builder.as_ref(), fetcher, options, events)?;
     let outputs = match run.usable(order.keep_going) {
-        true => Some(make_outputs(&lock, stack, order.until, events)?),
+        true => Some(make_outputs(&lock, stack, order.until, fetcher, events)?),
         false => None,
     };
     Ok(Production { prepared, run, outputs })
@@ -206,6 +207,7 @@ fn make_outputs(
     lock: &BuildLock,
     stack: &Stack<'_>,
     until: Stage,
+    fetcher: &Fetcher<'_>,
     events: &dyn Events,
 ) -> Result<Outputs, Error> {
     let workspace = stack.workspace;
@@ -216,7 +218,8 @@ fn make_outputs(
         outputs.wheels = wheels.len();
         let index_exists = workspace.build_dir().join("index").exists();
         if until >= Stage::Index && (!wheels.is_empty() || index_exists) {
-            outputs.index = Some(write_index(&wheels, workspace, events)?);
+            let foreign = foreign::wheels(workspace, &wheels, fetcher, events)?;
+            outputs.index = Some(write_index(&wheels, &foreign, workspace, events)?);
         }
     }
     if until >= Stage::Container {
@@ -228,15 +231,16 @@ fn make_outputs(
     Ok(outputs)
 }
 
-/// Writes the pip index of a workspace's wheels.
+/// Writes the pip index of a workspace's wheels, and of foreign ones.
 pub fn write_index(
     wheels: &[PathBuf],
+    foreign: &[index::Foreign],
     workspace: &Workspace,
     events: &dyn Events,
 ) -> Result<index::Written, Error> {
     let tracks = tracked_index(workspace)?;
-    let written =
-        index::write_tracking(wheels, &workspace.build_dir().join("index"), tracks.as_deref())?;
+    let folder = workspace.build_dir().join("index");
+    let written = index::write_with(wheels, foreign, &folder, tracks.as_deref())?;
     if written.changed {
         let detail = count(written.distributions.len(), "distribution");
         events.event(Event::Step { word: "Indexed", detail });
@@ -247,7 +251,7 @@ pub fn write_index(
 /// Returns the root of the index whose projects the workspace's index extends (PEP 708), if its
 /// rocmrpm.toml names one.
 pub fn tracked_index(workspace: &Workspace) -> Result<Option<String>, Error> {
-    match &workspace.manifest.tracks {
+    match &workspace.manifest.index.tracks {
         None => Ok(None),
         Some(IndexSource::Url(url)) => Ok(Some(url.clone())),
         Some(IndexSource::Pip) => Ok(Some(pip_index()?)),

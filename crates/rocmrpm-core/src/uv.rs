@@ -1,6 +1,7 @@
 //! Runs `uv pip compile` isolated from the user's settings, and interprets its exit. It does not
 //! interpret the resolution.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use fs_err as fs;
@@ -212,6 +213,38 @@ impl StandIn {
     }
 }
 
+/// Returns the name of a wheel with the platform tag plain `linux`: uv does not know every version
+/// of the C library.
+pub(crate) fn plain_platform(file: &str, environment: &Environment) -> String {
+    match file.trim_end_matches(".whl").rsplit_once('-') {
+        Some((rest, platform)) if platform != "any" => {
+            format!("{rest}-linux_{}.whl", environment.arch())
+        }
+        _ => file.to_owned(),
+    }
+}
+
+/// Returns a wheel that contains only METADATA. `stem` is the name and version in its file name.
+pub(crate) fn metadata_wheel(stem: &str, metadata: &str) -> std::io::Result<Vec<u8>> {
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let options =
+        zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    for (file, text) in [
+        ("METADATA", metadata),
+        (
+            "WHEEL",
+            "Wheel-Version: 1.0\nGenerator: rocmrpm\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        ),
+        ("RECORD", ""),
+    ] {
+        archive
+            .start_file(format!("{stem}.dist-info/{file}"), options)
+            .map_err(std::io::Error::other)?;
+        archive.write_all(text.as_bytes())?;
+    }
+    Ok(archive.finish().map_err(std::io::Error::other)?.into_inner())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,5 +254,15 @@ mod tests {
         let named = |glibc| platform(&Environment::new("3.14", "x86_64", glibc).unwrap());
         assert_eq!(named(Some((2, 42))), "x86_64-manylinux_2_40");
         assert_eq!(named(Some((2, 30))), "x86_64-manylinux_2_28");
+    }
+
+    #[test]
+    fn stack_wheels_use_plain_linux_tag() {
+        let here = Environment::new("3.14", "x86_64", None).unwrap();
+        assert_eq!(
+            plain_platform("a-1-cp314-cp314-manylinux_2_42_x86_64.whl", &here),
+            "a-1-cp314-cp314-linux_x86_64.whl"
+        );
+        assert_eq!(plain_platform("a-1-py3-none-any.whl", &here), "a-1-py3-none-any.whl");
     }
 }

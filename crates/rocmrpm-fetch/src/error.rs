@@ -388,8 +388,9 @@ impl Diagnose for SourceError {
             Self::BadCommit { .. } => Kind::Config.with_help(
                 "remove the commit and run `rocmrpm lock` to record the commit of the version's tag",
             ),
+            Self::NoProject { .. } => Kind::Config
+                .with_help("check its name, and the index that pip uses: `pip config list`"),
             Self::BadUrl { .. }
-            | Self::NoProject { .. }
             | Self::NoFile { .. }
             | Self::BadSubmodule { .. }
             | Self::Unreadable { .. }

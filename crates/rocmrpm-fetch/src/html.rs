@@ -19,6 +19,11 @@ pub struct Page {
     pub anchors: Vec<Anchor>,
 }
 
+/// Returns the targets of the links of a page, as written.
+pub fn links_of_page(html: &str) -> Vec<String> {
+    parse(html).anchors.into_iter().map(|anchor| anchor.href).collect()
+}
+
 /// Parses a page. Skips malformed markup, as browsers do.
 pub fn parse(html: &str) -> Page {
     let mut page = Page::default();

@@ -51,6 +51,8 @@ pub struct ProjectFile {
     pub metadata: Option<Sha256>,
     /// The upload time, if the page states it (PEP 700).
     pub upload_time: Option<Timestamp>,
+    /// Whether an index of rocmrpm marks it as a file that the stack did not build.
+    pub foreign: bool,
 }
 
 /// Returns the version in the name of a project's source distribution, of any archive format.
@@ -134,6 +136,9 @@ struct JsonFile {
     core_metadata: serde_json::Value,
     #[serde(rename = "upload-time")]
     upload_time: Option<String>,
+    /// PEP 691 reserves names with `_` for indexes.
+    #[serde(default, rename = "_foreign")]
+    foreign: serde_json::Value,
 }
 
 fn from_json(text: &str, page_url: &str) -> Result<Vec<ProjectFile>, SourceError> {
@@ -154,6 +159,7 @@ fn from_json(text: &str, page_url: &str) -> Result<Vec<ProjectFile>, SourceError
             metadata: file.core_metadata.get("sha256").and_then(|hex| Sha256::parse(hex.as_str()?)),
             requires_python: file.requires_python,
             upload_time: file.upload_time.and_then(|time| time.parse().ok()),
+            foreign: file.foreign == true,
             name: file.filename,
         })
     };
@@ -186,6 +192,7 @@ fn from_html(text: &str, page_url: &str) -> Vec<ProjectFile> {
             // Not in any PEP, but some indexes write it and uv reads it.
             upload_time: attribute("data-upload-time").and_then(|time| time.parse().ok()),
             yanked: attribute("data-yanked").is_some(),
+            foreign: attribute("data-foreign").is_some(),
         })
     };
     page.anchors.into_iter().filter_map(entry).collect()

@@ -21,6 +21,7 @@ pub use cache::Cache;
 pub use cache_usage::CacheEntry;
 pub use curl::{curl, download_plain};
 pub use error::{NETWORK_HELP, SourceError};
+pub use html::links_of_page;
 pub use index::{ProjectFile, Sdist, version_of_sdist};
 pub use pip::{as_url, pip_index};
 pub use simple::{files_of_page, path_of_url, project_files};

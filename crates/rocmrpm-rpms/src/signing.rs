@@ -306,6 +306,17 @@ pub fn is_signed_by(public: &[u8], bytes: &[u8], signature: &[u8]) -> Result<boo
     Ok(verified.success() && status.lines().any(|line| line.starts_with("[GNUPG:] GOODSIG ")))
 }
 
+/// Returns the fingerprint of the first key in an exported public key.
+pub fn fingerprint_of(public: &[u8]) -> Result<String, SigningError> {
+    let command = ["--batch", "--no-options", "--no-autostart", "--with-colons", "--show-keys"];
+    let shown = run(Command::new("gpg").args(command).stdin(public))?;
+    // Source: GnuPG, doc/DETAILS, "Format of the colon listings": the tenth field of `fpr`.
+    let text = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let line = text.lines().find_map(|line| line.strip_prefix("fpr:"));
+    let fingerprint = line.and_then(|rest| rest.split(':').nth(8)).filter(|f| !f.is_empty());
+    fingerprint.map(str::to_owned).ok_or_else(|| failed("read the public key", "gpg", &shown))
+}
+
 /// A temporary rpm database with a single public key.
 #[derive(Debug)]
 pub struct RpmKeys(tempfile::TempDir);

@@ -27,7 +27,7 @@ pub struct Container {
 /// The flavor of a container file.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct FlavorArg {
-    /// Kind of image: fedora, ubuntu, vulkan, spoof, ollama
+    /// Kind of image: fedora, ubuntu, vulkan, toolbox, vendor, spoof, ollama
     #[arg(long, value_name = "NAME", value_parser = parse_flavor, default_value = "fedora")]
     pub flavor: Flavor,
 }
@@ -47,6 +47,8 @@ fn parse_flavor(text: &str) -> Result<Flavor, String> {
 pub enum ContainerCommand {
     /// Build the image with podman or buildah
     Build(ContainerBuild),
+    /// Start a container with the GPUs of this machine, with podman or docker
+    Run(ContainerRun),
     /// Compare an image's labels with the pins
     Check(ContainerCheck),
 }
@@ -67,6 +69,32 @@ pub struct ContainerBuild {
     /// Use this base image instead
     #[arg(long, value_name = "IMAGE")]
     pub base: Option<String>,
+}
+
+/// `rocmrpm container run`.
+#[derive(Debug, Args)]
+pub struct ContainerRun {
+    #[command(flatten)]
+    pub choice: Choice,
+
+    #[command(flatten)]
+    pub flavor: FlavorArg,
+
+    /// Image to start [default: the stack's name, with the flavor]
+    #[arg(short, long, value_name = "IMAGE")]
+    pub tag: Option<String>,
+
+    /// Start it without GPUs
+    #[arg(long)]
+    pub without_gpu: bool,
+
+    /// Print the command instead of running it
+    #[arg(long)]
+    pub print: bool,
+
+    /// Program in the image, and its arguments [default: the image's]
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
 }
 
 /// `rocmrpm container check`.

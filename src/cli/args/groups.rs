@@ -6,13 +6,14 @@ use clap::{Command, CommandFactory, FromArgMatches};
 use super::Arguments;
 
 /// The headings, each with the first command below it. [`super::Command`] has the order.
-pub const GROUPS: [(&str, &str); 7] = [
+pub const GROUPS: [(&str, &str); 8] = [
     ("Workspace", "init"),
     ("Sources and specs", "prep"),
     ("Build", "plan"),
     ("Check what was built", "inspect"),
     ("Python", "closure"),
     ("Publish", "publish"),
+    ("Keep current", "pipeline"),
     ("This machine", "doctor"),
 ];
 

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::Choice;
+use crate::evidence::Tier;
 
 /// `rocmrpm wheel`.
 #[derive(Debug, Args)]
@@ -71,6 +72,10 @@ pub struct IndexCheck {
     /// Do not query external indexes; list the requirements that only they could satisfy
     #[arg(long)]
     pub offline: bool,
+
+    /// Require that installers need no other index; uv proves it
+    #[arg(long, conflicts_with = "offline")]
+    pub closed: bool,
 
     /// Compare the digest of every package, not only its size
     #[arg(long)]
@@ -219,6 +224,45 @@ pub struct PublishPromote {
     /// Channel to promote to
     #[arg(long, value_name = "NAME", default_value = "stable")]
     pub to: String,
+
+    /// Refuse wheels that evidence of this workspace does not prove to be of this tier
+    /// [default: `promote` in pipeline.toml, or none]
+    #[arg(long, value_name = "TIER", value_enum)]
+    pub tier: Option<TierName>,
+}
+
+/// Tiers by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TierName {
+    /// No evidence is required
+    None,
+    /// The spec was rendered
+    Rendered,
+    /// %prep succeeded
+    Prepared,
+    /// The packages were built
+    Built,
+    /// The packages passed the inspection
+    Inspected,
+    /// The packages were installed and imported
+    Installed,
+    /// A program computed on a GPU of a target
+    Ran,
+}
+
+impl TierName {
+    /// Returns the tier, if one is required.
+    pub fn tier(self) -> Option<Tier> {
+        match self {
+            Self::None => None,
+            Self::Rendered => Some(Tier::Rendered),
+            Self::Prepared => Some(Tier::Prepared),
+            Self::Built => Some(Tier::Built),
+            Self::Inspected => Some(Tier::Inspected),
+            Self::Installed => Some(Tier::Installed),
+            Self::Ran => Some(Tier::Ran),
+        }
+    }
 }
 
 /// `rocmrpm publish yank`.

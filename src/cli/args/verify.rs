@@ -21,6 +21,18 @@ pub struct Verify {
     #[command(flatten)]
     pub choice: Choice,
 
+    /// Also compute with the stack: run stack-smoke there, and compare with its last run
+    #[arg(long)]
+    pub smoke: bool,
+
+    /// Also measure how fast the stack is; implies --smoke
+    #[arg(long)]
+    pub bench: bool,
+
+    /// Also write the results to this file, as JUnit's XML
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -7,7 +7,7 @@ use super::{Target, sync};
 use crate::build::{BuildLock, Options, Outcome, Prepared, Run, Stage, prepare, run as run_plan};
 use crate::cli::build::documents::RunReport;
 use crate::cli::plan::Planned;
-use crate::cli::{Done, args, build, context, install};
+use crate::cli::{Done, args, build, install};
 use crate::closure::resolve;
 use crate::copr::{
     Client, CoprBuilder, CoprError, MacrosPackage, ProjectChroot, Published, Sent, Sync, package,
@@ -19,6 +19,7 @@ use crate::events::Events;
 use crate::names::ComponentName;
 use crate::process::own_program;
 use crate::proof::{prove, provided};
+use crate::publishing::check_closures;
 use crate::report::{Progress, Shell, Style, Table};
 use crate::sources::{Cache, Fetcher};
 use crate::stack::{Stack, Verdict};
@@ -109,7 +110,7 @@ impl Document for PushReport<'_> {
 }
 
 pub(super) fn run(args: &args::CoprPush, target: &Target, shell: &Shell) -> Done {
-    context::check_closures(&target.workspaces, &args.components)?;
+    check_closures(&target.workspaces, &args.components)?;
     let progress = Progress::new(shell);
     let client =
         Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;

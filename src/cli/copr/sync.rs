@@ -4,10 +4,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Target;
-use crate::cli::{Done, args, context};
+use crate::cli::{Done, args};
 use crate::copr::{Change, Client, MacrosPackage, Obstacle, ProjectChroot, Sync, unaccepted};
 use crate::document::Document;
 use crate::error::{Error, Kind};
+use crate::publishing::check_closures;
 use crate::report::{Progress, Shell, Style, count};
 use crate::spec::History;
 use crate::text::visible;
@@ -36,7 +37,7 @@ impl Document for SyncReport<'_> {
 }
 
 pub(super) fn run(args: &args::CoprSync, target: &Target, shell: &Shell) -> Done {
-    context::check_closures(&target.workspaces, &[])?;
+    check_closures(&target.workspaces, &[])?;
     let progress = Progress::new(shell);
     let client =
         Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;

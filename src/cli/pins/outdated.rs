@@ -74,7 +74,9 @@ pub(super) fn run(args: &args::PinsOutdated, dir: &Path, shell: &Shell) -> Done 
         }
     }
     check_reachable(&rows, &members, shell)?;
-    let stale = rows.iter().any(|row| row.state == OutdatedState::Outdated);
+    let is_stale =
+        |row: &Outdated| matches!(row.state, OutdatedState::Outdated | OutdatedState::Withdrawn);
+    let stale = rows.iter().any(is_stale);
     let first =
         rows.iter().find(|row| row.state == OutdatedState::Outdated && row.source.is_none());
     let first_member = members.iter().find(|member| member.state == OutdatedState::Outdated);
@@ -205,6 +207,10 @@ fn newest_cell(state: OutdatedState, newest: Option<String>) -> (Option<Style>, 
         OutdatedState::Newest => (Some(Style::Dim), newest),
         OutdatedState::Outdated => (Some(Style::Warning), newest),
         OutdatedState::Ahead => (None, newest),
+        OutdatedState::Withdrawn => (
+            Some(Style::Bad),
+            newest.map(|newest| format!("{newest}; the pinned release was withdrawn")),
+        ),
         OutdatedState::NotKnown => (Some(Style::Dim), Some("unknown".into())),
         OutdatedState::Unreachable => (Some(Style::Bad), Some("unreachable".into())),
     };

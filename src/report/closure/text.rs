@@ -6,10 +6,11 @@ use crate::closure::diff::{Difference, What};
 use crate::closure::why::Why;
 use crate::closure::{Closure, Member};
 use crate::report::{Style, Table, count, human_size};
+use crate::table::width_up_to;
 use crate::text::visible;
 use crate::workspace::MemberPlace;
 
-/// The maximum width of lines that can be wrapped.
+/// The maximum width of lines that can be wrapped, unless the terminal is narrower.
 const WIDTH: usize = 96;
 
 fn style(place: MemberPlace) -> Style {
@@ -108,7 +109,7 @@ fn wrapped(head: &str, items: &[String]) -> String {
         let item = visible(item) + if at + 1 < items.len() { "," } else { "" };
         let length = item.chars().count();
         if at > 0 {
-            if used + 1 + length > WIDTH {
+            if used + 1 + length > width_up_to(WIDTH) {
                 text.push_str("\n  ");
                 used = 2;
             } else {

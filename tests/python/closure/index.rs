@@ -165,6 +165,10 @@ impl Index {
         Sha256::of_bytes(&self.files[file])
     }
 
+    pub fn bytes(&self, file: &str) -> &[u8] {
+        &self.files[file]
+    }
+
     /// Serves the index until the returned value is dropped.
     pub fn serve(self) -> TestServer {
         self.serve_after(|_| ())
@@ -172,8 +176,16 @@ impl Index {
 
     /// Serves the index and calls `before` before each response.
     pub fn serve_after(self, before: impl Fn(&Seen) + Send + Sync + 'static) -> TestServer {
+        let answer = self.answer();
         TestServer::start(move |request| {
             before(request);
+            answer(request)
+        })
+    }
+
+    /// Returns what the index answers.
+    pub fn answer(self) -> impl Fn(&Seen) -> Reply + Send + Sync + 'static {
+        move |request| {
             let path = request.path.trim_end_matches('/');
             let page = path.strip_prefix("/simple/").and_then(|project| self.pages.get(project));
             let file = path.strip_prefix("/files/").and_then(|file| self.files.get(file));
@@ -191,7 +203,7 @@ impl Index {
                 (None, Some(bytes)) => Reply::file(bytes.clone()),
                 (None, None) => Reply::status(404),
             }
-        })
+        }
     }
 }
 

@@ -23,6 +23,7 @@ fn built(rpms: &[PathBuf], out_dir: &Path, leave_out: &[&str]) -> Result<Vec<Whe
         pins: &Pins::new(),
         rocm: &Rocm::System,
         leave_out: &leave_out,
+        not_required: &[],
         origin: None,
         events: &Silent,
     })

@@ -83,7 +83,7 @@ impl Published {
     fn add(&self, channel: &str, wheels: &[PathBuf]) -> Change {
         let time = Some("2026-11-21T10:00:00.123456789Z".parse().unwrap());
         let folder = self.folder();
-        let change = plan_add(&folder, Some(channel), wheels, time, None).unwrap();
+        let change = plan_add(&folder, Some(channel), wheels, &[], time, None).unwrap();
         change.apply(&folder).unwrap();
         change
     }
@@ -103,6 +103,7 @@ fn adds_required_wheels_first_and_only_once() {
         &Folder::new(&published.root),
         Some("testing"),
         &wheels,
+        &[],
         None,
         Some("https://u:p@host/simple/"),
     )
@@ -137,9 +138,15 @@ fn adds_required_wheels_first_and_only_once() {
         "{html}"
     );
 
-    let again =
-        plan_add(&published.folder(), Some("testing"), &wheels, None, Some("https://host/simple"))
-            .unwrap();
+    let again = plan_add(
+        &published.folder(),
+        Some("testing"),
+        &wheels,
+        &[],
+        None,
+        Some("https://host/simple"),
+    )
+    .unwrap();
     assert!(again.is_empty(), "{again}");
     assert!(!published.root.join("stable").exists());
     // The date of the archive's members, or the time of publishing.
@@ -151,11 +158,11 @@ fn adds_required_wheels_first_and_only_once() {
     // Packages uploaded before a run was killed are not uploaded again; different content is
     // rejected.
     std::fs::remove_dir_all(published.root.join("testing")).unwrap();
-    let resumed = plan_add(&published.folder(), Some("testing"), &wheels, None, None).unwrap();
+    let resumed = plan_add(&published.folder(), Some("testing"), &wheels, &[], None, None).unwrap();
     assert!(resumed.packages.is_empty() && resumed.pages.len() == 7, "{resumed}");
     let there = published.root.join("packages/torch").join(torch.file_name().unwrap());
     std::fs::write(&there, "other bytes").unwrap();
-    let error = plan_add(&published.folder(), Some("testing"), &wheels, None, None)
+    let error = plan_add(&published.folder(), Some("testing"), &wheels, &[], None, None)
         .unwrap_err()
         .to_string();
     assert!(
@@ -172,7 +179,7 @@ fn adds_releases_in_order() {
     let wheels =
         ["9", "10"].map(|n| small(dir.path(), "a", &format!("1.0+rocm7.14.gfx1151.{n}"), ""));
     let place = Folder::new(&root);
-    plan_add(&place, Some("testing"), &wheels, None, None).unwrap().apply(&place).unwrap();
+    plan_add(&place, Some("testing"), &wheels, &[], None, None).unwrap().apply(&place).unwrap();
     assert_eq!(names(&root, TESTING, "a").len(), 2);
     plan_promote(&place, "testing", "stable", &[]).unwrap().apply(&place).unwrap();
     assert_eq!(names(&root, STABLE, "a"), names(&root, TESTING, "a"));
@@ -273,7 +280,7 @@ fn keeps_concurrently_published_wheels() {
     let wheels = [published.wheel("b", "1.0", ""), published.wheel("a", "1.1", "")];
     let plan = |at: usize| {
         let wheels = &wheels[at..=at];
-        plan_add(&Folder::new(&published.root), Some("testing"), wheels, None, None).unwrap()
+        plan_add(&Folder::new(&published.root), Some("testing"), wheels, &[], None, None).unwrap()
     };
     let yank = || plan_yank(&Folder::new(&published.root), "a==1.0", Some("bad")).unwrap();
     let (first, early, late) = (plan(0), yank(), plan(1));
@@ -349,7 +356,8 @@ fn rejects_surprising_wheels_without_changes() {
         ),
     ] {
         let wheels = [fine.clone(), wheel.clone()];
-        let error = plan_add(&published.folder(), Some(channel), &wheels, None, None).unwrap_err();
+        let error =
+            plan_add(&published.folder(), Some(channel), &wheels, &[], None, None).unwrap_err();
         for part in expected {
             assert!(error.to_string().contains(part), "expected {part}: {error}");
         }
@@ -369,7 +377,7 @@ fn rejects_surprising_wheels_without_changes() {
     std::fs::write(&page, "{").unwrap();
     let folder = published.folder();
     for result in [
-        plan_add(&folder, Some("stable"), &[lower], None, None),
+        plan_add(&folder, Some("stable"), &[lower], &[], None, None),
         plan_promote(&folder, "testing", "stable", &[]),
         plan_yank(&folder, "a==1.0", Some("")),
     ] {

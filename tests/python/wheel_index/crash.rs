@@ -44,8 +44,8 @@ fn wheels(dir: &Path, name: &str) -> Vec<PathBuf> {
 fn act(work: &str, dir: &Path) {
     let (root, folder) = (dir.join("index"), || Folder::lock(&dir.join("index")).unwrap());
     let change = |folder: &Folder| match work {
-        "add" => plan_add(folder, Some("testing"), &wheels(dir, "new"), None, None),
-        "add-one" => plan_add(folder, None, &wheels(dir, "new"), None, None),
+        "add" => plan_add(folder, Some("testing"), &wheels(dir, "new"), &[], None, None),
+        "add-one" => plan_add(folder, None, &wheels(dir, "new"), &[], None, None),
         "promote" => plan_promote(folder, "testing", "stable", &[]),
         "yank" => plan_yank(folder, "kept==1.0", Some("broken")),
         other => panic!("{other}"),

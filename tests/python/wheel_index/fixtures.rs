@@ -114,6 +114,7 @@ pub(crate) fn build_for(
         pins: &Pins::new(),
         rocm,
         leave_out: &[],
+        not_required: &[],
         origin: None,
         events: &Silent,
     })

@@ -129,7 +129,9 @@ fn replaces_rebuilt_wheels() {
         Package::pure("python3-a", "a").file(&format!("{LIB}/a/more.py"), "").write(dir.path());
     let new = one(&[new], &dir.path().join("out2"));
     let tracks = Some("https://user:secret@host/simple/");
-    assert!(index::write_tracking(std::slice::from_ref(&new.path), &root, tracks).unwrap().changed);
+    assert!(
+        index::write_with(std::slice::from_ref(&new.path), &[], &root, tracks).unwrap().changed
+    );
     let page = std::fs::read_to_string(root.join("simple/a/index.json")).unwrap();
     assert!(
         page.contains(&new.sha256.to_string()) && !page.contains(&old.sha256.to_string()),

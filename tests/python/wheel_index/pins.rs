@@ -56,6 +56,7 @@ fn stack_of(
             pins: &pins,
             rocm: &Rocm::System,
             leave_out: &[],
+            not_required: &[],
             origin: None,
             events: &heard,
         })?);

@@ -43,6 +43,7 @@ fn with<T>(rpms: &[PathBuf], out_dir: &Path, then: impl FnOnce(Request<'_>) -> T
         pins: &Pins::new(),
         rocm: &Rocm::System,
         leave_out: &[],
+        not_required: &[],
         origin: Some(&origin()),
         events: &Silent,
     })

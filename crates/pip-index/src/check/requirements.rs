@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Found, Options, Report, Unchecked};
+use super::{CLOSE, Found, Options, Report, Unchecked};
 use crate::demands::{Demand, Usables};
 use crate::outside::{self, Answers, Match};
 use rocm_inspect::Severity;
@@ -30,7 +30,7 @@ pub(super) fn requirements(
         self::inside(usables, demand, report);
     }
     let names: BTreeSet<&str> = outside.iter().map(|demand| demand.need.name()).collect();
-    let answers = match options.offline {
+    let answers = match options.offline || options.closed {
         true => BTreeMap::new(),
         false => outside::ask(options.outside, &names)?,
     };
@@ -79,6 +79,10 @@ fn from_outside(
     let need = demand.need;
     const ADD: &str =
         "build it as a component, or add an index that has it to `[index] outside` in rocmrpm.toml";
+    if options.closed {
+        let found = format!("the index has no `{}`", need.name());
+        return unsatisfied(demand, found, CLOSE.into(), report);
+    }
     if options.outside.is_empty() {
         let found = format!("the index has no `{}`, and no outside index is declared", need.name());
         return unsatisfied(demand, found, ADD.into(), report);

@@ -35,7 +35,7 @@ mod tags;
 mod verify;
 
 pub use archive::{Content, Member};
-pub use assemble::{Assembly, Unnamed, assemble};
+pub use assemble::{Assembly, Unnamed, assemble, check};
 pub use components::{Purl, Sboms, sboms_in};
 pub use contents::{Contents, contents};
 pub use distributions::{distributions, metadata_of};
@@ -49,7 +49,8 @@ pub use payload::{Node, Payload, Spool, Stored, Target, check_path, join};
 pub use peek::{member_names, metadata_in, name_and_version};
 pub use pins::{Pins, required_by};
 #[cfg(feature = "schema")]
-pub(crate) use provenance::schema as provenance_schema;
+pub(crate) use provenance::schemas as provenance_schemas;
+pub use provenance::{Relinked, Source as SourceRpm};
 pub use read::read;
 pub use read::read_dated;
 pub use requirements::{markers, requirement};
@@ -90,6 +91,8 @@ pub struct Request<'a> {
     pub rocm: &'a Rocm,
     /// Files that the wheel omits: patterns of absolute paths, with `*`.
     pub leave_out: &'a [String],
+    /// Normalized names of distributions that METADATA does not require, whatever upstream states.
+    pub not_required: &'a [String],
     /// What the RPMs were built from, for the wheel's SBOM and provenance. With `None`, the wheel
     /// gets neither.
     pub origin: Option<&'a Origin>,

@@ -107,6 +107,18 @@ impl Spool {
         Ok(Stored { sha256, ..stored })
     }
 
+    /// Appends another copy of a content that has `more` bytes at position `at`, after zeros. The
+    /// copy has no digest before [`Self::overwrite`] returns it.
+    pub fn extend(&mut self, stored: Stored, at: u64, more: &[u8]) -> io::Result<Stored> {
+        let copy = self.duplicate(stored)?;
+        let gap = at.checked_sub(stored.size).ok_or(io::ErrorKind::InvalidInput)?;
+        io::copy(&mut io::repeat(0).take(gap), &mut &self.file)?;
+        self.file.write_all(more)?;
+        let size = at + more.len() as u64;
+        self.end = copy.offset + size;
+        Ok(Stored { size, ..copy })
+    }
+
     /// Appends another copy of a content.
     pub fn duplicate(&mut self, stored: Stored) -> io::Result<Stored> {
         let (mut at, mut buffer) = (0, vec![0; 1 << 20]);

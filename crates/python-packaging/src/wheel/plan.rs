@@ -202,8 +202,9 @@ fn rewrite(
         request.python.and_then(|python| requirements::markers(python, std::env::consts::ARCH));
     let environment = environment.as_ref();
     let lacking = requirements::lacking(metadata, required, request.pins, environment)?;
+    let metadata = requirements::without(metadata, request.not_required)?;
     let Rewritten { text, unmet } =
-        requirements::rewrite(metadata, request.pins, &lacking, environment)?;
+        requirements::rewrite(&metadata, request.pins, &lacking, environment)?;
     for (wanted, version) in unmet {
         let wanted = visible(&wanted);
         request.events.event(Event::Warning(format!(
@@ -222,7 +223,7 @@ fn origin_files(
 ) -> Result<Vec<(&'static str, String)>, WheelError> {
     let Some(origin) = request.origin else { return Ok(Vec::new()) };
     let rpms = provenance::rpms(payload)?;
-    let sbom = sbom::text(metadata, text, &rpms, origin, request.source_date_epoch);
+    let sbom = sbom::text(metadata, text, &rpms, &origin.sources, request.source_date_epoch);
     Ok(vec![(sbom::NAME, sbom), (provenance::NAME, provenance::text(&rpms, origin)?)])
 }
 

@@ -55,6 +55,7 @@ fn plan(files: &[(&str, &str)], links: &[(&str, &str)]) -> Result<Plan, WheelErr
         pins: &Pins::new(),
         rocm: &Rocm::System,
         leave_out: &[],
+        not_required: &[],
         origin: None,
         events: &Silent,
     };

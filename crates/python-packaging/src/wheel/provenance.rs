@@ -3,6 +3,7 @@
 //! on the folder of the build, such as the digests of `build.json` or of the SRPM: the same RPMs
 //! give the same wheel.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
@@ -16,11 +17,12 @@ use rocmrpm_rpms::{self as rpms, Header};
 /// The path below the dist-info folder.
 pub(super) const NAME: &str = "rocmrpm.json";
 
-/// An RPM that the wheel's files come from.
-#[derive(Debug)]
-pub(super) struct Source {
+/// An RPM that a wheel's files come from.
+#[derive(Debug, Clone)]
+pub struct Source {
     /// The file's name.
     pub file: String,
+    /// The header.
     pub header: Header,
     /// The digest of the file.
     pub sha256: Sha256,
@@ -28,12 +30,17 @@ pub(super) struct Source {
     pub size: u64,
 }
 
+impl Source {
+    /// Reads the header and the digest of an RPM.
+    pub fn read(path: &Path) -> Result<Self, WheelError> {
+        let (sha256, size) = Sha256::of_file(path)?;
+        Ok(Self { file: file_name(path), header: rpms::header(path)?, sha256, size })
+    }
+}
+
 /// Reads the headers and digests of the RPMs of a payload, sorted by file name.
 pub(super) fn rpms(payload: &Payload) -> Result<Vec<Source>, WheelError> {
-    let source = |path: &std::path::PathBuf| {
-        let (sha256, size) = Sha256::of_file(path)?;
-        Ok(Source { file: file_name(path), header: rpms::header(path)?, sha256, size })
-    };
+    let source = |path: &std::path::PathBuf| Source::read(path);
     let mut sources = payload.rpms.iter().map(source).collect::<Result<Vec<_>, WheelError>>()?;
     sources.sort_by(|a, b| a.file.cmp(&b.file));
     Ok(sources)
@@ -88,29 +95,104 @@ impl Document for Provenance<'_> {
     const SCHEMA: &'static str = "rocmrpm/provenance/2";
 }
 
-/// Returns the JSON Schema of the file.
+/// A file of an RPM that a wheel has with another search path.
+#[derive(Debug, Clone)]
+pub struct Relinked {
+    /// Its path in the RPM.
+    pub file: String,
+    /// Its digest in the RPM.
+    pub sha256: Sha256,
+    /// The search path in the RPM.
+    pub old: String,
+    /// The search path in the wheel.
+    pub new: String,
+}
+
+/// `rocmrpm.json` in the dist-info folder of one of ROCm's own packages: the RPMs that its files come
+/// from.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct Assembled<'a> {
+    /// The program that made the wheel, with its version.
+    generator: String,
+    /// The programs and libraries that are files of the RPMs except for their search paths.
+    relinked: Vec<RelinkedFile<'a>>,
+    /// The RPMs whose files the wheel has, by file name.
+    rpms: Vec<Rpm<'a>>,
+    schema: &'static str,
+}
+
+/// A file of an RPM that the wheel has with another search path.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct RelinkedFile<'a> {
+    /// Its path in the RPM.
+    file: &'a str,
+    /// Its path in the wheel.
+    member: &'a str,
+    /// Its digest in the RPM.
+    sha256: Sha256,
+    /// Its search path (RUNPATH) in the wheel.
+    runpath: &'a str,
+}
+
+impl Document for Assembled<'_> {
+    const SCHEMA: &'static str = "rocmrpm/sdk-provenance/1";
+}
+
+/// Returns the JSON Schemas of both forms of the file.
 #[cfg(feature = "schema")]
-pub(crate) fn schema() -> serde_json::Value {
-    rocmrpm_base::document::schema_of::<Provenance<'_>>()
+pub(crate) fn schemas() -> [serde_json::Value; 2] {
+    use rocmrpm_base::document::schema_of;
+    [schema_of::<Provenance<'_>>(), schema_of::<Assembled<'_>>()]
 }
 
 /// Returns the text of the file.
 pub(super) fn text(rpms: &[Source], origin: &Origin) -> Result<String, WheelError> {
-    let rpms = rpms.iter().map(|rpm| {
-        let Source { file, header, sha256, size } = rpm;
-        Rpm { file, nevra: header.nevra(), sha256: *sha256, size: *size }
-    });
-    let document = Provenance {
+    json(&Provenance {
         build_key: origin.key,
         chroot: &origin.chroot,
         component: &origin.component,
-        generator: format!("rocmrpm {}", env!("CARGO_PKG_VERSION")),
+        generator: generator(),
         gpu_targets: &origin.gpu_targets,
         release: &origin.release,
         rocm: origin.rocm.as_deref(),
-        rpms: rpms.collect(),
+        rpms: rpms.iter().map(Rpm::of).collect(),
         schema: Provenance::SCHEMA,
         version: &origin.version,
-    };
-    Ok(serde_json::to_string_pretty(&document).map_err(std::io::Error::from)? + "\n")
+    })
+}
+
+/// Returns the text of the file in one of ROCm's own packages.
+pub(super) fn assembled(
+    rpms: &[Source],
+    relinked: &BTreeMap<String, Relinked>,
+) -> Result<String, WheelError> {
+    let relinked = relinked.iter().map(|(member, of)| RelinkedFile {
+        file: &of.file,
+        member,
+        sha256: of.sha256,
+        runpath: &of.new,
+    });
+    json(&Assembled {
+        generator: generator(),
+        relinked: relinked.collect(),
+        rpms: rpms.iter().map(Rpm::of).collect(),
+        schema: Assembled::SCHEMA,
+    })
+}
+
+impl<'a> Rpm<'a> {
+    fn of(source: &'a Source) -> Self {
+        let Source { file, header, sha256, size } = source;
+        Self { file, nevra: header.nevra(), sha256: *sha256, size: *size }
+    }
+}
+
+fn generator() -> String {
+    format!("rocmrpm {}", env!("CARGO_PKG_VERSION"))
+}
+
+fn json(document: &impl Serialize) -> Result<String, WheelError> {
+    Ok(serde_json::to_string_pretty(document).map_err(std::io::Error::from)? + "\n")
 }

@@ -151,6 +151,21 @@ pub(super) fn rewrite(
     Ok(rewritten)
 }
 
+/// Returns METADATA without its requirements on these distributions.
+pub(super) fn without(text: &str, names: &[String]) -> Result<String, String> {
+    let mut kept = String::with_capacity(text.len());
+    let mut done = 0;
+    for field in fields(text).filter(|_| !names.is_empty()) {
+        let (requirement, _) = parsed(&field, &text_of(&field))?;
+        if names.contains(&requirement.name.to_string()) {
+            kept.push_str(&text[done..field.lines.start]);
+            done = field.lines.end;
+        }
+    }
+    kept.push_str(&text[done..]);
+    Ok(kept)
+}
+
 /// A requirement to add to METADATA.
 struct Added<'a> {
     line: &'a str,
@@ -600,6 +615,16 @@ mod tests {
         );
         // Quadratic time would take hours.
         assert!(started.elapsed().as_secs() < 300, "{:?}", started.elapsed());
+    }
+
+    #[test]
+    fn removes_requirements_and_keeps_all_other_bytes() {
+        let text = "Name: x\nRequires-Dist: Amd_Quark>=1;\n os_name == 'posix'\nrequires-dist: b\n\
+                    Requires-Dist: amd.quark[y]\n\nRequires-Dist: amd-quark\n";
+        let kept = without(text, &["amd-quark".to_owned()]).unwrap();
+        assert_eq!(kept, "Name: x\nrequires-dist: b\n\nRequires-Dist: amd-quark\n");
+        assert_eq!(without(text, &[]).unwrap(), text);
+        assert!(without("Requires-Dist: ?\n", &["a".to_owned()]).is_err());
     }
 
     #[test]

@@ -10,21 +10,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use super::header;
 use super::metadata::Metadata;
 use super::provenance::Source;
-use super::{Origin, header};
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::text::{AsciiSet, PATH, SEGMENT, percent_encode};
 
 /// The path below the dist-info folder.
 pub(super) const NAME: &str = "sboms/rocmrpm.cdx.json";
 
-/// Returns the text of the SBOM. `metadata` was parsed from `text`.
+/// Returns the text of the SBOM. `metadata` was parsed from `text`. `sources` are name, digest, and
+/// size of the sources and patches.
 pub(super) fn text(
     metadata: &Metadata,
     text: &str,
     rpms: &[Source],
-    origin: &Origin,
+    sources: &[(String, Sha256, u64)],
     source_date_epoch: i64,
 ) -> String {
     let version = metadata.version.to_string();
@@ -42,19 +43,19 @@ pub(super) fn text(
 
     let mut components = BTreeMap::new();
     let mut dependencies = BTreeMap::new();
-    let mut sources = BTreeSet::new();
-    for (at, (name, sha256, _)) in origin.sources.iter().enumerate() {
+    let mut files = BTreeSet::new();
+    for (at, (name, sha256, _)) in sources.iter().enumerate() {
         let role = if at == 0 { "source" } else { "patch" };
         let reference = format!("{role}:{name}");
         let mut component = file(&reference, name, sha256);
         component["properties"] = json!([{"name": "rocmrpm:role", "value": role}]);
-        sources.insert(reference.clone());
+        files.insert(reference.clone());
         components.insert(reference, component);
     }
     let mut packages = BTreeSet::new();
     for rpm in rpms {
         let (reference, component) = package(rpm);
-        let mut parts = sources.clone();
+        let mut parts = files.clone();
         for (name, version) in &rpm.header.bundled {
             let (reference, component) = bundled(name, version.as_deref());
             parts.insert(reference.clone());

@@ -11,7 +11,7 @@ use sha2::Digest as _;
 use super::archive::{Content, Member, SHEBANG};
 use super::intact::Archive;
 use super::payload::Spool;
-use super::plan::Plan;
+use super::provenance::Relinked;
 use super::read::{Wrong, each_block, members, metadata_file, open};
 use super::source::Source;
 use super::{Request, WheelError, record};
@@ -44,7 +44,7 @@ pub struct Proof {
     pub preloads: BTreeSet<String>,
 }
 
-/// A member that is not a file of an RPM, or has a different first line.
+/// A member that is not a file of an RPM, or has a different first line or search path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Made {
@@ -96,7 +96,13 @@ pub fn verify(request: Request<'_>) -> Result<Vec<Proof>, WheelError> {
             preloads: plan.preloads.clone(),
             ..Proof::default()
         };
-        compare(&path, &plan, &spool, &mut proof)?;
+        let expected = Expected {
+            members: &plan.members,
+            dist_info: &plan.dist_info,
+            replaced: &plan.replaced,
+            relinked: &BTreeMap::new(),
+        };
+        compare(&path, expected, &spool, &mut proof)?;
         proofs.push(proof);
     }
     add_strays(request.out_dir, &mut proofs)?;
@@ -117,7 +123,26 @@ pub fn add_strays(dir: &Path, proofs: &mut Vec<Proof>) -> io::Result<()> {
     Ok(())
 }
 
-fn compare(path: &Path, plan: &Plan, spool: &Spool, proof: &mut Proof) -> Result<(), WheelError> {
+/// What a wheel should contain.
+#[derive(Clone, Copy)]
+pub(super) struct Expected<'a> {
+    /// The members, except for RECORD.
+    pub members: &'a BTreeMap<String, Member>,
+    /// The name of the dist-info folder.
+    pub dist_info: &'a str,
+    /// The texts of the RPMs' files that rocmrpm regenerates, by member.
+    pub replaced: &'a BTreeMap<String, String>,
+    /// The members that differ from the RPMs' files in their search paths.
+    pub relinked: &'a BTreeMap<String, Relinked>,
+}
+
+/// Compares a wheel with what it should contain, and adds the result to `proof`.
+pub(super) fn compare(
+    path: &Path,
+    expected: Expected<'_>,
+    spool: &Spool,
+    proof: &mut Proof,
+) -> Result<(), WheelError> {
     let file = match fs_err::File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -126,7 +151,7 @@ fn compare(path: &Path, plan: &Plan, spool: &Spool, proof: &mut Proof) -> Result
         }
         Err(error) => return Err(error.into()),
     };
-    match compare_members(&Source::new(file)?, plan, spool, proof) {
+    match compare_members(&Source::new(file)?, expected, spool, proof) {
         Err(Wrong::Content(reason)) => {
             let found = Some(Sha256::of_file(path)?.0);
             proof.differences.push(Difference::of_file(reason, None, found));
@@ -140,7 +165,7 @@ fn compare(path: &Path, plan: &Plan, spool: &Spool, proof: &mut Proof) -> Result
 
 fn compare_members(
     file: &Source,
-    plan: &Plan,
+    plan: Expected<'_>,
     spool: &Spool,
     proof: &mut Proof,
 ) -> Result<(), Wrong> {
@@ -148,7 +173,7 @@ fn compare_members(
     let there = members(&archive)?;
     let record_name = format!("{}/RECORD", plan.dist_info);
     let mut listed = BTreeMap::new();
-    for (name, member) in &plan.members {
+    for (name, member) in plan.members {
         let (expected, size) = digest(&member.content, spool).map_err(Wrong::Io)?;
         listed.insert(
             name.clone(),
@@ -206,7 +231,7 @@ fn compare_members(
         proof.differences.push(Difference::of_member(&record_name, "it is missing", None, None));
         return Ok(());
     };
-    match compare_record(&metadata_file(&mut archive, &plan.dist_info, "RECORD"), &listed) {
+    match compare_record(&metadata_file(&mut archive, plan.dist_info, "RECORD"), &listed) {
         None => proof.made.push(Made { member: record_name, changes: Vec::new() }),
         Some(what) => {
             let found = hash(&mut archive, at, &record_name).ok();
@@ -268,9 +293,19 @@ fn digest(content: &Content, spool: &Spool) -> io::Result<(Sha256, u64)> {
 }
 
 /// Describes how rocmrpm made a member; `None` for a file of the RPM.
-fn made(name: &str, member: &Member, plan: &Plan, spool: &Spool) -> io::Result<Option<Made>> {
+fn made(
+    name: &str,
+    member: &Member,
+    plan: Expected<'_>,
+    spool: &Spool,
+) -> io::Result<Option<Made>> {
     let changes = match &member.content {
-        Content::File(_) => return Ok(None),
+        Content::File(_) => match plan.relinked.get(name) {
+            Some(Relinked { old, new, .. }) => {
+                vec![format!("-RUNPATH {old}"), format!("+RUNPATH {new}")]
+            }
+            None => return Ok(None),
+        },
         Content::Script(stored, skip) => {
             let mut line = Vec::new();
             spool.reader(*stored, 0).take(*skip).read_to_end(&mut line)?;

@@ -48,6 +48,7 @@ impl Lab {
             pins: &Pins::new(),
             rocm: &Rocm::System,
             leave_out: &[],
+            not_required: &[],
             origin: None,
             events: &Silent,
         })

@@ -11,10 +11,10 @@ use crate::{
     FileFacts, Finding, Need, Origin, Relro, Report, Severity, Storage, Subject, Target, rule,
 };
 use rocmrpm_base::style::{Style, count, human_size, uncolored};
-use rocmrpm_base::table::Table;
+use rocmrpm_base::table::{Table, width_up_to};
 use rocmrpm_base::text::visible;
 
-/// The width at which lines are wrapped where possible.
+/// The width at which lines are wrapped where possible, unless the terminal is narrower.
 const WIDTH: usize = 96;
 
 /// How many different findings of a rule, and how many locations of a finding, are shown unless all
@@ -192,34 +192,16 @@ fn target_table(report: &Report, sums: &[TargetSum<'_>]) -> String {
         )
         .collect();
     let mut table = Table::new(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    // The last column is wrapped; the table is indented.
-    let start = 2 + widths[..header.len() - 1].iter().map(|width| width + 2).sum::<usize>();
     for (row, sum) in rows.into_iter().zip(sums) {
         let bold = is_wanted(sum.target, &report.gpu_targets).then_some(Style::Bold);
-        let place = broken_at(
-            WIDTH.saturating_sub(start).max(30),
-            commas(sum.place().split(", ").map(str::to_owned).collect()),
-            0,
-            0,
-        );
-        let mut lines = place.lines();
         let cells = row.into_iter().enumerate().map(|(at, cell)| {
             let cell = if right(at, header.len()) { pad(&cell, widths[at]) } else { cell };
-            let cell = if at + 1 == header.len() {
-                lines.next().unwrap_or_default().to_owned()
-            } else {
-                cell
-            };
             (bold.filter(|_| at == 0), cell)
         });
         table.styled_row(cells.collect());
-        for line in lines {
-            let mut cells = vec![String::new(); header.len() - 1];
-            cells.push(line.to_owned());
-            table.row(cells);
-        }
     }
-    table.text()
+    // The table is indented.
+    table.text_within(width_up_to(WIDTH).saturating_sub(2))
 }
 
 /// Returns whether a column has numbers: all between the first and the last do.
@@ -470,10 +452,7 @@ fn row(label: &str, indent: usize, items: Vec<String>) -> String {
 /// Wraps items. The first line starts at the column `first`, and the others are indented to
 /// `start`.
 fn broken(items: Vec<String>, first: usize, start: usize) -> String {
-    broken_at(WIDTH, items, first, start)
-}
-
-fn broken_at(width: usize, items: Vec<String>, first: usize, start: usize) -> String {
+    let width = width_up_to(WIDTH);
     let mut text = String::new();
     let mut used = first;
     for (at, item) in items.iter().enumerate() {

@@ -7,6 +7,8 @@ use std::io::Read as _;
 use super::{File, Lab, runpath};
 
 const MAIN: &str = "int main(void) { return 0; }\n";
+/// More uninitialized data than a file may have that gets another segment.
+const LARGE: &str = "char large[128 << 20];\n";
 
 #[test]
 fn programs_are_in_the_package_of_the_libraries_that_they_need() {
@@ -54,10 +56,12 @@ fn rejects_programs_that_need_a_package_which_may_be_missing() {
 
 #[test]
 fn replaces_search_paths_that_lead_out_of_the_packages() {
-    let link = |lab: &Lab, options: &[&str]| {
+    let link_with = |lab: &Lab, options: &[&str], data: &str| {
         let soname = ["-shared", "-fPIC", "-Wl,-soname,libhiprtc.so.7"];
-        lab.link(&[&soname[..], options].concat(), "int g(void) { return 7; }\n")
+        let source = format!("{data}int g(void) {{ return 7; }}\n");
+        lab.link(&[&soname[..], options].concat(), &source)
     };
+    let link = |lab: &Lab, options: &[&str]| link_with(lab, options, "");
     let core = |lab: &mut Lab, bytes: Vec<u8>| {
         lab.rocm().rpm("hiprtc", "1", &[("/usr/lib64/libhiprtc.so.7", File::Binary(bytes))]);
         let core = lab.wheel(&["gfx1151"], "rocm-sdk-core");
@@ -73,9 +77,14 @@ fn replaces_search_paths_that_lead_out_of_the_packages() {
     let found = core(&mut lab, with_runpath(both));
     let facts = rocm_inspect::linkage_in(&found).unwrap().0;
     assert_eq!((facts.rpath.join(":"), facts.runpath.join(":")), ("".into(), "$ORIGIN".into()));
+    // Without room, it gets another segment, unless the file would become much larger.
     let mut lab = Lab::new();
     let full = filled(link(&lab, &["-Wl,-rpath,/x"]));
     let found = core(&mut lab, full);
+    assert_eq!(runpath(&found), "$ORIGIN");
+    let mut lab = Lab::new();
+    let full = link_with(&lab, &["-Wl,-rpath,/x"], LARGE);
+    let found = core(&mut lab, filled(full));
     assert_eq!(runpath(&found), "/x");
     let notes = lab.notes();
     assert!(notes.contains("leads out of the packages"), "{notes}");
@@ -89,7 +98,7 @@ fn keeps_programs_that_find_their_libraries() {
     // The name of a symbol shares the bytes of the search path.
     let program = lab.link(
         &["-l:libamdhip64.so.7", "-Wl,-rpath-link,.", "-Wl,-rpath,$ORIGIN/../lib:/x/f"],
-        "int f(void); int main(void) { return f(); }\n",
+        &format!("{LARGE}int f(void); int main(void) {{ return f(); }}\n"),
     );
     lab.rpm("hip-tools", "7.2.4", &[("/usr/bin/hipinfo", File::Binary(filled(program)))]);
     let core = lab.wheel(&["gfx1151"], "rocm-sdk-core");
@@ -102,8 +111,8 @@ fn keeps_programs_that_find_their_libraries() {
 fn names_all_programs_that_would_not_find_their_libraries() {
     let mut lab = Lab::new();
     lab.rocm();
-    let program =
-        filled(lab.link(&["-Wl,--no-as-needed", "-l:libamdhip64.so.7", "-Wl,-rpath-link,."], MAIN));
+    let options = ["-Wl,--no-as-needed", "-l:libamdhip64.so.7", "-Wl,-rpath-link,."];
+    let program = filled(lab.link(&options, &format!("{LARGE}{MAIN}")));
     let files = ["/usr/bin/hipinfo", "/usr/lib/llvm-22/bin/hip-opt"];
     let files = files.map(|path| (path, File::Binary(program.clone())));
     lab.rpm("hip-tools", "7.2.4", &files);
@@ -173,7 +182,7 @@ fn with_runpath(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn sets_search_paths_only_where_there_is_room() {
+fn uses_the_room_of_a_file_before_it_grows() {
     let lab = Lab::new();
     lab.library("libhsa-runtime64.so.1", &[]);
     let link = |options: &[&str]| {
@@ -187,8 +196,11 @@ fn sets_search_paths_only_where_there_is_room() {
         let stored = spool.append(bytes, false).unwrap();
         let facts = spool.linkage(&stored).unwrap().unwrap().0;
         let edits = crate::search_path::edits(&spool, stored, &facts, text).unwrap()?;
-        let changed: usize = edits.iter().map(|(_, bytes)| bytes.len()).sum();
-        let new = spool.overwrite(stored, &edits).unwrap();
+        if edits.append.is_some() {
+            return None;
+        }
+        let changed: usize = edits.overwrite.iter().map(|(_, bytes)| bytes.len()).sum();
+        let new = crate::search_path::apply(&mut spool, stored, &edits).unwrap();
         let after = spool.linkage(&new).unwrap().unwrap();
         assert!(after.1 && after.0.header_faults == facts.header_faults);
         assert_eq!(after.0.runpath.join(":"), text);

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::error::ComponentError;
+use super::inputs::lay_out;
+use super::mock::shell_dir;
 use super::record::{
     BUILDROOT_LOCK, BuildRecord, FileRecord, Results, SCHEMA, Times, build_folder, is_binary_rpm,
     target_names, work_dir,
@@ -13,6 +15,7 @@ use super::record::{
 use super::stack_repository::StackRepository;
 use super::stage::Stage;
 use super::tail;
+use super::undeclared;
 use super::{Builder, BuiltRpms, Installable, Job};
 use crate::error::{Error, IoError, Kind};
 use crate::events::{Event, Events};
@@ -118,7 +121,11 @@ impl BuildContext<'_> {
     ) -> Result<(), Error> {
         let Job { component, spec, .. } = *job;
         let prepare = || format!("prepare `{}`", work.display());
-        files::remove_dir_if_there(work).map_err(IoError::doing(prepare()))?;
+        // From now on, the build root is that of this build.
+        let shell = shell_dir(&self.workspace.build_dir_of(&component.name), &component.name);
+        for dir in [work, &shell] {
+            files::remove_dir_if_there(dir).map_err(IoError::doing(prepare()))?;
+        }
         for dir in [&job.sources, &job.work, &job.logs] {
             fs_err::create_dir_all(dir).map_err(IoError::doing(prepare()))?;
         }
@@ -145,6 +152,8 @@ impl BuildContext<'_> {
             if built.rpms.is_empty() {
                 return Err(ComponentError::NoRpms { component: component.name.to_string() }.into());
             }
+            let warnings = undeclared::warnings(self.stack, component, &built.buildroot)?;
+            warnings.into_iter().for_each(|text| self.events.event(Event::Warning(text)));
         }
         let record = BuildRecord {
             schema: SCHEMA.to_owned(),
@@ -252,42 +261,6 @@ pub(crate) fn command_again(workspace: &Workspace, command: &str, options: &[Str
 /// Returns the command that enters a component's build root.
 pub(crate) fn enter_again(workspace: &Workspace, component: &Component) -> String {
     command_again(workspace, &format!("shell {}", component.name), &[])
-}
-
-/// Copies what rpmbuild reads into one folder: sources, patches and the spec. Returns the records
-/// of the sources and of the patches.
-pub(crate) fn lay_out(
-    fetcher: &Fetcher<'_>,
-    component: &Component,
-    pin: &Pin,
-    spec: &Rendered,
-    dir: &Path,
-) -> Result<(Vec<FileRecord>, Vec<FileRecord>), Error> {
-    let mut sources = Vec::new();
-    for (name, source) in pin.all_sources() {
-        let fetched = fetcher.obtain(source);
-        // The main source has the component's own name, whose progress line is still needed.
-        if !name.is_empty() {
-            fetcher.leave(&source.component);
-        }
-        let fetched = fetched?;
-        fetcher.copy_to(&fetched, dir)?;
-        sources.push(FileRecord {
-            file: fetched.file_name,
-            sha256: fetched.sha256,
-            size: fetched.size,
-        });
-    }
-    let mut patches = Vec::new();
-    for patch in component.patches_for(&pin.version) {
-        let to = dir.join(&patch.file_name);
-        fs_err::copy(component.dir.join(&patch.file_name), &to)
-            .map_err(IoError::doing("copy a patch"))?;
-        patches.push(FileRecord::of(&to).map_err(IoError::doing("read a patch"))?);
-    }
-    let spec_path = dir.join(&spec.file_name);
-    files::write_atomically(&spec_path, &spec.text).map_err(IoError::doing("write the spec"))?;
-    Ok((sources, patches))
 }
 
 /// Moves results that must be inspected again to where a build leaves them, unless they are there

@@ -13,7 +13,7 @@ pub use catalog::{Cause, CauseKind, Known, Phase, cause, causes};
 pub(in crate::build) use log::{Log, shown_lines};
 pub use pattern::Pattern;
 
-use crate::error::{Diagnose, Diagnosis, IoError, Kind, Problem};
+use crate::error::{Diagnose, Diagnosis, Kind, Problem};
 use crate::process::{Finished, own_program};
 
 /// The catalog's entry for a full disk.
@@ -127,8 +127,12 @@ pub struct Explanation {
 
 impl Explanation {
     /// Explains the log of a build, the output of a program that uses the GPU, or the kernel's log.
-    pub fn of_log(path: &Path) -> Result<Self, IoError> {
-        let log = Log::try_read(path).map_err(IoError::doing("read the log"))?;
+    /// `-` is the standard input.
+    pub fn of_log(path: &Path) -> std::io::Result<Self> {
+        let log = match path.as_os_str() == "-" {
+            true => Log::of_stream(&mut std::io::stdin().lock())?,
+            false => Log::try_read(path)?,
+        };
         let lines = log.failed_part();
         // The log of a build names the phase that failed.
         let phase = Phase::named(&log.phase()).unwrap_or(Phase::Run);

@@ -9,6 +9,7 @@ mod failure;
 mod gate;
 mod host;
 mod host_root;
+mod inputs;
 mod lock;
 mod mock;
 mod record;
@@ -21,10 +22,11 @@ mod stage;
 mod state;
 mod system;
 mod tail;
+mod undeclared;
 
 pub use choice::{BuilderName, MockOptions, choose_builder};
 pub use component::{Built, required_packages};
-pub(crate) use component::{command_again, enter_again, lay_out};
+pub(crate) use component::{command_again, enter_again};
 pub use error::ComponentError;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 #[doc(hidden)]
@@ -33,8 +35,9 @@ pub use failure::{Cause, CauseKind, Explanation, Failure, Known, Pattern, Phase,
 pub use gate::{expectations, inspect_foreign_wheels, inspect_wheels};
 pub use host::{HostBuilder, build_root};
 pub use host_root::UnpackError;
+pub(crate) use inputs::lay_out;
 pub use lock::BuildLock;
-pub use mock::{BuildRoot, HermeticError, MockBuilder, check_locks};
+pub use mock::{BuildRoot, HermeticError, MockBuilder, check_locks, is_prepared, prepare_root};
 pub use record::{BuildRecord, FileRecord, Results, build_folder};
 pub(crate) use run::surroundings;
 pub use run::{Estimate, Options, Outcome, Prepared, Run, prepare, run};

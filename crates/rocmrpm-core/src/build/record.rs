@@ -201,7 +201,7 @@ impl Results {
 
     /// Returns the seconds that the build and its inspection took. They are only used for
     /// estimates, so values that cannot be read count as unknown.
-    pub(super) fn seconds(&self) -> (Option<f64>, Option<f64>) {
+    pub fn seconds(&self) -> (Option<f64>, Option<f64>) {
         let times: Option<Times> = self.read_json("times.json").unwrap_or_default();
         let judgement = self.judgement().unwrap_or_default();
         let build =

@@ -12,6 +12,7 @@ use super::schedule::{self, End, Limits, Task, run_tasks};
 use super::stack_repository::StackRepository;
 use super::stage::Stage;
 use super::state::record_failure;
+use super::undeclared::refuse_stale;
 use super::{Builder, Installable};
 use crate::canonical::canonical;
 use crate::digest::Sha256;
@@ -234,6 +235,9 @@ pub fn prepare<'s, 'w>(
     until: Stage,
 ) -> Result<Prepared<'s, 'w>, Error> {
     let workspace = stack.workspace;
+    if until > Stage::Srpm {
+        refuse_stale(stack)?;
+    }
     let history = History::read(workspace)?;
     let mut specs = BTreeMap::new();
     let mut problems = Problems::default();

@@ -13,7 +13,7 @@ use crate::workspace::{ClosureRules, Component, Workspace};
 
 /// The last days, in UTC, from which files on the index are used.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Cutoff {
+pub(crate) struct Cutoff {
     /// The day for all distributions; `None` for no limit.
     pub day: Option<Date>,
     /// The days for single members, by normalized name, which override `day`.

@@ -87,9 +87,15 @@ impl Lock {
 
     /// Returns the text of the file. The same lock always gives the same text.
     pub fn text(&self) -> String {
-        let mut text = "# All that a component requires at run time, exactly. Written by `rocmrpm closure --write`;\n\
-                        # changes are lost at its next run. It installs with `pip install --require-hashes --no-deps`.\n"
-            .to_owned();
+        self.text_with(
+            "# All that a component requires at run time, exactly. Written by `rocmrpm closure --write`;\n\
+             # changes are lost at its next run. It installs with `pip install --require-hashes --no-deps`.\n",
+        )
+    }
+
+    /// Like [`Self::text`], with other lines of comments at its start.
+    pub fn text_with(&self, head: &str) -> String {
+        let mut text = head.to_owned();
         let inputs = format!("sha256:{}", self.inputs);
         let not_after = cutoff::day_text(self.not_after);
         let values = [&self.component, &self.chroot, &self.python, &self.arch, &not_after, &inputs];

@@ -35,6 +35,11 @@ pub(super) fn never(name: &str) -> Option<&'static Never> {
     TABLE.iter().find(|never| covers(&never.name, name))
 }
 
+/// Returns why a distribution must not come from an index.
+pub(crate) fn reason(name: &str) -> Option<&'static str> {
+    never(name).map(|never| never.reason.as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,6 @@
 //! has, with its requirements. What others require of them is up to the resolver.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -17,7 +16,7 @@ use crate::error::IoError;
 use crate::names::ComponentName;
 use crate::sources::{Distribution, Fetcher, normalized};
 use crate::stack::Stack;
-use crate::uv::StandIn;
+use crate::uv::{StandIn, metadata_wheel};
 use crate::wheel::FileName;
 use crate::workspace::pin::Source;
 use crate::workspace::{Component, Workspace};
@@ -26,7 +25,7 @@ use python_packaging::needs::{Need, Needs};
 
 /// A distribution that a component of the stack makes.
 #[derive(Debug, Clone)]
-pub(super) struct Own {
+pub(crate) struct Own {
     pub component: ComponentName,
     /// The version in the pin set.
     pub version: Version,
@@ -36,6 +35,13 @@ pub(super) struct Own {
     pub about: About,
     /// Whether the requirements and the metadata are known.
     pub known: bool,
+}
+
+impl Own {
+    /// Returns the distribution of a wheel.
+    pub fn of_wheel(component: ComponentName, version: Version, needs: Needs) -> Self {
+        Self { component, version, needs, about: About::default(), known: true }
+    }
 }
 
 /// Returns the distributions of a stack by normalized name, except for those of one component and
@@ -188,7 +194,7 @@ fn released(
 }
 
 /// Writes an index with only the stack's distributions, as wheels without content.
-pub(super) fn stand_in(own: &BTreeMap<String, Own>, folder: &Path) -> std::io::Result<StandIn> {
+pub(crate) fn stand_in(own: &BTreeMap<String, Own>, folder: &Path) -> std::io::Result<StandIn> {
     let index = StandIn::in_folder(folder);
     for (name, own) in own {
         let file = format!("{}-{}-py3-none-any.whl", name.replace('-', "_"), own.version);
@@ -201,7 +207,6 @@ pub(super) fn stand_in(own: &BTreeMap<String, Own>, folder: &Path) -> std::io::R
 
 /// Returns a wheel that contains only METADATA.
 fn wheel(name: &str, own: &Own) -> std::io::Result<Vec<u8>> {
-    let dist_info = format!("{}-{}.dist-info", name.replace('-', "_"), own.version);
     let mut metadata = format!("Metadata-Version: 2.1\nName: {name}\nVersion: {}\n", own.version);
     for extra in &own.needs.extras {
         metadata += &format!("Provides-Extra: {extra}\n");
@@ -211,23 +216,7 @@ fn wheel(name: &str, own: &Own) -> std::io::Result<Vec<u8>> {
         let parsed: &Requirement = parsed;
         metadata += &format!("Requires-Dist: {parsed}\n");
     }
-    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    let options =
-        zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
-    for (file, text) in [
-        ("METADATA", metadata.as_str()),
-        (
-            "WHEEL",
-            "Wheel-Version: 1.0\nGenerator: rocmrpm\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        ),
-        ("RECORD", ""),
-    ] {
-        archive
-            .start_file(format!("{dist_info}/{file}"), options)
-            .map_err(std::io::Error::other)?;
-        archive.write_all(text.as_bytes())?;
-    }
-    Ok(archive.finish().map_err(std::io::Error::other)?.into_inner())
+    metadata_wheel(&format!("{}-{}", name.replace('-', "_"), own.version), &metadata)
 }
 
 #[cfg(test)]

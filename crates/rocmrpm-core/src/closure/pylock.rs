@@ -48,7 +48,7 @@ struct File {
 
 /// Returns the text of a `pylock.toml` that contains only versions. uv prefers the versions in its
 /// output file if they satisfy the requirements.
-pub(super) fn preferences<'a>(
+pub(crate) fn preferences<'a>(
     versions: impl IntoIterator<Item = (&'a str, &'a Version)>,
 ) -> String {
     let mut text = "lock-version = \"1.0\"\ncreated-by = \"rocmrpm\"\n".to_owned();
@@ -60,7 +60,7 @@ pub(super) fn preferences<'a>(
 
 /// Parses uv's output: the distributions, sorted by name, each with its sdist and the wheel that an
 /// installer picks in the environment.
-pub(super) fn read(
+pub(crate) fn read(
     text: &str,
     own: &BTreeMap<String, Own>,
     environment: &Environment,

@@ -31,9 +31,14 @@ pub enum ContainerError {
         /// The provider.
         provider: String,
     },
-    /// No GPU of the stack can run code for the GPU that the flavor `spoof` presents.
-    #[error("no GPU target of the stack can pass for gfx1100, as in the flavor `spoof`")]
-    NoSpoof,
+    /// No GPU of the stack has the instructions of the GPU that the flavor `spoof` presents.
+    #[error(
+        "no GPU target of the stack can pass for version {presented}, as in the flavor `spoof`"
+    )]
+    NoSpoof {
+        /// The value of `HSA_OVERRIDE_GFX_VERSION`.
+        presented: String,
+    },
     /// The packages come from a source that the workspace does not name.
     #[error(
         "the container file installs packages from {place}, which the workspace does not define"
@@ -61,7 +66,11 @@ impl Diagnose for ContainerError {
             Self::NoRocm { provider } => format!(
                 "add `[ubuntu]` with url, suite, gpg-key and packages to mock-configs/rocm/{provider}.toml, or set `rocm = \"rocm-sdk\"` in `[wheels]` of rocmrpm.toml"
             ),
-            Self::NoSpoof => "remove `[container.spoof]` from rocmrpm.toml".into(),
+            Self::NoSpoof { .. } => {
+                "use the flavor `vendor`, which presents nothing: replace `[container.spoof]` with \
+                 `[container.vendor]` in rocmrpm.toml"
+                    .into()
+            }
             Self::NoPlace { file, .. } => format!("define it in {file}, or set `from = \"local\"`"),
         })
     }

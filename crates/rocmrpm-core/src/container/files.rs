@@ -9,7 +9,7 @@ use crate::error::{Error, IoError};
 use crate::events::{Event, Events};
 use crate::files;
 use crate::stack::Stack;
-use crate::workspace::{Flavor, Selection, Workspace};
+use crate::workspace::{Container, Flavor, Selection, Workspace};
 
 /// Writes all container files of a workspace and returns their paths.
 pub fn write_all(workspace: &Workspace, events: &dyn Events) -> Result<Vec<PathBuf>, Error> {
@@ -42,6 +42,22 @@ pub fn write(
 /// for the workspace's default chroot, and for the chroots that flavors name. Empty if no
 /// component belongs in an image.
 pub fn wanted(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
+    let mut files = Vec::new();
+    each_workspace(workspace, |workspace, flavors| {
+        let stack = Stack::new(workspace)?;
+        for flavor in flavors {
+            files.push((path(workspace, *flavor), render(&stack, *flavor)?));
+        }
+        Ok(())
+    })?;
+    Ok(files)
+}
+
+/// Calls `work` for the workspace with each chroot that has container files, and their flavors.
+pub(super) fn each_workspace(
+    workspace: &Workspace,
+    mut work: impl FnMut(&Workspace, &[Flavor]) -> Result<(), Error>,
+) -> Result<(), Error> {
     let load = |chroot: Option<&String>| {
         let overrides = workspace.pins.pins.iter().filter(|(_, at)| at.value.overridden);
         let selection = Selection {
@@ -62,31 +78,23 @@ pub fn wanted(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
             &default
         }
     };
-    let mut files = rendered(chosen)?;
+    let stack = Stack::new(chosen)?;
     let containers = &workspace.manifest.containers;
+    // `rocmrpm container --flavor` explains why the chroot does not support the others.
+    let possible: Vec<Flavor> =
+        containers.keys().copied().filter(|flavor| is_possible(&stack, *flavor)).collect();
+    work(chosen, &possible)?;
     let others = containers.values().flat_map(|container| &container.chroots).map(|at| &at.value);
     for chroot in others.filter(|name| **name != chosen.chroot.name).collect::<BTreeSet<_>>() {
-        let other = load(Some(chroot))?;
-        let stack = Stack::new(&other)?;
-        for (flavor, container) in containers {
-            if container.chroots.iter().any(|at| at.value == *chroot) {
-                files.push((path(&other, *flavor), render(&stack, *flavor)?));
-            }
-        }
+        let names = |container: &Container| container.chroots.iter().any(|at| at.value == *chroot);
+        let flavors: Vec<Flavor> = containers
+            .iter()
+            .filter(|(_, container)| names(container))
+            .map(|(flavor, _)| *flavor)
+            .collect();
+        work(&load(Some(chroot))?, &flavors)?;
     }
-    Ok(files)
-}
-
-fn rendered(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
-    let stack = Stack::new(workspace)?;
-    let mut files = Vec::new();
-    for flavor in workspace.manifest.containers.keys().copied() {
-        // `rocmrpm container --flavor` explains why the chroot does not support the others.
-        if is_possible(&stack, flavor) {
-            files.push((path(workspace, flavor), render(&stack, flavor)?));
-        }
-    }
-    Ok(files)
+    Ok(())
 }
 
 /// Returns where a flavor's container file is written.

@@ -23,6 +23,7 @@ pub(super) fn labels(
     flavor: Flavor,
     components: &[&Component],
     risks: &[String],
+    vendor: Option<&str>,
 ) -> Result<BTreeMap<String, String>, Error> {
     let workspace = stack.workspace;
     let mut labels = BTreeMap::new();
@@ -32,10 +33,19 @@ pub(super) fn labels(
     if !risks.is_empty() {
         add(&format!("{OWN}.risk"), &risks.join("; "));
     }
-    if !flavor.is_built_here() {
+    if let Some(vendor) = vendor {
+        add(&format!("{OWN}.vendor"), vendor);
+    }
+    if flavor.is_for_chroot() {
+        add(&format!("{OWN}.chroot"), &workspace.chroot.name);
+    }
+    if flavor == Flavor::Toolbox {
+        // toolbox refuses images without this label.
+        add("com.github.containers.toolbox", "true");
+    }
+    if !flavor.has_builds() {
         return Ok(labels);
     }
-    add(&format!("{OWN}.chroot"), &workspace.chroot.name);
     add(&format!("{OWN}.pins"), &workspace.pins.name);
     add(&format!("{OWN}.pins.sha256"), &Sha256::of_bytes(&workspace.pins.file.text).to_string());
     if workspace.pins.pins.values().any(|at| at.value.overridden) {
@@ -53,6 +63,16 @@ pub(super) fn labels(
         }
     }
     Ok(labels)
+}
+
+/// Returns the lines of the file with the versions in an image: what its labels state, which programs
+/// in a container cannot read.
+pub(super) fn versions(labels: &BTreeMap<String, String>) -> Vec<String> {
+    let own = |(name, value): (&String, &String)| {
+        let name = name.strip_prefix(OWN)?.strip_prefix('.')?;
+        Some(format!("{name}={value}"))
+    };
+    labels.iter().filter_map(own).collect()
 }
 
 /// Returns the name of an image of a flavor.

@@ -6,47 +6,77 @@ mod check;
 mod engine;
 mod error;
 mod files;
+mod images;
 mod labels;
+mod launch;
+mod spoof;
 mod values;
 
 pub use check::{Difference, check};
 pub use engine::{Engine, EngineError};
 pub use error::ContainerError;
 pub use files::{wanted, write, write_all};
+pub use images::{ImageError, digest_of, unpinned};
+pub use launch::{Launch, LaunchError, Runner};
 
 use std::collections::BTreeMap;
 
 use crate::error::Error;
-use crate::gpu::GpuTarget;
 use crate::rpms::signing::key_file;
 use crate::stack::Stack;
 use crate::template::Templates;
 use crate::workspace::{Component, Container, Flavor, PackagesFrom, Workspace};
 use values::{
-    AptValues, ContainerValues, apt, environment, how_to, indexes, quoted_all, repositories,
+    AptValues, ContainerValues, apt, environment, how_to, in_quotes, indexes, quoted_all,
+    repositories,
 };
 
 /// The built-in templates.
-const TEMPLATES: [(&str, &str); 8] = [
+const TEMPLATES: [(&str, &str); 11] = [
     ("env.tera", include_str!("templates/env.tera")),
     ("fedora.tera", include_str!("templates/fedora.tera")),
     ("head.tera", include_str!("templates/head.tera")),
     ("labels.tera", include_str!("templates/labels.tera")),
     ("others.tera", include_str!("templates/others.tera")),
+    ("repositories.tera", include_str!("templates/repositories.tera")),
     ("rpms.tera", include_str!("templates/rpms.tera")),
+    ("toolbox.tera", include_str!("templates/toolbox.tera")),
     ("ubuntu.tera", include_str!("templates/ubuntu.tera")),
     ("user.tera", include_str!("templates/user.tera")),
+    ("versions.tera", include_str!("templates/versions.tera")),
 ];
 
 /// Releases of Ubuntu by their version of Python. Source: the package `python3` of each release.
 const UBUNTU: [(&str, &str); 2] = [("3.12", "24.04"), ("3.14", "26.04")];
 
-/// AMD's image with vLLM that is known to work with another GPU's name (version 0.10.2rc1 with ROCm
-/// 7.1.1, as of 2025-12-06).
-const SPOOF_BASE: &str = "docker.io/rocm/vllm-dev@sha256:a92fa9cb915027468e85e147f4dd1c87f026d7974610280546a2a1f94a146889";
+/// AMD's image with vLLM that is known to work with another GPU's name, as of 2025-12-06.
+const VENDOR_BASE: &str = "docker.io/rocm/vllm-dev@sha256:a92fa9cb915027468e85e147f4dd1c87f026d7974610280546a2a1f94a146889";
+
+/// What AMD states about that image: its tag is
+/// `rocm7.1.1_navi_ubuntu24.04_py3.12_pytorch_2.8_vllm_0.10.2rc1`.
+const VENDOR_CONTENTS: &str =
+    "AMD: ROCm 7.1.1, PyTorch 2.8, vLLM 0.10.2rc1, Python 3.12, Ubuntu 24.04, for Radeon";
 
 /// Ollama's image for AMD GPUs; upstream moves the tag.
 const OLLAMA_BASE: &str = "docker.io/ollama/ollama:rocm";
+
+/// Fedora's packages that rocmrpm runs, for the flavor `toolbox`: those that its own package requires
+/// or recommends, and `dnf builddep`. A test compares the two.
+pub const TOOLS: &[&str] = &[
+    "cargo",
+    "copr-cli",
+    "createrepo_c",
+    "curl",
+    "dnf5",
+    "dnf5-plugins",
+    "git-core",
+    "gnupg2",
+    "mock",
+    "python3",
+    "rpm-build",
+    "rpm-sign",
+    "uv",
+];
 
 /// Returns the name of a flavor's container file: `Containerfile.fedora43` for the chroot's own
 /// image, `Containerfile.fedora43-ubuntu`, and `Containerfile.ollama` if the flavor does not
@@ -55,8 +85,12 @@ pub fn file_name(chroot: &str, flavor: Flavor) -> String {
     let chroot = chroot.replace('-', "");
     match flavor {
         Flavor::Fedora => format!("Containerfile.{chroot}"),
-        Flavor::Ubuntu | Flavor::Vulkan => format!("Containerfile.{chroot}-{}", flavor.name()),
-        Flavor::Spoof | Flavor::Ollama => format!("Containerfile.{}", flavor.name()),
+        Flavor::Ubuntu | Flavor::Vulkan | Flavor::Toolbox => {
+            format!("Containerfile.{chroot}-{}", flavor.name())
+        }
+        Flavor::Vendor | Flavor::Spoof | Flavor::Ollama => {
+            format!("Containerfile.{}", flavor.name())
+        }
     }
 }
 
@@ -70,20 +104,20 @@ pub fn image_name(stack: &Stack<'_>, flavor: Flavor) -> String {
 pub fn render(stack: &Stack<'_>, flavor: Flavor) -> Result<String, Error> {
     let workspace = stack.workspace;
     let settings = workspace.manifest.containers.get(&flavor).cloned().unwrap_or_default();
-    let image = base(workspace, flavor, &settings)?;
-    let risks = risks(workspace, flavor, &image);
+    let image = pinned(workspace, base(workspace, flavor, &settings)?);
+    let env = environment(flavor, &settings);
+    let risks = risks(workspace, flavor, &image, &env);
     let (components, packages) = packages(stack, flavor)?;
-    let labels = labels::labels(stack, flavor, &components, &risks)?;
+    let labels = labels::labels(stack, flavor, &components, &risks, vendor(flavor, &image))?;
     let file = file_name(&workspace.chroot.name, flavor);
-    let built_here = flavor.is_built_here();
-    let local = built_here && settings.from == PackagesFrom::Local;
-    if matches!(flavor, Flavor::Fedora | Flavor::Vulkan) {
+    let local = flavor.has_builds() && settings.from == PackagesFrom::Local;
+    if matches!(flavor, Flavor::Fedora | Flavor::Vulkan | Flavor::Toolbox) {
         workspace.chroot.check_keys()?;
     }
     let apt = if flavor == Flavor::Ubuntu { apt(workspace)? } else { None };
     let values = ContainerValues {
         stack: &workspace.manifest.name,
-        chroot: if built_here { &workspace.chroot.name } else { "" },
+        chroot: if flavor.is_for_chroot() { &workspace.chroot.name } else { "" },
         flavor: flavor.name(),
         image: from_line(&image),
         python: &workspace.chroot.python,
@@ -96,16 +130,19 @@ pub fn render(stack: &Stack<'_>, flavor: Flavor) -> Result<String, Error> {
             .as_ref()
             .map_or_else(String::new, |_| key_file(&workspace.manifest.name)),
         packages,
+        specs: format!("build/{}/specs", workspace.chroot.name),
         repositories: repositories(workspace, settings.from)?,
         apt: apt.map(|source| AptValues::new(source, &workspace.manifest.gpu_targets)),
         indexes: indexes(workspace, local),
+        versions: labels::versions(&labels).iter().map(|line| in_quotes(line)).collect(),
         labels: quoted_all(&labels),
-        env: quoted_all(&environment(flavor, &settings)),
+        env: quoted_all(&env),
     };
     let template = match flavor {
         Flavor::Fedora | Flavor::Vulkan => "fedora.tera",
         Flavor::Ubuntu => "ubuntu.tera",
-        Flavor::Spoof | Flavor::Ollama => "others.tera",
+        Flavor::Toolbox => "toolbox.tera",
+        Flavor::Vendor | Flavor::Spoof | Flavor::Ollama => "others.tera",
     };
     // The including template ends the line after an included one.
     let templates = TEMPLATES.map(|(name, text)| (name.to_owned(), text.trim_end().to_owned()));
@@ -115,10 +152,10 @@ pub fn render(stack: &Stack<'_>, flavor: Flavor) -> Result<String, Error> {
 /// Returns the labels that an image of a flavor must have.
 fn wanted_labels(stack: &Stack<'_>, flavor: Flavor) -> Result<BTreeMap<String, String>, Error> {
     let settings = stack.workspace.manifest.containers.get(&flavor).cloned().unwrap_or_default();
-    let image = base(stack.workspace, flavor, &settings)?;
+    let image = pinned(stack.workspace, base(stack.workspace, flavor, &settings)?);
     let (components, _) = packages(stack, flavor)?;
-    let mut wanted =
-        labels::labels(stack, flavor, &components, &risks(stack.workspace, flavor, &image))?;
+    let risks = risks(stack.workspace, flavor, &image, &environment(flavor, &settings));
+    let mut wanted = labels::labels(stack, flavor, &components, &risks, vendor(flavor, &image))?;
     wanted.insert("org.opencontainers.image.base.name".to_owned(), from_line(&image));
     Ok(wanted)
 }
@@ -128,8 +165,11 @@ fn base(
     flavor: Flavor,
     settings: &Container,
 ) -> Result<String, ContainerError> {
-    if flavor == Flavor::Spoof && spoofed(workspace).is_empty() {
-        return Err(ContainerError::NoSpoof);
+    if flavor == Flavor::Spoof {
+        let presented = environment(flavor, settings).remove(spoof::VARIABLE).unwrap_or_default();
+        if spoof::passing(workspace, &presented).is_empty() {
+            return Err(ContainerError::NoSpoof { presented });
+        }
     }
     if let Some(base) = &settings.base {
         return Ok(base.clone());
@@ -146,18 +186,28 @@ fn base(
                 .ok_or_else(|| ContainerError::NoUbuntu { python: chroot.python.clone() })?;
             Ok(format!("docker.io/library/ubuntu:{release}"))
         }
-        Flavor::Spoof => Ok(SPOOF_BASE.to_owned()),
+        Flavor::Toolbox if chroot.container_image.is_empty() => {
+            Err(ContainerError::NoImage { chroot: chroot.name.clone() })
+        }
+        // Fedora publishes both under the same host and with the same tags.
+        Flavor::Toolbox => Ok(chroot.container_image.replace("/fedora:", "/fedora-toolbox:")),
+        Flavor::Vendor | Flavor::Spoof => Ok(VENDOR_BASE.to_owned()),
         Flavor::Ollama => Ok(OLLAMA_BASE.to_owned()),
     }
 }
 
-/// Returns the workspace's GPU targets that have the instructions of gfx1100, under another name.
-fn spoofed(workspace: &Workspace) -> Vec<&str> {
-    let same = |target: &&GpuTarget| {
-        GpuTarget::parse("gfx11-generic").is_some_and(|generic| generic.serves(target))
-    };
-    let targets = workspace.manifest.gpu_targets.iter().filter(same).map(GpuTarget::processor);
-    targets.filter(|gpu| *gpu != "gfx1100").collect()
+/// Returns an image with the digest in the lock of the pin set, unless its name has one.
+fn pinned(workspace: &Workspace, image: String) -> String {
+    match workspace.pins.images.get(&image) {
+        Some(digest) => format!("{image}@sha256:{digest}"),
+        None => image,
+    }
+}
+
+/// Returns what the vendor of an image states about its contents.
+fn vendor(flavor: Flavor, image: &str) -> Option<&'static str> {
+    let known = matches!(flavor, Flavor::Vendor | Flavor::Spoof) && image == VENDOR_BASE;
+    known.then_some(VENDOR_CONTENTS)
 }
 
 /// Returns an image in the form that `FROM` accepts: engines reject a tag next to a digest, so only
@@ -170,25 +220,29 @@ fn from_line(image: &str) -> String {
 }
 
 /// Lists the risks of using an image.
-fn risks(workspace: &Workspace, flavor: Flavor, image: &str) -> Vec<String> {
+fn risks(
+    workspace: &Workspace,
+    flavor: Flavor,
+    image: &str,
+    env: &BTreeMap<String, String>,
+) -> Vec<String> {
     let mut risks: Vec<String> = match flavor {
-        Flavor::Fedora => Vec::new(),
+        Flavor::Fedora | Flavor::Toolbox => Vec::new(),
         Flavor::Ubuntu => vec!["wheels built on Fedora run with Ubuntu's libraries: a fallback".into()],
         Flavor::Vulkan => vec![
             "no ROCm and no vLLM: llama.cpp uses Vulkan, which processes prompts fast but generates tokens more slowly than HIP".into(),
         ],
-        Flavor::Spoof => vec![
-            format!(
-                "runs code for gfx1100 on {} (HSA_OVERRIDE_GFX_VERSION): wrong results, illegal instructions and crashes are possible",
-                spoofed(workspace).join(" and "),
-            ),
-            "not built, not inspected and not supported by this stack".into(),
-        ],
+        Flavor::Vendor | Flavor::Spoof => {
+            vec!["built by AMD: not built, not inspected and not supported by this stack".into()]
+        }
         Flavor::Ollama => {
             vec!["built by Ollama: not built, not inspected and not supported by this stack".into()]
         }
     };
-    if !flavor.is_built_here() && !image.contains('@') {
+    if let Some(presented) = env.get(spoof::VARIABLE) {
+        risks.extend(spoof::risk(workspace, presented));
+    }
+    if !image.contains('@') {
         risks.push("the base image is not pinned by a digest: it can change at any time".into());
     }
     risks
@@ -202,7 +256,8 @@ fn packages<'w>(
     let key = match flavor {
         Flavor::Fedora | Flavor::Ubuntu => "packages",
         Flavor::Vulkan => "vulkan-packages",
-        Flavor::Spoof | Flavor::Ollama => return Ok((Vec::new(), Vec::new())),
+        Flavor::Toolbox => return Ok((Vec::new(), TOOLS.to_vec())),
+        Flavor::Vendor | Flavor::Spoof | Flavor::Ollama => return Ok((Vec::new(), Vec::new())),
     };
     let vulkan = flavor == Flavor::Vulkan;
     let of = |c: &'w Component| if vulkan { &c.vulkan_packages } else { &c.container_packages };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::error::ContainerError;
-use super::image_name;
+use super::{image_name, spoof};
 use crate::gpu::GpuTarget;
 use crate::rpms::signing::key_file;
 use crate::stack::Stack;
@@ -33,10 +33,14 @@ pub(super) struct ContainerValues<'a> {
     /// signed.
     pub local_key: String,
     pub packages: Vec<&'a str>,
+    /// The folder with the rendered specs, relative to the workspace.
+    pub specs: String,
     pub repositories: Vec<RepositoryValues>,
     pub apt: Option<AptValues>,
     pub indexes: Vec<String>,
     pub labels: Vec<NameAndValue>,
+    /// The lines of the file with the versions, escaped for single quotes in a shell.
+    pub versions: Vec<String>,
     pub env: Vec<NameAndValue>,
 }
 
@@ -141,7 +145,9 @@ impl AptValues {
 /// Returns pip's options for the indexes. The lock has a digest for everything that is installed,
 /// so an outside index cannot substitute another file.
 pub(super) fn indexes(workspace: &Workspace, local: bool) -> Vec<String> {
-    let outside = &workspace.manifest.outside;
+    let rules = &workspace.manifest.index;
+    // A closed index is enough by itself.
+    let outside = if rules.closed && local { &[][..] } else { &rules.outside };
     let own = local.then(|| "file:///run/rocmrpm/index/simple".to_owned());
     let urls = outside.iter().filter_map(|index| match index {
         IndexSource::Url(url) => Some(crate::sources::shown_url(url)),
@@ -159,8 +165,7 @@ pub(super) fn indexes(workspace: &Workspace, local: bool) -> Vec<String> {
 pub(super) fn environment(flavor: Flavor, settings: &Container) -> BTreeMap<String, String> {
     let mut env = settings.env.clone();
     if flavor == Flavor::Spoof {
-        // ROCr's override of the GPU's reported version: gfx1100 is 11.0.0.
-        env.entry("HSA_OVERRIDE_GFX_VERSION".to_owned()).or_insert_with(|| "11.0.0".to_owned());
+        env.entry(spoof::VARIABLE.to_owned()).or_insert_with(|| spoof::USUAL.to_owned());
     }
     env
 }
@@ -176,7 +181,15 @@ pub(super) fn how_to(stack: &Stack<'_>, flavor: Flavor, file: &str, local: bool)
     if flavor == Flavor::Ubuntu {
         lines.push(format!("rocmrpm requirements --resolve --chroot {chroot}"));
     }
+    if flavor == Flavor::Toolbox {
+        lines.push(format!("rocmrpm build --until spec --chroot {chroot}"));
+    }
     lines.push(format!("podman build -t {name} -f {file} ."));
+    if flavor == Flavor::Toolbox {
+        lines.push(format!("toolbox create --image localhost/{name} {name}"));
+        lines.push(format!("toolbox enter {name}"));
+        return lines;
+    }
     let devices = match flavor {
         Flavor::Vulkan => "--device /dev/dri",
         _ => "--device /dev/kfd --device /dev/dri",
@@ -197,7 +210,7 @@ pub(super) fn quoted_all(values: &BTreeMap<String, String>) -> Vec<NameAndValue>
 }
 
 /// Escapes a value for use between single quotes in a shell.
-fn in_quotes(value: &str) -> String {
+pub(super) fn in_quotes(value: &str) -> String {
     value.replace('\'', r"'\''")
 }
 

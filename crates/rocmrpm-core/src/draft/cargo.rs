@@ -33,7 +33,11 @@ pub(super) fn project(pin: &Pin, root: &Path) -> Result<Project, Error> {
         if project.summary.is_empty() {
             project.summary = stated("description").unwrap_or_default();
             project.home = stated("homepage").or_else(|| stated("repository"));
-            project.license = stated("license");
+            // Older manifests separate alternatives by a slash (The Cargo Book, "The license and
+            // license-file fields").
+            let alternatives =
+                |text: String| text.split('/').map(str::trim).collect::<Vec<_>>().join(" OR ");
+            project.license = stated("license").map(alternatives);
         }
     }
     if project.installed.is_empty() {

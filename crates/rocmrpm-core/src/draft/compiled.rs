@@ -8,7 +8,7 @@ use super::native::Native;
 use super::project::Project;
 use super::{
     Draft, autotools, cargo, cmake, comment, component_toml, head, license, license_lines,
-    license_texts, makefile, meson, tag, with_linked,
+    license_texts, makefile, meson, summary, tag, with_linked,
 };
 use crate::closure::generate::facts::{license_files, names_in};
 use crate::closure::generate::member::installed_licenses;
@@ -16,6 +16,7 @@ use crate::closure::generate::text::{literal, url, wrapped};
 use crate::error::{Error, Kind};
 use crate::lint_rules::PLACEHOLDER;
 use crate::sources::{Fetcher, Tree};
+use crate::text::visible;
 use crate::workspace::pin::Pin;
 
 fn read(pin: &Pin, tree: &Tree, native: &Native) -> Result<Project, Error> {
@@ -48,7 +49,17 @@ pub(super) fn draft(
     fetcher: &Fetcher<'_>,
 ) -> Result<Draft, Error> {
     let native = Native::of(&tree.dir);
-    let project = read(pin, tree, &native)?;
+    let mut project = read(pin, tree, &native)?;
+    let mut warnings = Vec::new();
+    if project.summary.is_empty() {
+        match summary::find(&tree.dir, pin.component.as_str()) {
+            Some(found) => {
+                warnings.push(format!("check `Summary:`: it is from {}", visible(&found.file)));
+                project.summary = found.text;
+            }
+            None => warnings.push(format!("write `Summary:`: {} has no description", project.file)),
+        }
+    }
     let names = names_in(&tree.dir, std::fs::FileType::is_file)?;
     let licenses = license_files(&tree.dir, &names)?;
     let mut license =
@@ -56,19 +67,16 @@ pub(super) fn draft(
     if let Some(rust) = &project.rust {
         with_linked(&mut license, rust, pin, arch, fetcher);
     }
-    let mut warnings = Vec::new();
     let license = license_lines(&license, &mut warnings);
     let name = match native.hip {
         // The distribution may have the same library, built for other GPUs.
         true => format!("{}-rocm", pin.component),
         false => pin.component.to_string(),
     };
-    if project.summary.is_empty() {
-        warnings.push(format!("write `Summary:`: {} has no description", project.file));
-    }
     if project.installs_more {
         warnings.push(format!(
-            "complete `%files`: {} does not state all installed files in a form that rocmrpm reads",
+            "review `%files`: {} does not state all installed files in a form that rocmrpm reads, so the \
+             build lists them",
             project.file
         ));
     }
@@ -108,6 +116,11 @@ fn template(
     if !has_code {
         out += "# There are no programs or shared libraries.\n%global debug_package %{nil}\n";
     }
+    let has_devel = !files.devel.is_empty();
+    if project.installs_more {
+        out += "# Lists of files that the build writes may be empty.\n\
+                %global _empty_manifest_terminate_build 0\n";
+    }
     out += rest;
     if is_noarch(project, native, &files) {
         out += &tag("BuildArch", "noarch");
@@ -118,7 +131,7 @@ fn template(
         text => format!("{}.", text.trim_end_matches('.')),
     };
     out += &format!("\n%description\n{}\n", wrapped(&described));
-    if !files.devel.is_empty() {
+    if has_devel {
         out += "\n%package devel\nSummary:        Files for building against %{name}\n";
         if has_code {
             out += "Requires:       %{name}%{?_isa} = %{version}-%{release}\n";
@@ -133,31 +146,64 @@ fn template(
         "\n%prep\n%autosetup -p1 -n <{{ source_dir }}>{prep}\n<@ include \"_shared/edits.tera\" @>\n\
          %build\n<@ include \"_shared/build-env.tera\" @>\n{build}\n%install\n{install}"
     );
-    if files.info {
+    if files.info || project.installs_more {
         out += "rm -f %{buildroot}%{_infodir}/dir\n";
     }
-    let translations = project.translations.as_ref().map(|name| {
+    // The lists have translations, too.
+    let translations = project.translations.as_ref().filter(|_| !project.installs_more);
+    let translations = translations.map(|name| {
         out += &format!("%find_lang {name}\n");
         format!(" -f {name}.lang")
     });
+    if project.installs_more {
+        out += &listed(project.file, has_devel);
+    }
     if !check.is_empty() {
         out += &format!("\n%check\n{check}");
     }
     out += "\n";
-    if project.installs_more {
-        out += "# Add the files that rpmbuild reports as unpackaged.\n";
-    }
     let lines = |paths: &[String]| paths.iter().map(|path| format!("{path}\n")).collect::<String>();
+    if project.installs_more {
+        out += &format!("%files -f runtime.files\n{documents}");
+        if has_devel {
+            out += "\n%files devel -f devel.files\n";
+        }
+        return out + "\n%changelog\n<{ changelog }>\n";
+    }
     if has_code {
         let translations = translations.unwrap_or_default();
         out += &format!("%files{translations}\n{documents}{}", lines(&files.runtime));
     }
-    if !files.devel.is_empty() {
+    if has_devel {
         let documents =
             if has_code { "\n%files devel\n" } else { &format!("%files devel\n{documents}") };
         out += &format!("{documents}{}", lines(&files.devel));
     }
     out + "\n%changelog\n<{ changelog }>\n"
+}
+
+/// Returns the end of `%install`, which writes the lists for `%files`: of what is installed if the build
+/// system does not state that. Each line has a path and its type, which the last commands remove. The
+/// folders of headers, of CMake's files, and of the package's own data are listed as a whole; rpm
+/// compresses manual pages later.
+fn listed(file: &str, has_devel: bool) -> String {
+    let mut out = format!(
+        "# {file} does not state all installed files in a form that rocmrpm reads.\n\
+         find %{{buildroot}} ! -type d -printf '/%%P %%y\\n' | sed -E \\\n    \
+         -e 's#^((%{{_includedir}}|%{{_libdir}}/cmake|%{{_datadir}}/cmake)/[^/]+/).*#\\1 d#' \\\n    \
+         -e 's#^(%{{_datadir}}/%{{name}}/).*#\\1 d#' -e 's#^((%{{_mandir}}|%{{_infodir}})/.*) #\\1* #' \\\n    \
+         -e 's#^%{{_datadir}}/locale/([^/_@]+)#%%lang(\\1) &#' | sort -u > installed.files\n"
+    );
+    match has_devel {
+        true => {
+            out += "devel='^(%{_includedir}|(%{_libdir}|%{_datadir})/(pkgconfig|cmake|aclocal)|%{_mandir}/man[23])/'\n\
+                    devel=\"$devel|^%{_libdir}/[^/]+[.](a .|so l)$\"\n\
+                    { grep -E \"$devel\" installed.files || :; } | sed 's/ .$//' > devel.files\n\
+                    { grep -vE \"$devel\" installed.files || :; } | sed 's/ .$//' > runtime.files\n";
+        }
+        false => out += "sed 's/ .$//' installed.files > runtime.files\n",
+    }
+    out
 }
 
 /// Returns whether the packages have no compiled files and none in a folder of the architecture.

@@ -13,6 +13,7 @@ mod meson;
 mod native;
 mod project;
 mod python;
+mod summary;
 mod wheel;
 
 use std::path::Path;

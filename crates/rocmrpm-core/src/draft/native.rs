@@ -48,6 +48,8 @@ pub(super) struct Native {
     pub features: BTreeSet<String>,
     /// Whether the source has code for GPUs in HIP.
     pub hip: bool,
+    /// Whether the build would download libraries that it does not find.
+    downloads: bool,
 }
 
 /// The options of Meson.
@@ -136,6 +138,10 @@ impl Native {
         let enabled =
             options.packages.into_iter().filter(|(option, _)| !options.off.contains(option));
         native.features = enabled.flat_map(|(_, packages)| packages).collect();
+        if native.downloads {
+            let modules = native.optional.iter().filter(|name| name.starts_with("pkgconfig("));
+            native.required.extend(modules.cloned().collect::<Vec<_>>());
+        }
         native.optional.retain(|name| !native.required.contains(name));
         native
     }
@@ -151,6 +157,7 @@ impl Native {
             let words: Vec<&str> = arguments.split_whitespace().collect();
             let required = words.contains(&"REQUIRED");
             match command.to_ascii_lowercase().as_str() {
+                "fetchcontent_declare" | "externalproject_add" => self.downloads = true,
                 "project" | "enable_language" => self.hip |= words.contains(&"HIP"),
                 "find_package" => {
                     let Some(name) = words.first().filter(|name| is_name(name)) else { continue };
@@ -257,6 +264,16 @@ mod tests {
         );
         assert_eq!(list(&found.optional), "pkgconfig(alsa)");
         assert_eq!((list(&found.compilers).as_str(), found.hip), ("gcc-c++", true));
+    }
+
+    #[test]
+    fn libraries_are_required_if_the_build_would_download_them() {
+        let text = "pkg_check_modules(zmq libzmq IMPORTED_TARGET)\nfind_package(OpenMP)\n\
+            find_package(Sphinx)\n";
+        let required = |text: &str| list(&native(&[("CMakeLists.txt", text)]).required);
+        assert_eq!(required(text), "");
+        let fetches = format!("{text}FetchContent_Declare(zmq URL ${{URL}})\n");
+        assert_eq!(required(&fetches), "pkgconfig(libzmq)");
     }
 
     #[test]

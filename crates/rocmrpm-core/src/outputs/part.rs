@@ -32,6 +32,8 @@ pub(super) struct Part<'w> {
     source: RocmSource,
     python: Option<(u32, u32)>,
     pub leave_out: Vec<String>,
+    /// Distributions that METADATA does not require, because the index leaves them out.
+    not_required: Vec<String>,
     origin: Origin,
     /// The inputs of the RPM inspection.
     inspection: KeyInputs,
@@ -118,6 +120,7 @@ impl<'w> Part<'w> {
             source: workspace.manifest.wheel_rocm,
             python,
             leave_out: component.wheel_leaves_out.iter().map(|at| at.value.clone()).collect(),
+            not_required: workspace.manifest.index.left_out().into_iter().collect(),
             origin: origin(&record),
             inspection: results
                 .recorded()?
@@ -138,6 +141,9 @@ impl<'w> Part<'w> {
         inputs.add("Python", python_text(self.python));
         inputs.add("source of ROCm", rocm_text(self.source, &self.rocm));
         inputs.add("list of files left out", left_out_text(&self.leave_out));
+        if !self.not_required.is_empty() {
+            inputs.add("list of distributions not required", self.not_required.join(" "));
+        }
         let required = Vec::from_iter(wheel::required_by(&self.rpms, pins)?);
         inputs.add("list of required distributions", required.join(" "));
         Ok(inputs)
@@ -168,6 +174,7 @@ impl<'w> Part<'w> {
             pins,
             rocm,
             leave_out: &self.leave_out,
+            not_required: &self.not_required,
             origin: Some(&self.origin),
             events,
         }

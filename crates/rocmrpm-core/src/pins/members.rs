@@ -113,6 +113,7 @@ mod tests {
             yanked,
             metadata: None,
             upload_time: None,
+            foreign: false,
         }
     }
 

@@ -26,6 +26,8 @@ pub enum OutdatedState {
     Outdated,
     /// The pinned version is newer than every suitable release.
     Ahead,
+    /// Upstream removed or yanked the pinned release, and no newer one exists.
+    Withdrawn,
     /// The releases cannot be listed.
     NotKnown,
     /// The origin could not be reached.
@@ -121,10 +123,14 @@ fn row(
             row.place = releases.place.clone();
             match releases.newest(pre) {
                 Some(newest) => {
+                    let is_listed = releases.found.iter().any(|release| {
+                        !release.yanked && newer(&release.version, &pin.version) == Ordering::Equal
+                    });
                     row.state = match newer(&newest.version, &pin.version) {
                         Ordering::Greater => OutdatedState::Outdated,
                         Ordering::Equal => OutdatedState::Newest,
-                        Ordering::Less => OutdatedState::Ahead,
+                        Ordering::Less if is_listed => OutdatedState::Ahead,
+                        Ordering::Less => OutdatedState::Withdrawn,
                     };
                     row.newest = Some(newest.version.clone());
                     row.newest_python.clone_from(&newest.python);

@@ -144,9 +144,8 @@ pub fn pins(
     }
     let mut pins = Vec::new();
     for (name, wheels) in &usables.wheels {
-        let Some(highest) = wheels.last().map(|usable| &usable.wheel.name.version) else {
-            continue;
-        };
+        let Some(newest) = wheels.last().map(|usable| usable.wheel) else { continue };
+        let highest = &newest.name.version;
         let files = view.wheels.get(*name).into_iter().flatten();
         let files = files.filter(|wheel| !wheel.listed.yanked && wheel.name.version == *highest);
         let mut hashes = Vec::new();
@@ -163,7 +162,7 @@ pub fn pins(
             name: (*name).to_owned(),
             version: highest.to_string(),
             hashes,
-            own: true,
+            own: !newest.listed.foreign,
         });
     }
     if pins.is_empty() {

@@ -11,7 +11,7 @@ use super::{Pinned, RequirementsError};
 use crate::error::IoError;
 use crate::index::listing::{Listed, Listing};
 use crate::index::outside::Outside;
-use crate::uv::{self, Failure, StandIn, Why};
+use crate::uv::{self, Failure, StandIn, Why, plain_platform};
 use python_packaging::environment::Environment;
 
 /// The file in uv's folder with the versions from a closure's lock.
@@ -88,15 +88,6 @@ fn takes(wheel: &Listed, environment: &Environment) -> bool {
     wheel.name.tags.iter().any(|tag| environment.takes(tag))
 }
 
-fn plain_platform(file: &str, environment: &Environment) -> String {
-    match file.trim_end_matches(".whl").rsplit_once('-') {
-        Some((rest, platform)) if platform != "any" => {
-            format!("{rest}-linux_{}.whl", environment.arch())
-        }
-        _ => file.to_owned(),
-    }
-}
-
 /// Parses uv's output and replaces the stack's pins with ours, which have the digests of all files.
 fn merge(reported: &str, own: &[Pinned]) -> Result<Vec<Pinned>, RequirementsError> {
     let mut pins: Vec<Pinned> = Vec::new();
@@ -163,15 +154,5 @@ mod tests {
             let error = merge(wrong, &own).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
-    }
-
-    #[test]
-    fn stack_wheels_use_plain_linux_tag() {
-        let here = Environment::new("3.14", "x86_64", None).unwrap();
-        assert_eq!(
-            plain_platform("a-1-cp314-cp314-manylinux_2_42_x86_64.whl", &here),
-            "a-1-cp314-cp314-linux_x86_64.whl"
-        );
-        assert_eq!(plain_platform("a-1-py3-none-any.whl", &here), "a-1-py3-none-any.whl");
     }
 }

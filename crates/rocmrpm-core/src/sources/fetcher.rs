@@ -57,6 +57,12 @@ impl<'a> Fetcher<'a> {
         self
     }
 
+    /// Returns a fetcher like this one that uses another index.
+    pub(crate) fn at_index(&self, index: &str) -> Self {
+        let cache = self.cache.clone();
+        Self { cache, index: OnceLock::from(index.to_owned()), ..*self }
+    }
+
     pub(crate) fn is_offline(&self) -> bool {
         self.offline
     }

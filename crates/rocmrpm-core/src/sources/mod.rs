@@ -40,7 +40,9 @@ pub use rocmrpm_fetch::{
     path_of_url, pip_index, project_files, shown_url, version_of_sdist,
 };
 use rocmrpm_fetch::{archive, cache, download, index, limits, pip, simple, url};
-pub(crate) use rocmrpm_fetch::{curl, download_plain, is_unprotected, last_url_segment};
+pub(crate) use rocmrpm_fetch::{
+    curl, download_plain, is_unprotected, last_url_segment, links_of_page,
+};
 pub use tree::{Tree, read_inside};
 
 use crate::digest::Sha256;

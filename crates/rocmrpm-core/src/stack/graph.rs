@@ -94,14 +94,7 @@ impl<'w> Stack<'w> {
         let mut elsewhere = BTreeSet::new();
         for component in workspace.components.values() {
             let wanted = &workspace.manifest.gpu_targets;
-            let mut mine: Vec<GpuTarget> = match &component.gpu_targets {
-                Some(supported) => {
-                    let same =
-                        |w: &&GpuTarget| supported.iter().any(|s| s.processor() == w.processor());
-                    wanted.iter().filter(same).cloned().collect()
-                }
-                None => wanted.clone(),
-            };
+            let mut mine = component.supported(wanted);
             let pin = workspace.pin(component);
             let python = &workspace.chroot.python;
             if brought(workspace, &component.name) {

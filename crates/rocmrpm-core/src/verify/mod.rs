@@ -7,6 +7,7 @@ mod checklist;
 mod gpu;
 mod packages;
 mod place;
+mod smoke;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,6 +15,7 @@ use std::path::Path;
 use packages::Packages;
 use place::VerifyTarget;
 use serde::Serialize;
+pub use smoke::{Measured, Worse};
 
 use crate::container::{self, Engine};
 use crate::error::{Error, IoError, Kind};
@@ -27,6 +29,9 @@ use crate::workspace::{Component, Flavor};
 /// How the checks of packages and modules are called, before their name.
 const INSTALL: &str = "install ";
 const IMPORT: &str = "import ";
+
+/// The check of file conflicts.
+const CONFLICTS: &str = "file-conflicts";
 
 /// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -55,6 +60,13 @@ pub struct Check {
     pub detail: String,
 }
 
+impl Check {
+    /// Returns whether it is about the stack's packages, whether they are installed or not.
+    pub fn is_of_packages(&self) -> bool {
+        self.id.starts_with(INSTALL) || self.id == CONFLICTS
+    }
+}
+
 /// The results of a verification.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -63,6 +75,21 @@ pub struct Verified {
     pub place: String,
     /// All checks.
     pub checks: Vec<Check>,
+    /// What stack-smoke measured.
+    pub measured: Vec<Measured>,
+    /// What is worse than in the last run of stack-smoke.
+    pub worse: Vec<Worse>,
+}
+
+/// What to verify beyond an installation: whether the stack computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Smoke {
+    /// Nothing.
+    No,
+    /// The checks of stack-smoke.
+    Checks,
+    /// These, and its measurements.
+    Bench,
 }
 
 impl Verified {
@@ -90,7 +117,7 @@ pub enum Subject<'a> {
 }
 
 /// Verifies a stack's packages at a location.
-pub fn verify(stack: &Stack<'_>, subject: Subject<'_>) -> Result<Verified, Error> {
+pub fn verify(stack: &Stack<'_>, subject: Subject<'_>, smoke: Smoke) -> Result<Verified, Error> {
     let mut checks = Vec::new();
     let (place, flavor) = match subject {
         Subject::Root(dir) => (VerifyTarget::root(dir)?, Flavor::Fedora),
@@ -101,7 +128,9 @@ pub fn verify(stack: &Stack<'_>, subject: Subject<'_>) -> Result<Verified, Error
             (VerifyTarget::image(engine, image)?, flavor.unwrap_or(Flavor::Fedora))
         }
     };
-    let mut verified = Verified { place: place.name().to_owned(), checks };
+    let place_name = place.name().to_owned();
+    let mut verified =
+        Verified { place: place_name, checks, measured: Vec::new(), worse: Vec::new() };
     let packages = Packages::of(stack, flavor)?;
     if packages.are_rpms() {
         packages.solve(&place, &mut verified)?;
@@ -119,6 +148,12 @@ pub fn verify(stack: &Stack<'_>, subject: Subject<'_>) -> Result<Verified, Error
         verified.checks.extend(gpu::checks(root));
     }
     checklist::run_all(stack, &place, &mut verified)?;
+    if smoke != Smoke::No {
+        check_stop()?;
+        let workspace = stack.workspace;
+        let key = format!("{} {}", workspace.manifest.name, workspace.chroot.name);
+        smoke::run(&place, smoke == Smoke::Bench, &key, &mut verified)?;
+    }
     Ok(verified)
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 use super::place::VerifyTarget;
-use super::{Check, INSTALL, Outcome, Verified};
+use super::{CONFLICTS, Check, INSTALL, Outcome, Verified};
 use crate::error::{Error, IoError};
 use crate::packages::repositories_text;
 use crate::process::{Command, Finished, ProcessError, find_program, install_help, last_lines};
@@ -35,7 +35,7 @@ impl<'a> Packages<'a> {
         let names = stack.order().iter().flat_map(|c| match flavor {
             Flavor::Vulkan => &c.vulkan_packages[..],
             Flavor::Fedora | Flavor::Ubuntu => &c.container_packages,
-            Flavor::Spoof | Flavor::Ollama => &[],
+            Flavor::Toolbox | Flavor::Vendor | Flavor::Spoof | Flavor::Ollama => &[],
         });
         let mut names: Vec<String> = names.map(|at| at.value.clone()).collect();
         let repository = stack.workspace.build_dir().join("repository");
@@ -148,7 +148,7 @@ impl<'a> Packages<'a> {
             let what =
                 "the stack's packages have no file conflicts with each other or with installed packages"
                     .into();
-            verified.checks.push(Check { id: "file-conflicts".into(), what, outcome, detail });
+            verified.checks.push(Check { id: CONFLICTS.into(), what, outcome, detail });
         };
         if self.rpms.is_empty() {
             add(Outcome::NotRun, "no packages found; run `rocmrpm build` to build them".into());

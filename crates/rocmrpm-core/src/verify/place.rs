@@ -9,7 +9,7 @@ use crate::process::{Command, Finished, last_lines};
 use crate::text::visible;
 
 /// Timeout for a command, in seconds.
-const SECONDS: &str = "600";
+const SECONDS: u64 = 600;
 
 /// Files of a system that rpm and dnf use: databases, repositories, the release.
 const KNOWN: &[&str] = &[
@@ -74,6 +74,8 @@ struct Container {
 /// The result of a command.
 pub(super) struct Ran {
     pub success: bool,
+    /// Its exit code, unless a signal ended it.
+    pub code: Option<i32>,
     /// Its stdout, then its stderr.
     pub output: String,
 }
@@ -81,7 +83,8 @@ pub(super) struct Ran {
 impl Ran {
     fn of(finished: &Finished) -> Self {
         let output = [&finished.stdout[..], &finished.stderr[..]].concat();
-        Self { success: finished.success(), output: String::from_utf8_lossy(&output).into_owned() }
+        let output = String::from_utf8_lossy(&output).into_owned();
+        Self { success: finished.success(), code: finished.code, output }
     }
 
     /// Returns the last non-empty line.
@@ -122,7 +125,7 @@ impl VerifyTarget {
         let container = Container { engine, id };
         let place = Self::new(visible(image), What::Container(container))?;
         let script = format!("cd / && tar -cf - $(ls -d {} 2>/dev/null)", KNOWN.join(" "));
-        let finished = place.command(&script).run()?;
+        let finished = place.command(&script, SECONDS).run()?;
         if !finished.success() {
             let words = last_lines(&finished.stderr, 3).join("; ");
             let message = format!(
@@ -166,6 +169,11 @@ impl VerifyTarget {
 
     /// Runs a script at the location; the inner error is the reason why it could not run.
     pub fn run(&self, script: &str) -> Result<Result<Ran, String>, Error> {
+        self.run_within(script, SECONDS)
+    }
+
+    /// Like [`Self::run`], with another timeout in seconds.
+    pub fn run_within(&self, script: &str, seconds: u64) -> Result<Result<Ran, String>, Error> {
         if let What::Root(dir) = &self.kind {
             if !dir.join("bin/sh").exists() {
                 return Ok(Err("/bin/sh not found".into()));
@@ -176,24 +184,25 @@ impl VerifyTarget {
                 );
             }
         }
-        Ok(Ok(Ran::of(&self.command(script).run()?)))
+        Ok(Ok(Ran::of(&self.command(script, seconds).run()?)))
     }
 
     fn can_enter(&self) -> Result<bool, Error> {
-        Ok(self.command("true").run()?.success())
+        Ok(self.command("true", SECONDS).run()?.success())
     }
 
-    fn command(&self, script: &str) -> Command {
+    fn command(&self, script: &str, seconds: u64) -> Command {
+        let seconds = &seconds.to_string();
         // A container uses the environment of its image.
         let locale = ["--env", "LC_ALL=C.UTF-8"];
         let command = match &self.kind {
             What::Root(dir) if dir == Path::new("/") => {
                 // Python searches the current folder first for imports.
-                let command = Command::new("timeout").args([SECONDS, "sh", "-c", script]).cwd("/");
+                let command = Command::new("timeout").args([seconds, "sh", "-c", script]).cwd("/");
                 command.isolated(self.home.path())
             }
             What::Root(dir) => {
-                let unshare = Command::new("timeout").args([SECONDS, "unshare", "--mount"]);
+                let unshare = Command::new("timeout").args([seconds, "unshare", "--mount"]);
                 let user: &[&str] = if rustix::process::geteuid().is_root() {
                     &[]
                 } else {
@@ -204,12 +213,12 @@ impl VerifyTarget {
                 command.isolated(self.home.path()).env("PATH", ROOT_PATH)
             }
             What::Container(Container { engine: Engine::Buildah, id }) => {
-                let run = Command::new("timeout").args([SECONDS, "buildah", "run"]).args(locale);
+                let run = Command::new("timeout").args([seconds, "buildah", "run"]).args(locale);
                 return run.args(["--", id, "sh", "-c", script]);
             }
             What::Container(Container { engine: Engine::Podman, id }) => {
                 let run = Command::new("timeout").args([
-                    SECONDS,
+                    seconds,
                     "podman",
                     "run",
                     "--rm",

@@ -11,6 +11,7 @@ use super::edit::Edit;
 use super::manifest::gpu_targets;
 use super::offline::Offline;
 use super::patch::Patch;
+use super::pin::Pin;
 use crate::duration;
 use crate::error::Problem;
 use crate::gpu::GpuTarget;
@@ -223,6 +224,30 @@ impl Component {
     /// Returns the patches for this version.
     pub fn patches_for<'c>(&'c self, version: &'c str) -> impl Iterator<Item = &'c Patch> {
         self.patches.iter().filter(move |patch| patch.versions.holds(version))
+    }
+
+    /// Returns the GPU targets of a stack that upstream supports.
+    pub fn supported(&self, wanted: &[GpuTarget]) -> Vec<GpuTarget> {
+        let Some(supported) = &self.gpu_targets else { return wanted.to_vec() };
+        let same = |w: &&GpuTarget| supported.iter().any(|s| s.processor() == w.processor());
+        wanted.iter().filter(same).cloned().collect()
+    }
+
+    /// Removes the edits and the further sources that are for other GPU targets than those that the
+    /// component is built for in a stack.
+    pub(super) fn keep_for(&mut self, wanted: &[GpuTarget], pin: &mut Pin) {
+        let mut mine = self.supported(wanted);
+        if mine.is_empty() {
+            // It is left out, and only examined.
+            mine = self.gpu_targets.clone().unwrap_or_default();
+        }
+        let has = |list: &[GpuTarget], target: &GpuTarget| {
+            list.iter().any(|listed| listed.processor() == target.processor())
+        };
+        let only = |edit: &Edit| mine.iter().all(|target| has(&edit.gpu_targets, target));
+        self.edits.retain(|edit| edit.gpu_targets.is_empty() || only(edit));
+        let any = |source: &Pin| mine.iter().any(|target| has(&source.gpu_targets, target));
+        pin.sources.retain(|_, source| source.gpu_targets.is_empty() || any(source));
     }
 
     /// Returns the edits for this version.

@@ -2,6 +2,8 @@
 //! a text. Does not find the files.
 
 use super::document::{At, Table};
+use super::manifest::gpu_targets;
+use crate::gpu::GpuTarget;
 use crate::range::VersionRange;
 
 /// One edit, which replaces a text within a line.
@@ -19,6 +21,8 @@ pub struct Edit {
     pub matches: usize,
     /// The versions of the component that it is for.
     pub versions: VersionRange,
+    /// The edit applies if the component is built for no other GPU targets. Empty: for all.
+    pub gpu_targets: Vec<GpuTarget>,
     /// Why.
     pub reason: String,
     /// When it can be removed; empty if not stated.
@@ -65,6 +69,7 @@ impl Edit {
             );
         }
         let versions = versions(table);
+        let gpu_targets = gpu_targets(table, "gpu-targets", false);
         let reason = table.required_string("reason", "why upstream's text is edited");
         let drop_when = table.string("drop-when").map(|at| at.value).unwrap_or_default();
         Some(Self {
@@ -74,6 +79,7 @@ impl Edit {
             replace: replace?,
             matches: matches??,
             versions,
+            gpu_targets,
             reason: reason?.value,
             drop_when,
             span,
@@ -159,6 +165,7 @@ mod tests {
             replace: At { value: replace.into(), span: 0..0 },
             matches,
             versions: VersionRange::default(),
+            gpu_targets: Vec::new(),
             reason: String::new(),
             drop_when: String::new(),
             span: 0..0,

@@ -14,6 +14,7 @@ use super::keys::toml_schemas;
 use super::lock::Lock;
 use super::manifest::Manifest;
 use super::pins::{Overrides, PinSet};
+use super::pipeline::PipelineSettings;
 use super::provider::Provider;
 use super::upstreams::Upstreams;
 use crate::error::Problem;
@@ -47,6 +48,7 @@ fn problems(name: &str) -> Vec<Problem> {
                 &mut problems,
             ));
         }
+        "pipeline" => drop(PipelineSettings::read(&file, &mut problems)),
         "upstreams" => drop(Upstreams::read(&file, &mut problems)),
         other => panic!("`{other}` has no reader here"),
     }

@@ -16,6 +16,10 @@ pub enum Flavor {
     Ubuntu,
     /// The Vulkan packages of the components, on the chroot's image.
     Vulkan,
+    /// The tools for builds, on the chroot's image for toolbox.
+    Toolbox,
+    /// AMD's own image.
+    Vendor,
     /// AMD's own image, set up to report another GPU.
     Spoof,
     /// Ollama's own image.
@@ -24,7 +28,15 @@ pub enum Flavor {
 
 impl Flavor {
     /// All flavors.
-    pub const ALL: &[Self] = &[Self::Fedora, Self::Ubuntu, Self::Vulkan, Self::Spoof, Self::Ollama];
+    pub const ALL: &[Self] = &[
+        Self::Fedora,
+        Self::Ubuntu,
+        Self::Vulkan,
+        Self::Toolbox,
+        Self::Vendor,
+        Self::Spoof,
+        Self::Ollama,
+    ];
 
     /// Returns the name in files and on the command line.
     pub fn name(self) -> &'static str {
@@ -32,6 +44,8 @@ impl Flavor {
             Self::Fedora => "fedora",
             Self::Ubuntu => "ubuntu",
             Self::Vulkan => "vulkan",
+            Self::Toolbox => "toolbox",
+            Self::Vendor => "vendor",
             Self::Spoof => "spoof",
             Self::Ollama => "ollama",
         }
@@ -42,9 +56,14 @@ impl Flavor {
         Self::ALL.iter().copied().find(|flavor| flavor.name() == name)
     }
 
-    /// Returns whether the image contains builds of this workspace, which are made for a chroot.
-    pub fn is_built_here(self) -> bool {
+    /// Returns whether the image contains builds of this workspace.
+    pub fn has_builds(self) -> bool {
         matches!(self, Self::Fedora | Self::Ubuntu | Self::Vulkan)
+    }
+
+    /// Returns whether the image depends on a chroot.
+    pub fn is_for_chroot(self) -> bool {
+        self.has_builds() || self == Self::Toolbox
     }
 }
 
@@ -95,7 +114,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Containers {
         let from = table.string("from").map(|at| packages_from(table, at)).unwrap_or_default();
         let chroots = table.strings("chroots");
         if let (Some(first), Some(flavor)) =
-            (chroots.first(), flavor.filter(|f| !f.is_built_here()))
+            (chroots.first(), flavor.filter(|f| !f.is_for_chroot()))
         {
             let message = format!(
                 "a container file of the flavor `{}` does not depend on a chroot",
@@ -181,6 +200,13 @@ fn is_component(component: &str) -> bool {
 fn is_tag(tag: &str) -> bool {
     let plain = tag.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
     (1..=128).contains(&tag.len()) && plain && !tag.starts_with(['.', '-'])
+}
+
+/// Returns the host of the registry that an image comes from; `None` if its name has none, so that
+/// each engine chooses one.
+pub fn registry(image: &str) -> Option<&str> {
+    let (host, _) = image.split_once('/')?;
+    (host.contains(['.', ':']) || host == "localhost").then_some(host)
 }
 
 fn is_digest(digest: &str) -> bool {

@@ -15,6 +15,7 @@ use super::lock::Lock;
 use super::manifest::Manifest;
 use super::noted_keys::{Kind, Tables, noted};
 use super::pins::{Overrides, PinSet};
+use super::pipeline::PipelineSettings;
 use super::provider::Provider;
 use super::upstreams::Upstreams;
 use crate::error::Problem;
@@ -54,6 +55,9 @@ const FILES: &[(&str, &str, Reader)] = &[
             Provider::read(ANY, file, problems);
         },
     ),
+    ("pipeline", "`pipeline.toml`: how the stack is kept current.", |file, problems| {
+        PipelineSettings::read(&file, problems);
+    }),
     ("copr-project", "`copr/project.toml`: the project on COPR.", |file, problems| {
         CoprProject::read(file, &BTreeMap::new(), problems);
     }),

@@ -6,6 +6,9 @@ pub const MANIFEST: &str = "rocmrpm.toml";
 /// What the stack knows about upstream projects; optional.
 pub const UPSTREAMS: &str = "upstreams.toml";
 
+/// How `rocmrpm pipeline` keeps the stack current; optional.
+pub const PIPELINE: &str = "pipeline.toml";
+
 /// The folder below `specs-templates/` that `rocmrpm closure --write` writes to.
 pub const GENERATED: &str = "generated";
 

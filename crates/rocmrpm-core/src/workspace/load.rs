@@ -132,6 +132,11 @@ impl Workspace {
         let unpinned =
             components.keys().filter(|name| !pins.pins.contains_key(*name)).cloned().collect();
         components.retain(|name, _| pins.pins.contains_key(name));
+        for component in components.values_mut() {
+            if let Some(at) = pins.pins.get_mut(&component.name) {
+                component.keep_for(&manifest.gpu_targets, &mut at.value);
+            }
+        }
         let own_rocm = selection.own_rocm && providers.contains_key(&chroot.name);
         let own_rocm = own_rocm.then_some(&chroot.name);
         let provider = choose(&mut providers, "ROCm provider", own_rocm, &chroot.rocm_provider)?;
@@ -208,6 +213,12 @@ impl Workspace {
     /// Returns the path of the closure's lock for the chosen pin set and chroot.
     pub fn closure_lock(&self) -> PathBuf {
         self.root.join(format!("pins/{}.requirements.lock", self.closure_stem()))
+    }
+
+    /// Returns the path of the lock of the wheels that an index has beside the stack's own, for the
+    /// chosen pin set and chroot.
+    pub fn index_lock(&self) -> PathBuf {
+        self.root.join(format!("pins/{}.index.lock", self.closure_stem()))
     }
 
     /// Returns the stem of that closure's file names.

@@ -15,13 +15,27 @@ pub struct Lock {
     /// One entry per source, by component and name of the source. The main source's name is
     /// empty.
     pub entries: BTreeMap<(ComponentName, String), LockEntry>,
+    /// The digests of base images, by name.
+    pub images: BTreeMap<String, Sha256>,
 }
+
+/// The table with the base images, beside those of components.
+const IMAGES: &str = "base-images";
 
 impl Lock {
     /// Reads a lock file.
     pub fn read(file: &File, problems: &mut Vec<Problem>) -> Self {
+        let mut images = BTreeMap::new();
         let components = file.parse(problems, |root| {
             root.each_table(|key, table| {
+                if key.value == IMAGES {
+                    let found = table.each_table(|name, table| {
+                        table.required_string("sha256", "the digest of the image");
+                        Some((name.value, digest(table, "sha256")?))
+                    });
+                    images.extend(found.into_iter().flatten());
+                    return None;
+                }
                 let sources = table.table("sources", |sources| {
                     sources.each_table(|name, table| Some((name.value, LockEntry::read(table)?)))
                 });
@@ -39,7 +53,7 @@ impl Lock {
                 )
             })
         });
-        Self { entries: components.into_iter().flatten().flatten().collect() }
+        Self { entries: components.into_iter().flatten().flatten().collect(), images }
     }
 
     /// Returns the file's text: sorted, one table per source.
@@ -52,6 +66,9 @@ impl Lock {
                 table += &format!(".sources.{}", key(source));
             }
             entry.write(&table, &mut text);
+        }
+        for (name, digest) in &self.images {
+            text += &format!("\n[{IMAGES}.{}]\nsha256 = \"{digest}\"\n", key(name));
         }
         text
     }

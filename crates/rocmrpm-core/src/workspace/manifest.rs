@@ -2,10 +2,11 @@
 
 use super::document::{At, File, Table};
 use super::flavor::{self, Containers};
+use super::index::IndexRules;
 use crate::canonical::Canonical;
 use crate::error::Problem;
 use crate::gpu::GpuTarget;
-use crate::index::outside::IndexSource;
+use crate::gpu_families;
 use crate::names::nearest;
 use crate::text::visible;
 
@@ -22,11 +23,8 @@ pub struct Manifest {
     pub default_pins: At<String>,
     /// Where wheels find ROCm: `[wheels] rocm`.
     pub wheel_rocm: RocmSource,
-    /// The indexes with requirements that the stack does not have: `[index] outside`.
-    pub outside: Vec<IndexSource>,
-    /// The index where upstream publishes the same distributions (PEP 708, "tracks"):
-    /// `[index] tracks`.
-    pub tracks: Option<IndexSource>,
+    /// The pip index: `[index]`.
+    pub index: IndexRules,
     /// The flavors of the container file to render: `[container]`.
     pub containers: Containers,
     /// gpg's name of the key that signs packages and metadata: `[signing] key`.
@@ -74,7 +72,7 @@ impl Manifest {
     pub fn read(file: &File, problems: &mut Vec<Problem>) -> Self {
         file.parse(problems, |root| {
             let wheel_rocm = root.table("wheels", rocm_source).unwrap_or_default();
-            let (outside, tracks) = root.table("index", index_sources).unwrap_or_default();
+            let index = root.table("index", IndexRules::read).unwrap_or_default();
             let signing_key = root.table("signing", signing_key).flatten();
             let repository = root.table("repository", repository).unwrap_or_default();
             let containers = root.table("container", flavor::read).unwrap_or_else(flavor::usual);
@@ -82,8 +80,7 @@ impl Manifest {
                 signing_key: signing_key.clone(),
                 repository: repository.clone(),
                 wheel_rocm,
-                outside: outside.clone(),
-                tracks: tracks.clone(),
+                index: index.clone(),
                 containers: containers.clone(),
                 name: plain(stack, "name", "the stack's name"),
                 gpu_targets: gpu_targets(stack, "gpu-targets", true),
@@ -106,8 +103,7 @@ impl Manifest {
                         default_chroot: or_default(None, "fedora-43"),
                         default_pins: or_default(None, "stable"),
                         wheel_rocm,
-                        outside,
-                        tracks,
+                        index,
                         signing_key,
                         repository,
                         containers,
@@ -178,30 +174,8 @@ fn repository(table: &mut Table<'_>) -> PublishedRepository {
     PublishedRepository { url, keep: number.unwrap_or(1) }
 }
 
-/// Reads the table `[index]`: `outside` and `tracks`.
-fn index_sources(table: &mut Table<'_>) -> (Vec<IndexSource>, Option<IndexSource>) {
-    let outside = table.strings("outside");
-    let outside = outside.into_iter().filter_map(|at| index_source(table, at)).collect();
-    let tracks = table.string("tracks");
-    (outside, tracks.and_then(|at| index_source(table, at)))
-}
-
-fn index_source(table: &mut Table<'_>, At { value, span }: At<String>) -> Option<IndexSource> {
-    if value == "pip" {
-        return Some(IndexSource::Pip);
-    }
-    let known = ["https://", "http://", "file://"].iter().any(|scheme| value.starts_with(scheme));
-    if known && !value.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Some(IndexSource::Url(value));
-    }
-    let message = format!("`{}` is not an index", visible(&value));
-    let help = "use `pip` for the index that pip on this machine uses".to_owned();
-    table.problem(span, message, "expected `pip` or the URL of a Simple API", Some(help));
-    None
-}
-
-/// Reads a list of GPU targets and suggests the nearest known name for an unknown one. The
-/// result is sorted and has no duplicates.
+/// Reads a list of GPU targets and TheRock's families of them, and suggests the nearest known name
+/// for an unknown one. The result has targets only, is sorted, and has no duplicates.
 pub(super) fn gpu_targets(table: &mut Table<'_>, key: &str, required: bool) -> Vec<GpuTarget> {
     if required && !table.has(key) {
         let span = table.span();
@@ -215,11 +189,11 @@ pub(super) fn gpu_targets(table: &mut Table<'_>, key: &str, required: bool) -> V
     let listed = table.strings(key);
     let mut targets = Vec::new();
     for At { value, span } in &listed {
-        match GpuTarget::parse(value) {
-            Some(target) => targets.push(target),
+        match gpu_families::targets_of(value) {
+            Some(of_name) => targets.extend(of_name),
             None => {
-                let help =
-                    nearest(value, GpuTarget::known()).map(|n| format!("did you mean `{n}`?"));
+                let near = gpu_families::nearest_to(value);
+                let help = near.map(|near| format!("did you mean `{near}`?"));
                 table.problem(
                     span.clone(),
                     format!("unknown GPU target `{value}`"),
@@ -282,5 +256,23 @@ mod tests {
         assert_eq!(problems.len(), 4, "{problems:?}");
         let (_, problems) = read("[signing]\n");
         assert_eq!(problems.len(), 1, "{problems:?}");
+    }
+
+    #[test]
+    fn expands_families_of_gpu_targets() {
+        let read = |targets: &str| {
+            let text = format!("[stack]\nname = \"s\"\ngpu-targets = [{targets}]\n");
+            let mut problems = Vec::new();
+            let file = File { name: "rocmrpm.toml".into(), text };
+            let targets = Manifest::read(&file, &mut problems).gpu_targets;
+            let names: Vec<String> = targets.iter().map(ToString::to_string).collect();
+            let problems = problems.into_iter().map(|p| (p.message, p.help.unwrap_or_default()));
+            (names.join(" "), problems.collect::<Vec<_>>())
+        };
+        let (targets, problems) = read("\"gfx1151\", \"gfx110X-dgpu\", \"gfx1100\"");
+        assert_eq!((targets.as_str(), problems), ("gfx1100 gfx1101 gfx1102 gfx1151", vec![]));
+        let (_, problems) = read("\"gfx110X\"");
+        let help = "did you mean `gfx110X-all`?".to_owned();
+        assert_eq!(problems, [("unknown GPU target `gfx110X`".to_owned(), help)]);
     }
 }

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
 use super::error::WorkspaceError;
-use super::layout::{MANIFEST, MAX_FILE, UPSTREAMS};
+use super::layout::{MANIFEST, MAX_FILE, PIPELINE, UPSTREAMS};
 use super::path_error::PathError;
 
-/// The folders with inputs, in addition to [`MANIFEST`], [`UPSTREAMS`] and `Containerfile.*`. Sources
+/// The folders with inputs, in addition to [`MANIFEST`], [`PIPELINE`], [`UPSTREAMS`] and
+/// `Containerfile.*`. Sources
 /// in the workspace are checked when they are packed.
 const FOLDERS: &[&str] = &[".schemas", "copr", "mock-configs", "pins", "specs-templates"];
 
@@ -21,8 +22,11 @@ const UNPACKED: &[&str] = &["prep", "reproduce", "work"];
 /// Checks that every input of a workspace is a regular file of limited size below its root. Whatever
 /// reads a dangling link reports it.
 pub fn check_inputs(root: &Path) -> Result<(), WorkspaceError> {
-    let mut places: Vec<PathBuf> =
-        [&[MANIFEST, UPSTREAMS], FOLDERS].concat().iter().map(|name| root.join(name)).collect();
+    let mut places: Vec<PathBuf> = [&[MANIFEST, PIPELINE, UPSTREAMS], FOLDERS]
+        .concat()
+        .iter()
+        .map(|name| root.join(name))
+        .collect();
     for entry in fs_err::read_dir(root)? {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with("Containerfile.") {

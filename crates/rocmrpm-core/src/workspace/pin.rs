@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::digest::Sha256;
+use crate::gpu::GpuTarget;
 use crate::names::ComponentName;
 
 use crate::range::VersionRange;
@@ -24,6 +25,8 @@ pub struct Pin {
     pub top_folder: Option<String>,
     /// The versions of Python that upstream allows.
     pub python: VersionRange,
+    /// The GPU targets that need a further source. Empty: all.
+    pub gpu_targets: Vec<GpuTarget>,
     /// Further sources by name, each as a pin of its own component, `<component>-<source>`.
     pub sources: BTreeMap<String, Self>,
     /// The source's entry in the lock file.
@@ -87,6 +90,7 @@ impl Pin {
             overridden: false,
             top_folder: None,
             python: VersionRange::default(),
+            gpu_targets: Vec::new(),
             sources: BTreeMap::new(),
             evidence: Evidence::default(),
         }

@@ -7,7 +7,9 @@ use std::path::{Component, Path, PathBuf};
 use super::document::{At, File, Table};
 use super::edit::is_inside;
 use super::lock::{Lock, commit, sha256};
+use super::manifest::gpu_targets;
 use super::pin::{Pin, Source};
+use crate::digest::Sha256;
 use crate::error::Problem;
 use crate::names::{ComponentName, is_version};
 use crate::range::VersionRange;
@@ -20,6 +22,8 @@ pub struct PinSet {
     pub name: String,
     /// The pins with the positions of their tables.
     pub pins: BTreeMap<ComponentName, At<Pin>>,
+    /// The digests of base images in the lock file, by name.
+    pub images: BTreeMap<String, Sha256>,
     /// The file they were read from.
     pub file: File,
     /// The pins that `rocmrpm closure --write` wrote, and their file.
@@ -52,7 +56,7 @@ impl PinSet {
             root.each_table(|key, table| read_pin(key, table, lock, overrides))
         });
         let pins = pins.into_iter().flatten().map(|at| (at.value.component.clone(), at)).collect();
-        Self { name: name.to_owned(), pins, file, generated: None }
+        Self { name: name.to_owned(), pins, images: lock.images.clone(), file, generated: None }
     }
 
     /// Adds the pins of a closure. Hand-written pins take precedence.
@@ -187,7 +191,12 @@ fn read_further(
     let version = table.string("version").map_or_else(|| version.to_owned(), |at| at.value);
     let source = read_source(name, table, &version);
     let top_folder = top_folder(table);
-    Some(Further::Pin(Box::new(Pin { top_folder, ..Pin::new(full?, version, source?) })))
+    let gpu_targets = gpu_targets(table, "gpu-targets", false);
+    Some(Further::Pin(Box::new(Pin {
+        top_folder,
+        gpu_targets,
+        ..Pin::new(full?, version, source?)
+    })))
 }
 
 fn top_folder(table: &mut Table<'_>) -> Option<String> {

@@ -26,6 +26,7 @@ const FILES: &[(&str, &str)] = &[
     ("provider", "mock-configs/rocm/NAME.toml"),
     ("copr-project", "copr/project.toml"),
     ("upstreams", "upstreams.toml"),
+    ("pipeline", "pipeline.toml"),
 ];
 
 fn example(name: &str) -> String {

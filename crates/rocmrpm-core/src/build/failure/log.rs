@@ -2,7 +2,7 @@
 //! rpm reports. Logs are untrusted and can have any size and any bytes. Causes are up to
 //! `catalog`.
 
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{Read, Seek as _, SeekFrom};
 use std::path::Path;
 
 use crate::error::Problem;
@@ -51,15 +51,33 @@ impl Log {
     /// Reads the end of a log.
     pub(super) fn try_read(path: &Path) -> std::io::Result<Self> {
         let mut file = fs_err::File::open(path)?;
-        let length = file.metadata()?.len();
-        let start = length.saturating_sub(END);
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Self::of_stream(&mut file);
+        }
+        let start = metadata.len().saturating_sub(END);
         file.seek(SeekFrom::Start(start))?;
         let mut bytes = Vec::new();
         file.take(END).read_to_end(&mut bytes)?;
-        // The first line is complete only at the start of the file.
-        let whole = bytes.iter().position(|byte| *byte == b'\n').filter(|_| start > 0);
-        bytes.drain(..whole.map_or(0, |at| at + 1));
-        Ok(Self::of(&bytes))
+        Ok(Self::of_end(bytes, start > 0))
+    }
+
+    /// Reads a stream up to its end.
+    pub(super) fn of_stream(stream: &mut impl Read) -> std::io::Result<Self> {
+        let (mut bytes, mut is_cut) = (Vec::new(), false);
+        while stream.by_ref().take(END).read_to_end(&mut bytes)? > 0 {
+            let before_end = bytes.len().saturating_sub(END as usize);
+            is_cut |= before_end > 0;
+            bytes.drain(..before_end);
+        }
+        Ok(Self::of_end(bytes, is_cut))
+    }
+
+    /// Splits the end of a log into lines; the first one is complete only at the start of the log.
+    fn of_end(mut bytes: Vec<u8>, is_cut: bool) -> Self {
+        let rest = bytes.iter().position(|byte| *byte == b'\n').filter(|_| is_cut);
+        bytes.drain(..rest.map_or(0, |at| at + 1));
+        Self::of(&bytes)
     }
 
     /// Splits a text into lines; only the end of the text counts.

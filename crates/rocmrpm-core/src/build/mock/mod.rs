@@ -7,10 +7,13 @@ mod explain;
 mod hermetic;
 mod memory;
 mod mock_error;
+mod prepared;
 mod root;
 mod state;
 
 pub use hermetic::{HermeticError, check_locks};
+pub(super) use prepared::shell_dir;
+pub use prepared::{is_prepared, prepare_root};
 pub use root::BuildRoot;
 
 use std::path::{Path, PathBuf};

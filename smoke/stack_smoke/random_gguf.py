@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Writes a model of random weights in llama.cpp's file format, to test programs without a download.
 
 usage: random_gguf.py FILE
@@ -75,7 +76,8 @@ def padded(data):
     return data + bytes(-len(data) % ALIGNMENT)
 
 
-def main():
+def write(path):
+    """Writes the model."""
     # With this seed, the most likely next letter is never only slightly more likely than the next.
     generator = random.Random(3)
     fields = metadata()
@@ -91,8 +93,8 @@ def main():
             data += padded(struct.pack(f"<{shape[0]}f", *[1.0] * shape[0]))
     head = b"GGUF" + struct.pack("<IQQ", 3, len(infos), len(fields))
     head += b"".join(text(name) + value for name, value in fields.items()) + b"".join(infos)
-    pathlib.Path(sys.argv[1]).write_bytes(padded(head) + data)
+    pathlib.Path(path).write_bytes(padded(head) + data)
 
 
 if __name__ == "__main__":
-    main()
+    write(sys.argv[1])

@@ -1,0 +1,168 @@
+//! The stage that publishes: packages to the repository, wheels to the channel `testing` of the index,
+//! and the evidence beside both.
+
+use std::path::Path;
+
+use super::build::{add_packages, all_results};
+use super::place::evidence_folder;
+use super::stage::{self, Flow, When};
+use super::{Pipeline, PipelineStage};
+use crate::build::BuildLock;
+use crate::error::{Error, IoError};
+use crate::events::Event;
+use crate::evidence::{Bundle, Chain, evidence_page, imported};
+use crate::foreign;
+use crate::index::change::plan_add;
+use crate::index::place::Page;
+use crate::index::publish::Destination;
+use crate::production::tracked_index;
+use crate::publishing::{
+    PlannedPackages, Target, apply_packages, apply_wheels, check_dirty, made_wheels, plan_packages,
+    sign_wheels, upload_time,
+};
+use crate::rpms::signing::Signer;
+use crate::sources::{Cache, Fetcher};
+use crate::stack::{KeyInputs, Stack};
+use crate::style::count;
+use crate::workspace::Workspace;
+
+/// The channel that a pipeline publishes to.
+const CHANNEL: &str = "testing";
+
+/// The folder of evidence in a destination.
+const EVIDENCE: &str = "evidence";
+
+impl Pipeline<'_> {
+    /// Publishes the packages and wheels of a chroot, and its evidence.
+    pub(super) fn publish(&self, chroot: &str, chain: &mut Chain) -> Result<Flow, Error> {
+        let settings = self.settings;
+        let repository = settings.repository.as_ref().map(|to| to.replace("{chroot}", chroot));
+        let destinations = [settings.index.clone(), repository];
+        if destinations.iter().all(Option::is_none) {
+            return Ok(Flow::Continue);
+        }
+        let workspace = self.workspace(chroot)?;
+        let stack = Stack::new(&workspace)?;
+        let components = all_results(&stack)?;
+        let mut inputs = KeyInputs::default();
+        add_packages(&mut inputs, &components);
+        for (what, to) in ["index", "repository"].into_iter().zip(&destinations) {
+            if let Some(to) = to {
+                inputs.add(what, to);
+            }
+        }
+        let [index, repository] = &destinations;
+        let always = (inputs, When::Always);
+        let stage = PipelineStage::Publish;
+        let flow = stage::run(stage, Some(chroot), always, chain, self.events, |draft, _| {
+            let lock = BuildLock::take(&workspace)?;
+            let mut done = Vec::new();
+            if let Some(to) = repository {
+                let target = self.open(to)?;
+                let PlannedPackages { change, signed } =
+                    plan_packages(&target, &stack, &lock, false)?;
+                if !change.is_empty() {
+                    let new = count(change.added.len(), "new package");
+                    done.push(format!("{new} to {to}"));
+                    draft.details.extend(change.added.iter().map(|one| one.file.clone()));
+                    apply_packages(&target, &change)?;
+                }
+                if !signed {
+                    draft.details.push("packages and metadata are unsigned".to_owned());
+                }
+            }
+            if let Some(to) = index {
+                let wheels = made_wheels(&lock, &stack, self.events)?;
+                if !wheels.is_empty() {
+                    let cache = Cache::from_env()?;
+                    let fetcher = Fetcher::new(cache, &workspace.root, self.events);
+                    let foreign = foreign::wheels(&workspace, &wheels, &fetcher, self.events)?;
+                    let target = self.open(to)?;
+                    let (time, tracks) = (upload_time()?, tracked_index(&workspace)?);
+                    let mut change = plan_add(
+                        target.place(),
+                        Some(CHANNEL),
+                        &wheels,
+                        &foreign,
+                        Some(time),
+                        tracks.as_deref(),
+                    )?;
+                    for file in check_dirty(&change)? {
+                        let text = format!("{file} comes from a dirty build");
+                        self.events.event(Event::Warning(text));
+                    }
+                    sign_wheels(&target, &mut change, Some(&workspace.manifest))?;
+                    if !change.pages.is_empty() || !change.packages.is_empty() {
+                        let files = count(change.notes.len(), "wheel");
+                        done.push(format!("{files} to {CHANNEL} of {to}"));
+                    }
+                    draft.details.extend(change.notes.iter().map(ToString::to_string));
+                    apply_wheels(&target, &change)?;
+                }
+            }
+            draft.summary = match done.is_empty() {
+                true => "everything is published".to_owned(),
+                false => done.join(", "),
+            };
+            draft.components = components;
+            Ok(!done.is_empty())
+        })?;
+        for to in destinations.iter().flatten() {
+            self.attach(to, chroot, &workspace, chain)?;
+        }
+        Ok(flow)
+    }
+
+    /// Opens a destination, which is relative to the user's workspace.
+    fn open(&self, to: &str) -> Result<Target, Error> {
+        let destination = match Destination::parse(to, None)? {
+            Destination::Folder(path) => Destination::Folder(absolute(self.home, &path)?),
+            other => other,
+        };
+        Target::open(destination, true, false)
+    }
+
+    /// Writes the evidence of the set to a destination, unless it is there: all records, signed if
+    /// the workspace has a key, and the page of the chroot.
+    fn attach(
+        &self,
+        to: &str,
+        chroot: &str,
+        workspace: &Workspace,
+        chain: &Chain,
+    ) -> Result<(), Error> {
+        let target = self.open(to)?;
+        let manifest = &workspace.manifest;
+        let bundle = Bundle::of(chain, &manifest.name, self.pins).bytes();
+        let path = |end: &str| format!("{EVIDENCE}/{}.{end}", self.pins);
+        let there = target.place().read(&[path("json")])?.into_iter().flatten().next();
+        if there.as_deref() == Some(&bundle[..]) {
+            return Ok(());
+        }
+        let page = |path: String, bytes: Vec<u8>, media_type| Page { path, bytes, media_type };
+        let imported = imported(&evidence_folder(self.home, self.pins), &manifest.name, self.pins)?;
+        let html = evidence_page(chain, &imported, &manifest.name, self.pins, chroot);
+        let mut pages =
+            vec![page(format!("{EVIDENCE}/{}.{chroot}.html", self.pins), html.into(), "text/html")];
+        if let Some(key) = &manifest.signing_key {
+            let signature = Signer::find(key, &manifest.name)?.sign(&bundle)?;
+            pages.push(page(path("json.asc"), signature, "application/pgp-signature"));
+        }
+        pages.push(page(path("json"), bundle, "application/json"));
+        target.change(|place| place.put_pages(&pages))
+    }
+}
+
+/// Returns a path relative to a folder as an absolute one without `..`, so that it does not depend on
+/// the current folder.
+fn absolute(base: &Path, path: &Path) -> Result<std::path::PathBuf, Error> {
+    let mut whole = std::path::PathBuf::new();
+    let joined = std::path::absolute(base.join(path)).map_err(IoError::doing("find a folder"))?;
+    for part in joined.components() {
+        match part {
+            std::path::Component::ParentDir => drop(whole.pop()),
+            other => whole.push(other),
+        }
+    }
+    Ok(whole)
+}
