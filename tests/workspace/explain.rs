@@ -178,8 +178,8 @@ lines of the log
   For debugging consider passing AMD_SERIALIZE_KERNEL=3
 
 help
-  install packages that are built for the GPU that `rocmrpm doctor` shows (`rocmrpm
-  inspect` lists the targets in files), and unset HSA_OVERRIDE_GFX_VERSION
+  install packages that are built for the GPU that `rocmrpm doctor` shows
+  (`rocmrpm inspect` lists the targets in files), and unset HSA_OVERRIDE_GFX_VERSION
 
 "#]]
     );
