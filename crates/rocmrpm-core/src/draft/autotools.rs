@@ -9,6 +9,7 @@ use regex::Regex;
 use super::calls::all_calls;
 use super::native::scripts;
 use super::project::Project;
+use crate::sources::read_inside;
 
 /// The folders of Automake, by the prefix of a variable such as `bin_PROGRAMS`. Source: Automake
 /// manual, "The Uniform Naming Scheme"; `NAME` stands for the name of the package.
@@ -77,9 +78,9 @@ pub(super) fn project(root: &Path, configure_ac: &str, has_configure: bool) -> P
     for name_of_package in ["PACKAGE", "PACKAGE_NAME", "PACKAGE_TARNAME"] {
         substituted.insert(name_of_package.into(), name.clone());
     }
-    for (_, text) in &scripts {
+    for (folder, text) in &scripts {
         let mut variables = substituted.clone();
-        variables.extend(assignments(text));
+        variables.extend(assignments(&with_fragments(root, folder, text)));
         for (variable, value) in &variables {
             if !substituted.contains_key(variable) {
                 installed(&mut project, &name, variable, value, &variables);
@@ -87,6 +88,24 @@ pub(super) fn project(root: &Path, configure_ac: &str, has_configure: bool) -> P
         }
     }
     project
+}
+
+/// Returns the text of a Makefile.am with that of the fragments that it includes; fragments of
+/// fragments are not read. Source: Automake manual, "Include".
+fn with_fragments(root: &Path, folder: &Path, text: &str) -> String {
+    let fragment = |line: &str| {
+        let path = line.strip_prefix("include ")?.trim();
+        let (start, rest) = path.split_once('/').unwrap_or(("", path));
+        let base = match start {
+            "$(top_srcdir)" | "${top_srcdir}" => Path::new(""),
+            "$(srcdir)" | "${srcdir}" => folder,
+            _ => return None,
+        };
+        let bytes = read_inside(root, &base.join(rest).to_string_lossy()).ok()??;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let lines = text.lines().map(|line| fragment(line).unwrap_or_else(|| line.to_owned()));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the variables that a script assigns, with continued lines joined.
@@ -248,10 +267,13 @@ mod tests {
             dir.path().join("Makefile.am"),
             "lib_LTLIBRARIES = libvec.la libold.la\nlibvec_la_LDFLAGS = -version-info $(CURRENT):2:@AGE@\n\
              include_HEADERS = vec.h\nvecincludedir = $(includedir)/vec-1\nvecinclude_HEADERS = a.h \\\n  b.h\n\
-             bin_PROGRAMS = vec\nnoinst_PROGRAMS = try\ndist_man_MANS = doc/vec.1\ninfo_TEXINFOS = doc/vec.texi\n\
+             bin_PROGRAMS = vec\nnoinst_PROGRAMS = try\ndist_man_MANS = doc/vec.1\n\
+             include $(top_srcdir)/doc/local.mk\ninclude ../../etc/passwd\n\
              pkgconfigdir = $(libdir)/pkgconfig\npkgconfig_DATA = @PACKAGE@.pc\nsysconf_DATA = vec.conf\n",
         )
         .unwrap();
+        fs_err::create_dir(dir.path().join("doc")).unwrap();
+        fs_err::write(dir.path().join("doc/local.mk"), "info_TEXINFOS = doc/vec.texi\n").unwrap();
         let configure = "AC_INIT([Vec], [1.0], [bugs@x], [vec], [https://h/vec])\nLT_INIT\ndnl LT_OLD\n\
             CURRENT=5\nAGE=2\nAC_SUBST([CURRENT])\n";
         let project = project(dir.path(), configure, false);
