@@ -162,6 +162,20 @@ fn including<'t>(
     })
 }
 
+/// Returns the line that opens a tag or an expression and does not close it, and its delimiters, if
+/// tera noticed that only below: `before` is the text before the place that it reports.
+fn unclosed(before: &str) -> Option<(std::ops::Range<usize>, &'static str, &'static str)> {
+    let delimiters = [("<{", "}>"), ("<@", "@>"), ("<#", "#>")];
+    let opened = delimiters.iter().filter_map(|(opened, end)| {
+        let start = before.rfind(opened)?;
+        Some((start, *opened, *end))
+    });
+    let (start, opened, end) = opened.max()?;
+    let (line, _) = before[start..].split_once('\n')?;
+    let span = start..start + line.trim_end().len();
+    (!before[start..].contains(end)).then_some((span, opened, end))
+}
+
 fn to_error(
     error: &tera::Error,
     texts: &BTreeMap<String, String>,
@@ -212,6 +226,13 @@ fn to_error(
     let message =
         letters.next().map(|c| c.to_ascii_lowercase()).into_iter().chain(letters).collect();
     let text = texts.get(file).cloned().unwrap_or_default();
+    let unclosed = span.as_ref().and_then(|span| unclosed(text.get(..span.start)?));
+    let (span, message, help) = match unclosed {
+        Some((span, opened, end)) => {
+            (Some(span), format!("`{opened}` is not closed"), format!("end it with `{end}`"))
+        }
+        None => (span, message, help),
+    };
     let problem = Problem {
         file: shown(file),
         span: span.filter(|s| s.end <= text.len()),
@@ -277,6 +298,15 @@ mod tests {
     fn reports_the_place_of_a_syntax_error() {
         let error = render("<@ if x @>\n").unwrap_err();
         assert!(error.problems()[0].span.is_some(), "{error:?}");
+    }
+
+    #[test]
+    fn reports_the_line_that_is_not_closed() {
+        let error = render("Version: <{ version >\nRelease: <{ version }>\n").unwrap_err();
+        let problem = &error.problems()[0];
+        assert_eq!(&problem.text[problem.span.clone().unwrap()], "<{ version >");
+        assert_eq!(problem.message, "`<{` is not closed");
+        assert_eq!(problem.help.as_deref(), Some("end it with `}>`"));
     }
 
     #[test]
