@@ -103,16 +103,30 @@ impl Layout {
         if self.ignored.iter().any(|pattern| covers(pattern, path)) {
             return Home::Ignored;
         }
+        self.places(path).next().map_or(Home::Unknown, |(place, _)| Home::Tree(place))
+    }
+
+    /// Returns the folder that programs expect where one of the distribution was moved from, and its
+    /// place: Debian's `/usr/lib/llvm-22`, which is `lib/llvm`, is searched for as `lib/llvm-22`.
+    pub fn moved_folder(&self, path: &str) -> Option<(String, &str)> {
+        let mut places = self.places(path);
+        let (place, to) = places.next().filter(|(_, to)| !to.is_empty())?;
+        let rest = place.strip_prefix(to)?;
+        let expected = places.next()?.0.strip_suffix(rest)?.to_owned();
+        (expected != to).then_some((expected, to))
+    }
+
+    /// Returns the places that the prefixes give a path, and their folders.
+    fn places<'a>(&'a self, path: &'a str) -> impl Iterator<Item = (String, &'a str)> {
         let parts: Vec<&str> = path.split('/').collect();
-        for Prefix { from, to } in &self.prefix {
+        self.prefix.iter().filter_map(move |Prefix { from, to }| {
             let from: Vec<&str> = from.split('/').collect();
             let matches = from.iter().zip(&parts).all(|(pattern, part)| covers(pattern, part));
-            if matches && parts.len() > from.len() {
+            (matches && parts.len() > from.len()).then(|| {
                 let rest = parts[from.len()..].join("/");
-                return Home::Tree(if to.is_empty() { rest } else { format!("{to}/{rest}") });
-            }
-        }
-        Home::Unknown
+                (if to.is_empty() { rest } else { format!("{to}/{rest}") }, to.as_str())
+            })
+        })
     }
 
     /// Returns the package of a file in the folder of ROCm, and the GPU target of a file for one.
@@ -196,6 +210,19 @@ mod tests {
             ("/srv/x", "unknown"),
         ] {
             assert_eq!(home(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn finds_folders_that_programs_expect_elsewhere() {
+        for (path, expected) in [
+            ("/usr/lib/llvm-22/bin/clang", Some(("lib/llvm-22", "lib/llvm"))),
+            ("/usr/lib64/rocm/llvm/bin/clang", Some(("lib/rocm/llvm", "lib/llvm"))),
+            ("/usr/lib64/libhsa-runtime64.so.1", None),
+            ("/opt/rocm-7.2.4/lib/llvm/bin/clang", None),
+        ] {
+            let found = layout().moved_folder(path);
+            assert_eq!(found.as_ref().map(|(one, other)| (one.as_str(), *other)), expected, "{path}");
         }
     }
 

@@ -105,6 +105,9 @@ pub(super) fn assign(
         },
     };
     for (path, installed) in &tree.paths {
+        if let Some((expected, folder)) = layout().moved_folder(installed) {
+            assigning.packages.folders.insert(expected, folder.to_owned());
+        }
         match &tree.payload.nodes[installed] {
             Node::File(stored) => assigning.file(path, installed, *stored)?,
             Node::Link(target) => assigning.link(path, installed, target)?,
