@@ -31,6 +31,7 @@ const TOOLS: &[(&str, &str, bool, &str)] = &[
     ("podman", "building container images", false, "--version"),
     ("buildah", "building and inspecting container images", false, "--version"),
     ("uv", "resolving requirements", false, "--version"),
+    ("skopeo", "locking base images", false, "--version"),
     ("rsync", "publishing to a host", false, "--version"),
     ("aws", "publishing to S3", false, "--version"),
 ];

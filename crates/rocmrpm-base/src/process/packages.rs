@@ -27,6 +27,7 @@ const PACKAGES: &[(&str, &str, &str)] = &[
     ("rpmsign", "rpm-sign", "rpm"),
     ("rpmspec", "rpm-build", "rpm"),
     ("rsync", "rsync", "rsync"),
+    ("skopeo", "skopeo", "skopeo"),
     ("tar", "tar", "tar"),
     ("unshare", "util-linux", "util-linux"),
     ("uv", "uv", ""),
