@@ -94,14 +94,14 @@ fn of_manual_page(text: &str, _: &str) -> Option<String> {
     plain(line.split_once(" - ")?.1)
 }
 
-/// Returns what follows `NAME is a` in the first sentence that has it.
+/// Returns what follows `NAME is a`, or `This is NAME, a`, in the first sentence that has it.
 fn of_readme(text: &str, name: &str) -> Option<String> {
     static MARKUP: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"\[([^\]\n]*)\]\([^)\n]*\)|[*`_]+").ok());
     let stem = name.strip_prefix("lib").unwrap_or(name);
+    let stem = regex::escape(stem);
     let sentence = format!(
-        r"(?i)^(?:the )?(?:lib)?{}(?: \([^)]*\))? is (?:an? |the )?(.+?)(?:\.(?: |$)|:|$)",
-        regex::escape(stem)
+        r"(?i)^(?:(?:the )?(?:lib)?{stem}(?: \([^)]*\))? is|this is (?:the )?(?:lib)?{stem},) (?:an? |the )?(.+?)(?:\.(?: |$)|:|$)"
     );
     let sentence = Regex::new(&sentence).ok()?;
     text.replace('\r', "").split("\n\n").find_map(|paragraph| {
@@ -135,6 +135,8 @@ mod tests {
         let from = |text: &str, file: &str| Some((text.to_owned(), file.to_owned()));
         assert_eq!(found(&[readme, pc]), from("Adds long vectors", "src/vec.pc.in"));
         assert_eq!(found(&[readme]), from("fast library for vectors", "README.md"));
+        let this = ("README", "This is vec, a set of tools\nfor vectors.\n\nOther.");
+        assert_eq!(found(&[this]), from("set of tools for vectors", "README"));
         let repeats = ("vec.pc.in", "Description: @NAME@\n");
         assert_eq!(found(&[readme, repeats]), from("fast library for vectors", "README.md"));
         let short = ("vec.pc.in", "Description: vec library\n");
