@@ -37,7 +37,7 @@ pub fn check(path: &Path, name: &str) -> Result<Result<Option<String>, NotThat>,
     let magic = |bytes: &[u8], expected| {
         if start.starts_with(bytes) { Ok(Ok(None)) } else { not(expected) }
     };
-    if has(&[".tar.gz", ".tgz"]) {
+    if has(&[".tar.gz", ".tgz", ".crate"]) {
         if !start.starts_with(&[0x1f, 0x8b]) {
             return not("a gzip file");
         }

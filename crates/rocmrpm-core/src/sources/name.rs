@@ -10,7 +10,7 @@ use crate::workspace::pin::{Pin, Source};
 /// Archive suffixes; longer ones precede their own suffixes.
 const SUFFIXES: &[&str] = &[
     ".tar.gz", ".tar.xz", ".tar.zst", ".tar.bz2", ".tgz", ".txz", ".tbz2", ".tbz", ".tar", ".zip",
-    ".gz", ".xz", ".zst", ".bz2",
+    ".gz", ".xz", ".zst", ".bz2", ".crate",
 ];
 
 /// Returns the name of a source's file next to the spec:
@@ -106,6 +106,7 @@ pub(super) mod tests {
         for (version, source, file, dir) in [
             ("1", url("https://h/p/demo-1.tar.xz?x=/y.zip#f"), "demo-1.tar.xz", "demo-1"),
             ("1", url("https://h/demo%2B1.zip"), "demo+1.zip", "demo+1"),
+            ("1", url("https://h/demo-1.crate"), "demo-1.crate", "demo-1"),
             ("1", url("https://h/a/%2e%2e%2f%25x"), "_.__x", "_.__x"),
             ("1", url("https://h/a/"), "demo-1", "demo-1"),
             ("1", url("https://h/a/demo.bin"), "demo.bin", "demo.bin"),

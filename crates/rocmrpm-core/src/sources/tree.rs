@@ -27,6 +27,17 @@ pub struct Tree {
 }
 
 impl Tree {
+    /// Finds the top folder of a source that was unpacked into `dir`.
+    fn in_folder(dir: &Path, mut fetched: Fetched) -> Result<Self, SourceError> {
+        let top = top_folder(dir).map_err(IoError::doing("read an unpacked source"))?;
+        // Not all archives name it in their first bytes.
+        if fetched.top_folder.is_none() && top != dir {
+            let name = top.file_name().map(|name| name.to_string_lossy().into_owned());
+            fetched.top_folder = name;
+        }
+        Ok(Self { dir: top, fetched })
+    }
+
     /// Returns the text of a source file; `None` if it does not exist. Invalid UTF-8 becomes
     /// U+FFFD.
     pub fn text(&self, path: &str) -> Result<Option<String>, SourceError> {
@@ -70,8 +81,7 @@ impl Fetcher<'_> {
         let fetched = self.obtain(pin)?;
         let dir = self.cache().unpacked(&fetched.sha256);
         self.cache().once(&dir, || self.unpack_once(&fetched, &dir).map(|()| true))?;
-        let dir = top_folder(&dir).map_err(IoError::doing("read an unpacked source"))?;
-        Ok(Tree { dir, fetched })
+        Tree::in_folder(&dir, fetched)
     }
 
     /// Unpacks the pinned source from its verified archive for one use, independent of earlier
@@ -80,8 +90,8 @@ impl Fetcher<'_> {
         let fetched = self.obtain(pin)?;
         let scratch = self.cache().scratch()?;
         unpack(&fetched, scratch.path())?;
-        let dir = top_folder(scratch.path()).map_err(IoError::doing("read an unpacked source"))?;
-        Ok((scratch, Tree { dir, fetched }))
+        let tree = Tree::in_folder(scratch.path(), fetched)?;
+        Ok((scratch, tree))
     }
 
     /// Unpacks an archive unless an unmodified copy from an earlier run exists.
