@@ -72,7 +72,7 @@ class Survey:
         )  # fmt: skip
 
     def start(self):
-        """Makes the workspace anew, except for the results of an earlier run."""
+        """Makes a new workspace that keeps the results of an earlier run."""
         for path in self.workspace.glob("*"):
             if path.name != "build":
                 shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -37,6 +37,8 @@ const SEPARATOR: char = '\u{1e}';
 /// What differs between runs, and what replaces it in the page and in the output.
 static VARIES: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     let varies = [
+        // Only printed while a build takes more than a minute.
+        (r"(?m)^ +Building \S+, .* so far\n", ""),
         (r"\b(\d+h )?(\d+m )?\d+(\.\d+)? ?s\b", "[TIME]"),
         (r"\b\d+(\.\d+)? [kMG]?B\b", "[SIZE]"),
         (r"\b20\d\d-\d\d-\d\d\b", "[DATE]"),
