@@ -108,7 +108,7 @@ impl Layout {
 
     /// Returns the folder that programs expect where one of the distribution was moved from, and its
     /// place: Debian's `/usr/lib/llvm-22`, which is `lib/llvm`, is searched for as `lib/llvm-22`.
-    pub fn moved_folder(&self, path: &str) -> Option<(String, &str)> {
+    pub fn moved_folder<'a>(&'a self, path: &str) -> Option<(String, &'a str)> {
         let mut places = self.places(path);
         let (place, to) = places.next().filter(|(_, to)| !to.is_empty())?;
         let rest = place.strip_prefix(to)?;
@@ -117,7 +117,7 @@ impl Layout {
     }
 
     /// Returns the places that the prefixes give a path, and their folders.
-    fn places<'a>(&'a self, path: &'a str) -> impl Iterator<Item = (String, &'a str)> {
+    fn places<'a>(&'a self, path: &str) -> impl Iterator<Item = (String, &'a str)> {
         let parts: Vec<&str> = path.split('/').collect();
         self.prefix.iter().filter_map(move |Prefix { from, to }| {
             let from: Vec<&str> = from.split('/').collect();

@@ -35,9 +35,11 @@ fn undeclared<'s>(
     Ok(found)
 }
 
-/// Returns the name in `name-version-release.arch`; the version may have an epoch.
+/// Returns the name in `name-version-release.arch`; the version may have an epoch. `None` for Debian's
+/// packages, which are not of the stack and need not have a release.
 fn name_of(nevra: &str) -> Option<&str> {
-    nevra.rsplitn(3, '-').nth(2)
+    let is_debians = [".all", ".amd64", ".arm64"].iter().any(|arch| nevra.ends_with(arch));
+    nevra.rsplitn(3, '-').nth(2).filter(|_| !is_debians)
 }
 
 /// Returns how to declare a requirement.
@@ -101,5 +103,6 @@ mod tests {
             assert_eq!(name_of(nevra), Some("vec-devel"));
         }
         assert_eq!(name_of("gpg-pubkey"), None);
+        assert_eq!(name_of("base-files-12.4+deb12u12.amd64"), None);
     }
 }
