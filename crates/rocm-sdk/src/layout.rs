@@ -222,7 +222,11 @@ mod tests {
             ("/opt/rocm-7.2.4/lib/llvm/bin/clang", None),
         ] {
             let found = layout().moved_folder(path);
-            assert_eq!(found.as_ref().map(|(one, other)| (one.as_str(), *other)), expected, "{path}");
+            assert_eq!(
+                found.as_ref().map(|(one, other)| (one.as_str(), *other)),
+                expected,
+                "{path}"
+            );
         }
     }
 
