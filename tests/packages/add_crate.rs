@@ -71,12 +71,12 @@ fn program_of_the_registry_builds_with_vendored_crates() {
     let rpm = rpm.to_str().unwrap();
     let provides = query(&["-qp", "--provides", rpm]);
     let bundled = provides.lines().filter(|line| line.starts_with("bundled(crate(")).count();
-    // rpm before 4.20 does not ask the generator of these.
+    // rpm before 4.20 does not ask the generator of these, and Debian's names the folder by the version.
     let old = query(&["--eval", "%[v\"%{rpmversion}\" < v\"4.20\"]"]).trim() == "1";
     assert!(bundled >= 10 || old, "{provides}");
     let unpack = format!("cd $(mktemp -d) && rpm2cpio {rpm} | cpio -id --quiet && ");
     let listed =
-        workspace.shell(&format!("{unpack} cat usr/share/licenses/{NAME}/cargo-vendor.txt"));
+        workspace.shell(&format!("{unpack} cat usr/share/licenses/{NAME}*/cargo-vendor.txt"));
     assert!(listed.exits(0).stdout.lines().count() >= 10, "{}", listed.stdout);
     let license = query(&["-qp", "--qf", "%{license}", rpm]);
     assert!(license.contains("Apache-2.0") && license.contains("MIT"), "{license}");
