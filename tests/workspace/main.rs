@@ -41,6 +41,7 @@ mod support;
 mod tools;
 mod trust;
 mod waivers;
+mod watch;
 mod words;
 mod workspace_errors;
 mod workspace_paths;
