@@ -2,6 +2,7 @@
 //! it at every stage.
 
 pub(crate) mod lab;
+mod rollback;
 
 use std::time::Duration;
 
