@@ -1,7 +1,9 @@
 //! Walks releases of a local upstream repository through the whole pipeline with real builds, and kills
 //! it at every stage.
 
+mod faults;
 pub(crate) mod lab;
+mod notify;
 mod rollback;
 
 use std::time::Duration;

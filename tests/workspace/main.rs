@@ -40,6 +40,7 @@ mod support;
 #[path = "../support/tools.rs"]
 mod tools;
 mod trust;
+mod units;
 mod waivers;
 mod watch;
 mod words;
