@@ -35,7 +35,7 @@ pub use pins::{
 };
 pub use pipeline::{
     Evidence, EvidenceCheck, EvidenceExport, EvidenceImport, EvidenceShow, Pipeline,
-    PipelineAccept, PipelineRun, PipelineStatus,
+    PipelineAccept, PipelineRollback, PipelineRun, PipelineStatus,
 };
 pub use state::{
     Cache, CacheCommand, CachePrune, Check, Clean, Graph, GraphFormat, Log, Remove, Status,

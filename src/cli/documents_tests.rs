@@ -16,8 +16,9 @@ use super::{
     doctor::Checkup, explain::LogReport, explain::Rules, index::IndexReport, lint::LintReport,
     lock::LockReport, patch::PatchRefresh, patch::PatchStatus, patch_compare::PatchComparison,
     plan::PlanReport, publish::PublishReport, publish_repository::RepositoryReport,
-    render::RenderReport, requirements::RequirementsReport, sdk::SdkCheck, sdk::SdkReport,
-    status::LastBuilds, verify::VerifyReport, wheel::WheelReport, wheel::WheelVerification,
+    render::RenderReport, requirements::RequirementsReport, rollback::RollbackReport,
+    sdk::SdkCheck, sdk::SdkReport, status::LastBuilds, verify::VerifyReport, wheel::WheelReport,
+    wheel::WheelVerification,
 };
 use crate::document::{file_name, schema_of};
 use crate::report::{AuditReport, ClosureReport, DiffReport, WhyReport};
@@ -56,6 +57,7 @@ pub(super) fn documents() -> BTreeMap<String, Value> {
         schema_of::<RenderReport<'_>>(),
         schema_of::<RepositoryReport<'_>>(),
         schema_of::<RequirementsReport<'_>>(),
+        schema_of::<RollbackReport<'_>>(),
         schema_of::<Rules>(),
         schema_of::<RunDocument>(),
         schema_of::<SdkCheck<'_>>(),

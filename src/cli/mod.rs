@@ -46,6 +46,7 @@ mod remove;
 mod render;
 mod reproduce;
 mod requirements;
+mod rollback;
 mod schemas;
 mod sdk;
 mod status;

@@ -8,11 +8,14 @@ use super::{Done, args, context, patch_compare};
 use crate::document::Document;
 use crate::error::{Error, Kind};
 use crate::patches::{self, How, Refreshed, Series};
-use crate::report::{Progress, Shell, Style, conflict_text, series_text, show_error};
+use crate::report::{
+    Progress, Shell, Style, conflict_text, series_text, show_error, watch_text, watch_warning,
+};
 use crate::sources::{Cache, Fetcher};
+use crate::watch::{Watched, watched};
 use crate::workspace::{Component, Workspace};
 
-/// What `rocmrpm patch status --json` prints: whether patches and edits apply.
+/// What `rocmrpm patch status --json` prints: whether patches and edits apply, and the watch list.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct PatchStatus<'a> {
@@ -27,6 +30,8 @@ pub(super) struct PatchStatus<'a> {
     components: &'a [Series],
     /// Components that could not be checked.
     not_checked: Vec<NotChecked<'a>>,
+    /// The entries of the watch list that concern a pin or are out of date.
+    watched: &'a [Watched],
 }
 
 /// What `rocmrpm patch refresh --json` prints: patches adapted to the pinned sources.
@@ -78,6 +83,13 @@ fn status(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
             patches::status(workspace, component, workspace.pin(component), fetcher)
         })?;
     let fails = series.iter().any(Series::fails);
+    let watched = {
+        let progress = Progress::new(shell);
+        let fetcher =
+            Fetcher::new(Cache::from_env()?, &workspace.root, &progress).offline(args.offline);
+        let names: Vec<&str> = args.components.iter().map(String::as_str).collect();
+        watched(&workspace, &names, &fetcher)?
+    };
     if args.json {
         shell.json(&PatchStatus {
             schema: PatchStatus::SCHEMA,
@@ -86,15 +98,20 @@ fn status(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
             fails,
             components: &series,
             not_checked: not_checked(&unchecked),
+            watched: &watched,
         })?;
     } else {
-        let texts: Vec<String> = series.iter().map(series_text).collect();
+        let mut texts: Vec<String> = series.iter().map(series_text).collect();
+        if !watched.is_empty() {
+            texts.push(watch_text(&watched));
+        }
         if texts.is_empty() {
             shell.talk("no component has patches or edits");
         } else {
             shell.data(texts.join("\n"))?;
         }
     }
+    watch_warning(&watched).iter().for_each(|warning| shell.warning(warning));
     if series.iter().any(Series::a_patch_fails) {
         let what = "run `rocmrpm patch refresh` to refresh the patches that git can merge";
         shell.help(what);

@@ -17,6 +17,7 @@ pub(super) fn run(command: &args::Pipeline, dir: &Path, shell: &Shell) -> Done {
         args::Pipeline::Run(command) => run_pipeline(command, dir, shell),
         args::Pipeline::Status(command) => status(command, dir, shell),
         args::Pipeline::Accept(command) => accept(command, dir, shell),
+        args::Pipeline::Rollback(command) => super::rollback::run(command, dir, shell),
     }
 }
 

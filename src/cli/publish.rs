@@ -246,11 +246,13 @@ impl Document for PublishReport<'_> {
     const SCHEMA: &'static str = "rocmrpm/publish/1";
 }
 
-fn word(action: &Action) -> &'static str {
+/// Returns the word for an action in output.
+pub(super) fn word(action: &Action) -> &'static str {
     match action {
         Action::Add => "Add",
         Action::Promote(_) => "Promote",
         Action::Keep => "Keep",
+        Action::Drop => "Drop",
         Action::Yank(_) => "Yank",
         Action::Restore => "Restore",
     }

@@ -19,6 +19,7 @@ mod reproduction;
 mod rules;
 mod shell;
 mod verify;
+mod watch;
 
 pub use closure::{
     AuditReport, ClosureReport, DiffReport, Extras, WhyReport, audit_json, audit_text,
@@ -44,6 +45,7 @@ pub use reproduction::reproduction_text;
 pub use rules::{cause_text, causes_text, explanation_text, rule_text, rules_text};
 pub use shell::Shell;
 pub use verify::verify_text;
+pub use watch::{watch_text, watch_warning};
 
 pub use crate::style::{Style, count, human_size, human_time, uncolored};
 pub use crate::table::Table;

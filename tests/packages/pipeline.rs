@@ -1,12 +1,16 @@
 //! Walks releases of a local upstream repository through the whole pipeline with real builds, and kills
 //! it at every stage.
 
+mod faults;
 pub(crate) mod lab;
+mod notify;
+mod rollback;
 
 use std::time::Duration;
 
 use crate::support::documents;
-use crate::support::{Workspace, names_in};
+use crate::support::server::{Reply, TestServer};
+use crate::support::{Workspace, names_in, ran};
 use lab::{Lab, WORKS, happens};
 
 /// Five upstream releases: one breaks a patch, one does not build, one is good, one needs a decision,
@@ -198,6 +202,37 @@ fn asks_before_it_discards_or_overwrites() {
     let stopped = lab.pipeline(&["run"]);
     stopped.exits(1).reports(["changed the same lines", "git -C"]).has_one_help_per_error();
     assert_eq!(lab.pinned(), "1.1");
+}
+
+#[test]
+fn stops_for_a_due_entry_of_the_watch_list() {
+    let lab = Lab::new();
+    let url = "https://github.com/o/r/issues/1";
+    lab.workspace.write(
+        "watch.toml",
+        format!(
+            "[[watch]]\nurl = \"{url}\"\ncomponents = [\"greet\"]\nmeans = \"it is fixed\"\n\
+             do = \"drop the patch\"\n"
+        ),
+    );
+    lab.workspace.commit("Watch an issue");
+    let head = lab.workspace.git(&["rev-parse", "HEAD"]);
+    let api = TestServer::start(move |_| {
+        Reply::file(format!("{{\"html_url\": \"{url}\", \"state\": \"closed\"}}"))
+    });
+    let run = || ran(lab.command(&["run"]).env("ROCMRPM_GITHUB_API", api.url("")));
+    for _ in 0..2 {
+        let stopped = run();
+        stopped.exits(1).reports([&format!("{url} is closed, which greet 1.0 waited for")]);
+        stopped.reports(["help: drop the patch, remove the entry"]).has_one_help_per_error();
+    }
+    assert_eq!(lab.records(), 1, "the same question is recorded once");
+    lab.pipeline(&["accept", "--reason", "next week"]).exits(0);
+    run().exits(0);
+    lab.assert_sound(&head);
+    lab.workspace.git(&["rm", "--quiet", "watch.toml"]);
+    lab.workspace.commit("Drop the patch");
+    run().exits(0).never_reports("watch");
 }
 
 #[test]

@@ -538,7 +538,8 @@ pub struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    fn spec(&self, name: &str) -> String {
+    /// Returns the template of a component.
+    pub fn spec(&self, name: &str) -> String {
         let or = |part: &str, usual: &str| {
             if part.is_empty() { usual.to_owned() } else { part.to_owned() }
         };

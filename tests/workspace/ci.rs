@@ -198,6 +198,34 @@ fn example_workflow_runs_step_by_step() {
 }
 
 #[test]
+fn pipeline_workflow_runs_one_command_without_permissions() {
+    let job = Job::new();
+    let workflow = yaml("examples/ci/rocmrpm-pipeline.yml");
+    assert_eq!(workflow["permissions"], serde_json::json!({}));
+    // YAML 1.1 reads the key `on` as true.
+    assert!(workflow["true"]["workflow_call"].is_object(), "other workflows can call it");
+    let pipeline = &workflow["jobs"]["pipeline"];
+    assert!(pipeline["permissions"].is_null() && pipeline["secrets"].is_null(), "{pipeline}");
+    let [step] = &pipeline["steps"].as_array().unwrap()[..] else { panic!("{pipeline}") };
+    let script = step["run"].as_str().unwrap();
+    assert!(!script.contains("${{") && step["uses"].is_null(), "an input becomes code: {step}");
+    let names: Vec<&String> = step["env"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["ROCMRPM_TRUST"]);
+    let folder = job.workspace.root().display().to_string();
+    let mut env = with(&[("ROCMRPM_TRUST", &folder)]);
+    for role in ["AUTHOR", "COMMITTER"] {
+        env.insert(format!("GIT_{role}_NAME"), "Runner".into());
+        env.insert(format!("GIT_{role}_EMAIL"), "runner@example.org".into());
+    }
+    // GitHub's runner starts in a folder of its own.
+    let ran = job.bash(&format!("cd \"$RUNNER_TEMP\"\n{script}"), ".", &env);
+    ran.exits(0).reports(["Finished all stages passed"]);
+    let elsewhere = job.temporary().display().to_string();
+    let ran = job.bash(script, ".", &with(&[("ROCMRPM_TRUST", &elsewhere)]));
+    assert_ne!(ran.code, Some(0), "{ran}");
+}
+
+#[test]
 fn each_check_of_the_action_fails_on_a_mistake() {
     let job = Job::new();
     let fails = |inputs: &[(&str, &str)], code: i32| {

@@ -40,7 +40,9 @@ mod support;
 #[path = "../support/tools.rs"]
 mod tools;
 mod trust;
+mod units;
 mod waivers;
+mod watch;
 mod words;
 mod workspace_errors;
 mod workspace_paths;

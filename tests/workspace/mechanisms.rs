@@ -97,6 +97,7 @@ const PATHS: &[(&str, &str)] = &[
     ("rocmrpm-core/sources/mod.rs", "a source, which `folder_in` checks"),
     ("rocmrpm-core/sources/submodules.rs", "a repository on this machine, for git"),
     ("rocmrpm-core/spec/history/read.rs", "a component's folder, a pin set or a chroot"),
+    ("rocmrpm-core/watch/mod.rs", "only whether a patch or a component's folder exists"),
 ];
 
 /// The folders and files of a workspace that are checked before they are used. `build` is checked

@@ -1,4 +1,5 @@
-//! Plans changes of a published index before applying them: adding, promoting and yanking wheels.
+//! Plans changes of a published index before applying them: adding, promoting, yanking and dropping
+//! wheels.
 //! It does not transfer files to the index.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -65,6 +66,8 @@ pub enum Action {
     Promote(View),
     /// Keep the wheel, which is already in the view.
     Keep,
+    /// Remove the wheel from the view; its file stays in the index.
+    Drop,
     /// Mark the wheel as yanked, with this reason.
     Yank(String),
     /// Remove the yank mark.
@@ -79,6 +82,7 @@ impl fmt::Display for Note {
             Action::Add => write!(f, "add {file} to {view}"),
             Action::Promote(from) => write!(f, "promote {file} from {from} to {view}"),
             Action::Keep => write!(f, "{file} is already in {view}"),
+            Action::Drop => write!(f, "drop {file} from {view}"),
             Action::Yank(reason) if reason.is_empty() => write!(f, "yank {file} in {view}"),
             Action::Yank(reason) => write!(f, "yank {file} in {view}: {reason}"),
             Action::Restore => write!(f, "restore {file} in {view}"),
@@ -523,6 +527,69 @@ pub fn plan_promote(
         required.insert((*name).to_owned(), names.into_iter().collect());
     }
     pages.finish(place, required, &mut change)?;
+    Ok(change)
+}
+
+/// Plans bringing a channel back to the wheels of an earlier publication: those of `record` join it, and
+/// of all wheels that the publisher `knows`, those with other names or later versions leave it. Earlier
+/// versions stay, and so do the files of all wheels.
+pub fn plan_rollback(
+    place: &dyn IndexStorage,
+    channel: &str,
+    record: &BTreeSet<Sha256>,
+    knows: &BTreeSet<Sha256>,
+) -> Result<Change, IndexError> {
+    let view = View::of(Some(channel))?;
+    let mut names = BTreeSet::new();
+    for view in view.siblings() {
+        names.extend(Pages::read(place, view, [])?.root.0);
+    }
+    let mut pages = Pages::read(place, view, &names)?;
+    let siblings = view.siblings().into_iter().filter(|other| *other != view);
+    let others: Vec<Pages> =
+        siblings.map(|other| Pages::read(place, other, &names)).collect::<Result<_, _>>()?;
+    let mut change = Change::default();
+    let mut missing = record.clone();
+    for name in &names {
+        let in_record = |file: &&File| record.contains(&file.sha256);
+        let project = pages.project(name);
+        let mut wanted: Vec<(Option<View>, File)> =
+            project.files.iter().filter(in_record).map(|file| (None, file.clone())).collect();
+        for other in &others {
+            let files = other.projects.get(name).map_or(&[][..], |(project, _)| &project.files);
+            for file in files.iter().filter(in_record) {
+                if wanted.iter().all(|(_, there)| there.sha256 != file.sha256) {
+                    wanted.push((Some(other.view), file.clone()));
+                }
+            }
+        }
+        let version = |file: &File| file.parsed().map(|name| name.version).ok();
+        let newest = wanted.iter().filter_map(|(_, file)| version(file)).max();
+        let leaves = |file: &File| {
+            knows.contains(&file.sha256)
+                && !record.contains(&file.sha256)
+                && (newest.is_none() || version(file) >= newest)
+        };
+        for file in project.files.iter().filter(|file| leaves(file)) {
+            change.note(Action::Drop, file, view);
+        }
+        project.files.retain(|file| !leaves(file));
+        for (from, file) in wanted {
+            missing.remove(&file.sha256);
+            match from {
+                None => change.note(Action::Keep, &file, view),
+                Some(from) => {
+                    change.note(Action::Promote(from), &file, view);
+                    project.files.push(file);
+                }
+            }
+        }
+    }
+    if let Some(sha256) = missing.first() {
+        let wanted = format!("the wheel with the digest {sha256}");
+        return Err(IndexError::NotThere { wanted, place: place.name(), near: None });
+    }
+    pages.finish(place, BTreeMap::new(), &mut change)?;
     Ok(change)
 }
 

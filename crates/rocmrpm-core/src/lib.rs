@@ -42,6 +42,7 @@ pub mod template;
 pub mod tier;
 mod uv;
 pub mod verify;
+pub mod watch;
 pub mod workspace;
 
 // Short names for the crates below, as if they were modules of this one.

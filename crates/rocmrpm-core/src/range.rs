@@ -60,6 +60,15 @@ impl VersionRange {
             }
         })
     }
+
+    /// Returns whether a version is newer than every version in the range.
+    pub fn is_behind(&self, version: &str) -> bool {
+        self.conditions.iter().any(|(operator, bound)| match operator {
+            Operator::AtMost | Operator::Equal => compare(version, bound) == Ordering::Greater,
+            Operator::Below => compare(version, bound) != Ordering::Less,
+            Operator::AtLeast | Operator::Above | Operator::Not => false,
+        })
+    }
 }
 
 impl fmt::Display for VersionRange {
@@ -109,6 +118,15 @@ mod tests {
         assert_eq!(near("v0.1.17", &tags), "v0.1.16 v0.1.6 v0.1.2 v0.1.19 v0.1.20");
         assert_eq!(near("0.1.1", &tags), "v0.1.2 v0.1.6 v0.1.16 v0.1.19 v0.1.20");
         assert_eq!(near("1", &["main"]), "");
+    }
+
+    #[test]
+    fn ranges_are_behind_newer_versions() {
+        let behind = |range: &str| VersionRange::parse(range).unwrap().is_behind("1.10");
+        let ranges =
+            ["<1.10", "<=1.9", ">=1, <1.2", "==1.9", "<=1.10", ">1.10", "==1.10", "!=1.10"];
+        assert_eq!(ranges.map(behind), [true, true, true, true, false, false, false, false]);
+        assert!(!VersionRange::default().is_behind("1.10"));
     }
 
     #[test]

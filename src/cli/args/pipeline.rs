@@ -19,6 +19,8 @@ pub enum Pipeline {
     Status(PipelineStatus),
     /// Accept what the pipeline stopped for
     Accept(PipelineAccept),
+    /// Bring the channel `stable` and the repository back to an earlier publication
+    Rollback(PipelineRollback),
 }
 
 /// `rocmrpm pipeline run`.
@@ -79,6 +81,26 @@ pub struct PipelineAccept {
     /// Record why
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub reason: String,
+}
+
+/// `rocmrpm pipeline rollback`.
+#[derive(Debug, Args)]
+pub struct PipelineRollback {
+    /// Number of the publication's record, which `rocmrpm evidence show` lists with the stage `publish`
+    #[arg(value_name = "RECORD")]
+    pub record: u64,
+
+    /// Use this pin set from pins/
+    #[arg(long, value_name = "NAME")]
+    pub pins: Option<String>,
+
+    /// Show what would change; change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// The commands below `rocmrpm evidence`.

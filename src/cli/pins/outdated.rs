@@ -13,11 +13,13 @@ use crate::document::Document;
 use crate::error::Error;
 use crate::events::Events;
 use crate::pins::{MemberOutdated, Outdated, OutdatedState, PinsError, outdated, outdated_members};
-use crate::report::{Progress, Shell, Style, Table, count};
+use crate::report::{Progress, Shell, Style, Table, count, watch_text, watch_warning};
 use crate::sources::{Cache, Fetcher, normalized};
+use crate::watch::{Watched, watched};
 use crate::workspace::{Component, MemberPlace, Workspace, WorkspaceError};
 
-/// What `rocmrpm pins outdated --json` prints: pins and locked members, compared with the newest releases.
+/// What `rocmrpm pins outdated --json` prints: pins and locked members, compared with the newest releases,
+/// and the watch list.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(in crate::cli) struct OutdatedReport<'r> {
@@ -32,6 +34,8 @@ pub(in crate::cli) struct OutdatedReport<'r> {
     components: &'r [Outdated],
     /// The members of the Python closure.
     members: &'r [MemberOutdated],
+    /// The entries of the watch list that concern a pin or are out of date.
+    watched: &'r [Watched],
 }
 
 impl Document for OutdatedReport<'_> {
@@ -53,6 +57,11 @@ pub(super) fn run(args: &args::PinsOutdated, dir: &Path, shell: &Shell) -> Done 
         Some((lock, _)) => outdated_members(lock, &wanted.members, &fetcher, args.pre)?,
         None => Vec::new(),
     };
+    let names: Vec<&str> = wanted.components.iter().map(|one| one.name.as_str()).collect();
+    let watched = match args.names.is_empty() || !names.is_empty() {
+        true => watched(&workspace, &names, &fetcher)?,
+        false => Vec::new(),
+    };
     drop(progress);
     let python = &workspace.chroot.python;
     if args.json {
@@ -63,6 +72,7 @@ pub(super) fn run(args: &args::PinsOutdated, dir: &Path, shell: &Shell) -> Done 
             python,
             components: &rows,
             members: &members,
+            watched: &watched,
         })?;
     } else {
         if !rows.is_empty() {
@@ -72,7 +82,12 @@ pub(super) fn run(args: &args::PinsOutdated, dir: &Path, shell: &Shell) -> Done 
             let between = if rows.is_empty() { "" } else { "\n" };
             shell.data(format!("{between}{}", members_text(&members, args.names.is_empty())))?;
         }
+        if !watched.is_empty() {
+            let between = if rows.is_empty() && members.is_empty() { "" } else { "\n" };
+            shell.data(format!("{between}{}", watch_text(&watched)))?;
+        }
     }
+    watch_warning(&watched).iter().for_each(|warning| shell.warning(warning));
     check_reachable(&rows, &members, shell)?;
     let is_stale =
         |row: &Outdated| matches!(row.state, OutdatedState::Outdated | OutdatedState::Withdrawn);
@@ -95,7 +110,8 @@ pub(super) fn run(args: &args::PinsOutdated, dir: &Path, shell: &Shell) -> Done 
     if let Some(next) = next {
         shell.talk(format!("\n{} {next}", Style::Note.paint("next:")));
     }
-    Ok(u8::from(stale || first_member.is_some()))
+    let is_due = watched.iter().any(|watched| watched.due);
+    Ok(u8::from(stale || first_member.is_some() || is_due))
 }
 
 /// The components and members to check.

@@ -32,6 +32,19 @@ pub enum PipelineError {
         /// The chroot.
         name: String,
     },
+    /// The record is not of a publication.
+    #[error("record {number} of `{pins}` is not a publication")]
+    NotPublished {
+        /// The number of the record.
+        number: u64,
+        /// The pin set.
+        pins: String,
+        /// The numbers of publications.
+        known: Vec<String>,
+    },
+    /// `pipeline.toml` has no destination.
+    #[error("pipeline.toml has neither `index` nor `repository`, so nothing is published")]
+    NoDestination,
     /// git does not know who commits.
     #[error("git does not know the name and email of the user who commits")]
     NoIdentity,
@@ -61,6 +74,16 @@ impl Diagnose for PipelineError {
             )),
             Self::Reserved { name } => {
                 Kind::Config.with_help(format!("rename mock-configs/{name}.toml"))
+            }
+            Self::NotPublished { known, pins, .. } => Kind::Usage.with_help(match known.as_slice() {
+                [] => format!("publish something first: `rocmrpm pipeline run --pins {pins}`"),
+                known => format!(
+                    "choose one of {}; `rocmrpm evidence show --pins {pins}` describes them",
+                    known.join(", ")
+                ),
+            }),
+            Self::NoDestination => {
+                Kind::Config.with_help("add `index = \"../wheels\"` to pipeline.toml")
             }
             Self::NoIdentity => Kind::Environment.with_help(
                 "run `git config --global user.name NAME` and `git config --global user.email EMAIL`",

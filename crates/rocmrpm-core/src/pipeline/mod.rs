@@ -4,6 +4,7 @@
 
 mod build;
 mod checks;
+mod destination;
 mod error;
 mod newer;
 mod notify;
@@ -12,6 +13,7 @@ mod preview;
 mod promote;
 mod publish;
 mod releases;
+mod rollback;
 mod stage;
 mod status;
 mod update;
@@ -23,6 +25,7 @@ pub use error::PipelineError;
 pub use place::{branch, evidence_folder, folder};
 pub use preview::{Preview, PreviewStage, preview};
 pub use promote::check_tier;
+pub use rollback::{Rollback, plan_rollback};
 pub use status::{collect, page_of, read};
 
 use crate::build::BuilderName;

@@ -10,10 +10,13 @@ use crate::evidence::{Chain, Question};
 use crate::pins::{Outdated, OutdatedState, PinsError, outdated, outdated_members};
 use crate::stack::KeyInputs;
 use crate::style::count;
+use crate::watch::watched;
 use crate::workspace::Workspace;
 
 impl Pipeline<'_> {
-    /// Lists the newer releases of components, members of the closure, ROCm, and the distribution.
+    /// Lists the newer releases of components, members of the closure, ROCm, and the distribution. A
+    /// person has to decide about releases that were withdrawn, and entries of the watch list that are
+    /// due.
     pub(super) fn newer(&self, chain: &mut Chain) -> Result<Flow, Error> {
         if self.request.offline {
             return Ok(Flow::Continue);
@@ -24,7 +27,7 @@ impl Pipeline<'_> {
         let always = (inputs, When::Always);
         stage::run(PipelineStage::Newer, None, always, chain, self.events, |draft, _| {
             let rows = self.outdated(&workspace)?;
-            let mut withdrawn = Vec::new();
+            let mut open = Vec::new();
             for row in &rows {
                 match (row.state, &row.newest) {
                     (OutdatedState::Outdated, Some(newest)) => {
@@ -32,10 +35,11 @@ impl Pipeline<'_> {
                     }
                     (OutdatedState::Withdrawn, newest) => {
                         let newest = newest.as_deref().unwrap_or("unknown");
-                        withdrawn.push(format!(
+                        let what = format!(
                             "{} {} was withdrawn: {} no longer lists it; the newest release is {newest}",
                             row.component, row.pinned, row.place
-                        ));
+                        );
+                        open.push((what, self.keep_or_go_back()));
                     }
                     (OutdatedState::Unreachable, _) => {
                         let error = row.error.as_deref().unwrap_or("unreachable");
@@ -51,26 +55,50 @@ impl Pipeline<'_> {
             for line in &draft.details {
                 draft.inputs.add(format!("found {line}"), "");
             }
-            if let Some(first) = withdrawn.first() {
+            open.extend(self.due(&workspace)?);
+            if let Some((what, help)) = open.first().cloned() {
                 // A decision about these does not depend on other releases.
                 draft.inputs = KeyInputs::default();
-                for line in &withdrawn {
+                for (line, _) in &open {
                     draft.inputs.add(format!("found {line}"), "");
                 }
-                draft.details.extend(withdrawn.iter().skip(1).cloned());
-                let root = crate::process::quote(&self.place.root.to_string_lossy());
-                draft.question = Some(Question {
-                    what: first.clone(),
-                    help: format!(
-                        "to keep it, run `rocmrpm pipeline accept --pins {0}`; to go back, run `rocmrpm -C {root} \
-                         pins update --pins {0} NAME VERSION` and commit",
-                        self.pins
-                    ),
-                    acceptable: true,
-                });
+                draft.details.extend(open.into_iter().skip(1).map(|(line, _)| line));
+                draft.question = Some(Question { what, help, acceptable: true });
             }
             Ok(false)
         })
+    }
+
+    /// Returns how to decide about a withdrawn release.
+    fn keep_or_go_back(&self) -> String {
+        let root = crate::process::quote(&self.place.root.to_string_lossy());
+        format!(
+            "to keep it, run `rocmrpm pipeline accept --pins {0}`; to go back, run `rocmrpm -C {root} \
+             pins update --pins {0} NAME VERSION` and commit",
+            self.pins
+        )
+    }
+
+    /// Returns the entries of the watch list that are due, each with how to decide about it.
+    fn due(&self, workspace: &Workspace) -> Result<Vec<(String, String)>, Error> {
+        let fetcher = self.fetcher(workspace, self.events)?;
+        let due = watched(workspace, &[], &fetcher)?.into_iter().filter(|entry| entry.due);
+        Ok(due
+            .map(|entry| {
+                let state = entry.state.map_or("", crate::workspace::WatchState::name);
+                let pins = match entry.pins.is_empty() {
+                    true => entry.components.join(", "),
+                    false => entry.pins.join(", "),
+                };
+                let what = format!("{} is {state}, which {pins} waited for", entry.url);
+                let help = format!(
+                    "{}, remove the entry from watch.toml, and commit; to do it later, run `rocmrpm pipeline \
+                     accept --pins {}`",
+                    entry.action, self.pins
+                );
+                (what, help)
+            })
+            .collect())
     }
 
     /// Compares the pins with upstream's releases. Fails if no origin answers.

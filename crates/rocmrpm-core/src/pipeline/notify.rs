@@ -1,12 +1,16 @@
 //! The summary of a run, and the command that gets it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::End;
 use crate::error::Error;
 use crate::events::{Event, Events};
 use crate::evidence::{Chain, EvidenceRecord};
 use crate::process::Command;
+
+/// How long the command may take. A run at night has no one to stop it.
+const LIMIT: Duration = Duration::from_secs(300);
 
 /// Returns the summary of a run as plain text: how it ended, and its records.
 fn summary(pins: &str, end: &Result<End, Error>, records: &[EvidenceRecord]) -> String {
@@ -48,7 +52,7 @@ pub(super) fn notify(
     if records.is_empty() {
         return;
     }
-    let run = Command::new(program).args(args).cwd(home).runs_code_of(home);
+    let run = Command::new(program).args(args).cwd(home).runs_code_of(home).timeout(Some(LIMIT));
     if let Err(error) = run.stdin(summary(pins, end, &records)).output() {
         events.event(Event::Warning(format!("`notify` of pipeline.toml failed: {error}")));
     }

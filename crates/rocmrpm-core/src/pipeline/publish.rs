@@ -1,23 +1,22 @@
 //! The stage that publishes: packages to the repository, wheels to the channel `testing` of the index,
 //! and the evidence beside both.
 
-use std::path::Path;
-
 use super::build::{add_packages, all_results};
+use super::destination::open;
 use super::place::evidence_folder;
+use super::rollback::taken_back;
 use super::stage::{self, Flow, When};
 use super::{Pipeline, PipelineStage};
 use crate::build::BuildLock;
-use crate::error::{Error, IoError};
+use crate::error::Error;
 use crate::events::Event;
-use crate::evidence::{Bundle, Chain, evidence_page, imported};
+use crate::evidence::{Bundle, Chain, ComponentEvidence, Question, evidence_page, imported};
 use crate::foreign;
 use crate::index::change::plan_add;
 use crate::index::place::Page;
-use crate::index::publish::Destination;
 use crate::production::tracked_index;
 use crate::publishing::{
-    PlannedPackages, Target, apply_packages, apply_wheels, check_dirty, made_wheels, plan_packages,
+    PlannedPackages, apply_packages, apply_wheels, check_dirty, made_wheels, plan_packages,
     sign_wheels, upload_time,
 };
 use crate::rpms::signing::Signer;
@@ -54,11 +53,17 @@ impl Pipeline<'_> {
         let [index, repository] = &destinations;
         let always = (inputs, When::Always);
         let stage = PipelineStage::Publish;
-        let flow = stage::run(stage, Some(chroot), always, chain, self.events, |draft, _| {
+        let flow = stage::run(stage, Some(chroot), always, chain, self.events, |draft, chain| {
+            if repository.is_some()
+                && let Some(question) = self.publishes_again(&components, chain, chroot)
+            {
+                draft.question = Some(question);
+                return Ok(false);
+            }
             let lock = BuildLock::take(&workspace)?;
             let mut done = Vec::new();
             if let Some(to) = repository {
-                let target = self.open(to)?;
+                let target = open(self.home, to)?;
                 let PlannedPackages { change, signed } =
                     plan_packages(&target, &stack, &lock, false)?;
                 if !change.is_empty() {
@@ -77,7 +82,7 @@ impl Pipeline<'_> {
                     let cache = Cache::from_env()?;
                     let fetcher = Fetcher::new(cache, &workspace.root, self.events);
                     let foreign = foreign::wheels(&workspace, &wheels, &fetcher, self.events)?;
-                    let target = self.open(to)?;
+                    let target = open(self.home, to)?;
                     let (time, tracks) = (upload_time()?, tracked_index(&workspace)?);
                     let mut change = plan_add(
                         target.place(),
@@ -113,13 +118,24 @@ impl Pipeline<'_> {
         Ok(flow)
     }
 
-    /// Opens a destination, which is relative to the user's workspace.
-    fn open(&self, to: &str) -> Result<Target, Error> {
-        let destination = match Destination::parse(to, None)? {
-            Destination::Folder(path) => Destination::Folder(absolute(self.home, &path)?),
-            other => other,
-        };
-        Target::open(destination, true, false)
+    /// Returns the question whether to publish packages that a rollback took back.
+    fn publishes_again(
+        &self,
+        components: &[ComponentEvidence],
+        chain: &Chain,
+        chroot: &str,
+    ) -> Option<Question> {
+        let taken_back = taken_back(chain, chroot);
+        let all = components.iter().flat_map(|component| &component.packages);
+        let package = all.into_iter().find(|package| taken_back.contains(&package.header))?;
+        Some(Question {
+            what: format!("{} was rolled back, and is not published again", package.file),
+            help: format!(
+                "skip or fix the release; to publish it again, run `rocmrpm pipeline accept --pins {}`",
+                self.pins
+            ),
+            acceptable: true,
+        })
     }
 
     /// Writes the evidence of the set to a destination, unless it is there: all records, signed if
@@ -131,7 +147,7 @@ impl Pipeline<'_> {
         workspace: &Workspace,
         chain: &Chain,
     ) -> Result<(), Error> {
-        let target = self.open(to)?;
+        let target = open(self.home, to)?;
         let manifest = &workspace.manifest;
         let bundle = Bundle::of(chain, &manifest.name, self.pins).bytes();
         let path = |end: &str| format!("{EVIDENCE}/{}.{end}", self.pins);
@@ -151,18 +167,4 @@ impl Pipeline<'_> {
         pages.push(page(path("json"), bundle, "application/json"));
         target.change(|place| place.put_pages(&pages))
     }
-}
-
-/// Returns a path relative to a folder as an absolute one without `..`, so that it does not depend on
-/// the current folder.
-fn absolute(base: &Path, path: &Path) -> Result<std::path::PathBuf, Error> {
-    let mut whole = std::path::PathBuf::new();
-    let joined = std::path::absolute(base.join(path)).map_err(IoError::doing("find a folder"))?;
-    for part in joined.components() {
-        match part {
-            std::path::Component::ParentDir => drop(whole.pop()),
-            other => whole.push(other),
-        }
-    }
-    Ok(whole)
 }

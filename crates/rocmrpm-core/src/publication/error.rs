@@ -54,6 +54,14 @@ pub enum PublicationError {
         /// What is wrong.
         reason: String,
     },
+    /// A package of an earlier publication was deleted.
+    #[error("{place} no longer has {file}")]
+    Gone {
+        /// The package's file name.
+        file: String,
+        /// The destination.
+        place: String,
+    },
     /// There are no packages to publish.
     #[error("there is nothing to publish: no component has results")]
     Nothing,
@@ -90,6 +98,10 @@ impl Diagnose for PublicationError {
             ),
             Self::Unfinished { .. } => Kind::Findings.with_help(
                 "correct the tag in the component's template, and build again; `rocmrpm lint` shows the place",
+            ),
+            Self::Gone { .. } => Kind::Findings.with_help(
+                "choose a later publication, or pin the earlier version and build it again; `keep` in \
+                 `[repository]` decides how many builds stay",
             ),
             Self::Nothing => Kind::Usage.with_help("run `rocmrpm build` first"),
             Self::Rpm(error) => error.diagnosis(),

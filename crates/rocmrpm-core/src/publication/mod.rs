@@ -4,6 +4,7 @@
 
 mod error;
 mod retention;
+mod rollback;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use fs_err as fs;
 
 pub use error::PublicationError;
+pub use rollback::{Earlier, plan_rollback};
 pub use state::{Published, RepositoryState};
 
 use crate::digest::Sha256;
@@ -106,6 +108,18 @@ pub fn plan(place: &dyn IndexStorage, wanted: &Wanted<'_>) -> Result<Change, Pub
     let all: Vec<Published> = old.packages.iter().chain(&added).cloned().collect();
     let current: BTreeSet<String> = here.iter().map(|package| package.file.clone()).collect();
     let packages = retention::kept(&all, &current, wanted.keep);
+    change_to(place, (&old, live.as_deref()), packages, (&added, &here), wanted)
+}
+
+/// Plans the change of a repository from its `old` state, whose `repomd.xml` readers see as `live`, to
+/// these packages. Uploads those of `added`; `here` are the packages of the local repository.
+fn change_to(
+    place: &dyn IndexStorage,
+    (old, live): (&RepositoryState, Option<&[u8]>),
+    packages: Vec<Published>,
+    (added, here): (&[Published], &[Published]),
+    wanted: &Wanted<'_>,
+) -> Result<Change, PublicationError> {
     let work = tempfile::Builder::new().prefix("rocmrpm-publish-").tempdir();
     let work = work.map_err(IoError::doing("create a folder for metadata"))?;
     let stays = |package: &&Published| packages.contains(package);
@@ -121,14 +135,11 @@ pub fn plan(place: &dyn IndexStorage, wanted: &Wanted<'_>) -> Result<Change, Pub
         removed: Vec::new(),
         _work: work,
     };
-    if packages == old.packages
-        && live.as_deref() == Some(old.repomd.as_bytes())
-        && old.has_whole_repomd()
-    {
+    if packages == old.packages && live == Some(old.repomd.as_bytes()) && old.has_whole_repomd() {
         return Ok(change);
     }
     let folder = change._work.path().to_owned();
-    let metadata = metadata(place, &old, &packages, wanted.repository, &folder)?;
+    let metadata = metadata(place, old, &packages, wanted.repository, &folder)?;
     let repomd = fs::read(folder.join(REPOMD)).map_err(IoError::doing("read metadata"))?;
     let mut state = RepositoryState {
         serial: old.serial + 1,
@@ -144,7 +155,7 @@ pub fn plan(place: &dyn IndexStorage, wanted: &Wanted<'_>) -> Result<Change, Pub
     let mut leaving: BTreeSet<String> = old.files().filter(gone).cloned().collect();
     let mut removed: BTreeSet<String> = old.removed.iter().filter(gone).cloned().collect();
     // If the last publication did not finish, readers still see the previous state.
-    let ended = live.as_deref() == Some(old.repomd.as_bytes());
+    let ended = live == Some(old.repomd.as_bytes());
     let waiting = old.leaving.iter().filter(gone).cloned();
     if ended {
         removed.extend(waiting)
@@ -161,7 +172,7 @@ pub fn plan(place: &dyn IndexStorage, wanted: &Wanted<'_>) -> Result<Change, Pub
         .collect();
     change.packages.extend(metadata);
 
-    change.pages = pages(&state, wanted, &here, &folder)?;
+    change.pages = pages(&state, wanted, here, &folder)?;
     Ok(change)
 }
 

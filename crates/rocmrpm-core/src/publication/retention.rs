@@ -9,6 +9,28 @@ use super::state::Published;
 use crate::rpms::name_of_file;
 use crate::workspace::compare;
 
+/// Returns the packages of a repository that was brought back to those of an earlier `record`: these, those
+/// with names that the publisher does not know, and older builds of the same source packages.
+pub(super) fn rolled_back(
+    packages: &[Published],
+    record: &[Published],
+    knows: &BTreeSet<String>,
+) -> Vec<Published> {
+    let of = |name: &str| name_of_file(name.as_ref()).unwrap_or(name).to_owned();
+    let stays = |package: &&Published| {
+        let same = |one: &&Published| of(&one.source) == of(&package.source);
+        !record.contains(package)
+            && match record.iter().find(same) {
+                Some(one) => newest_first(package, one) == Ordering::Greater,
+                None => !knows.contains(&of(&package.file)),
+            }
+    };
+    let mut packages: Vec<Published> = packages.iter().filter(stays).cloned().collect();
+    packages.extend(record.iter().cloned());
+    packages.sort_by(|a, b| a.file.cmp(&b.file));
+    packages
+}
+
 /// Returns the packages to keep: those in `current`, and the newest `keep` builds of every source
 /// package.
 ///
@@ -91,6 +113,20 @@ mod tests {
             newest_first(&of("a-2.0-1.src.rpm"), &of("a-10.0-1.src.rpm")),
             Ordering::Greater
         );
+    }
+
+    #[test]
+    fn goes_back_to_a_record() {
+        let record = [package("a", "1.1-1", "a"), package("a-devel", "1.1-1", "a")];
+        let mut all = record.to_vec();
+        for (name, version) in [("a", "1.0-1"), ("a", "1.2-1"), ("a-new", "1.2-1")] {
+            all.push(package(name, version, "a"));
+        }
+        all.extend([package("b", "1.0-1", "b"), package("stack-release", "1-9", "stack-release")]);
+        let knows = ["a", "a-devel", "a-new", "b"].map(str::to_owned).into();
+        let kept = rolled_back(&all, &record, &knows);
+        assert_eq!(names(&kept), ["a-1.0-1", "a-1.1-1", "a-devel-1.1-1", "stack-release-1-9"]);
+        assert_eq!(rolled_back(&kept, &record, &knows), kept);
     }
 
     #[test]

@@ -34,7 +34,7 @@ impl Fetcher<'_> {
             &data,
         ];
         let mut answers = self.answers(&[url.to_owned()], &args, limit)?;
-        Ok(answers.pop().unwrap_or_default())
+        answers.pop().unwrap_or_else(|| Ok(Vec::new()))
     }
 
     /// Fetches documents in parallel and returns them in the order of the URLs; `limit` is the
@@ -44,6 +44,15 @@ impl Fetcher<'_> {
         urls: &[String],
         limit: Duration,
     ) -> Result<Vec<Vec<u8>>, SourceError> {
+        self.answers(urls, &[], limit)?.into_iter().collect()
+    }
+
+    /// Like [`Fetcher::get_all`], with a result for each URL. Fails only if no request can be sent.
+    pub(crate) fn get_each(
+        &self,
+        urls: &[String],
+        limit: Duration,
+    ) -> Result<Vec<Result<Vec<u8>, SourceError>>, SourceError> {
         self.answers(urls, &[], limit)
     }
 
@@ -52,7 +61,7 @@ impl Fetcher<'_> {
         urls: &[String],
         args: &[&str],
         limit: Duration,
-    ) -> Result<Vec<Vec<u8>>, SourceError> {
+    ) -> Result<Vec<Result<Vec<u8>, SourceError>>, SourceError> {
         let Some(first) = urls.first() else { return Ok(Vec::new()) };
         self.needs_network(|| format!("the response of {}", url::shown(first)))?;
         let folder = self.cache().scratch()?;
@@ -74,8 +83,8 @@ impl Fetcher<'_> {
             .iter()
             .zip(&ends)
             .map(|(piece, end)| match end.well() {
-                true => read(&piece.to),
-                false => Err(end.error(piece)?),
+                true => Ok(read(&piece.to)),
+                false => Ok(Err(end.error(piece)?)),
             })
             .collect()
     }

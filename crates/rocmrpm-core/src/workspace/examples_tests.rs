@@ -17,6 +17,7 @@ use super::pins::{Overrides, PinSet};
 use super::pipeline::PipelineSettings;
 use super::provider::Provider;
 use super::upstreams::Upstreams;
+use super::watch::WatchList;
 use crate::error::Problem;
 
 fn example(name: &str) -> File {
@@ -50,6 +51,7 @@ fn problems(name: &str) -> Vec<Problem> {
         }
         "pipeline" => drop(PipelineSettings::read(&file, &mut problems)),
         "upstreams" => drop(Upstreams::read(&file, &mut problems)),
+        "watch" => drop(WatchList::read(&file, &mut problems)),
         other => panic!("`{other}` has no reader here"),
     }
     problems

@@ -18,6 +18,7 @@ use super::pins::{Overrides, PinSet};
 use super::pipeline::PipelineSettings;
 use super::provider::Provider;
 use super::upstreams::Upstreams;
+use super::watch::WatchList;
 use crate::error::Problem;
 
 /// Descriptions of the keys, by file and dotted path; `*` matches any key.
@@ -63,6 +64,9 @@ const FILES: &[(&str, &str, Reader)] = &[
     }),
     ("upstreams", "`upstreams.toml`: what is known about upstream projects.", |file, problems| {
         Upstreams::read(&file, problems);
+    }),
+    ("watch", "`watch.toml`: upstream changes to wait for.", |file, problems| {
+        WatchList::read(&file, problems);
     }),
 ];
 

@@ -9,6 +9,9 @@ pub const UPSTREAMS: &str = "upstreams.toml";
 /// How `rocmrpm pipeline` keeps the stack current; optional.
 pub const PIPELINE: &str = "pipeline.toml";
 
+/// The upstream issues, pull requests, and releases to watch; optional.
+pub const WATCH: &str = "watch.toml";
+
 /// The folder below `specs-templates/` that `rocmrpm closure --write` writes to.
 pub const GENERATED: &str = "generated";
 

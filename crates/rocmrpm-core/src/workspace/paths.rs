@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use walkdir::{DirEntry, WalkDir};
 
 use super::error::WorkspaceError;
-use super::layout::{MANIFEST, MAX_FILE, PIPELINE, UPSTREAMS};
+use super::layout::{MANIFEST, MAX_FILE, PIPELINE, UPSTREAMS, WATCH};
 use super::path_error::PathError;
 
-/// The folders with inputs, in addition to [`MANIFEST`], [`PIPELINE`], [`UPSTREAMS`] and
-/// `Containerfile.*`. Sources
-/// in the workspace are checked when they are packed.
+/// The folders with inputs, in addition to [`MANIFEST`], [`PIPELINE`], [`UPSTREAMS`], [`WATCH`] and
+/// `Containerfile.*`. Sources in the workspace are checked when they are packed.
 const FOLDERS: &[&str] = &[".schemas", "copr", "mock-configs", "pins", "specs-templates"];
 
 /// The folders of `build/<chroot>` with a folder of unpacked sources per component. These sources
@@ -22,7 +21,7 @@ const UNPACKED: &[&str] = &["prep", "reproduce", "work"];
 /// Checks that every input of a workspace is a regular file of limited size below its root. Whatever
 /// reads a dangling link reports it.
 pub fn check_inputs(root: &Path) -> Result<(), WorkspaceError> {
-    let mut places: Vec<PathBuf> = [&[MANIFEST, PIPELINE, UPSTREAMS], FOLDERS]
+    let mut places: Vec<PathBuf> = [&[MANIFEST, PIPELINE, UPSTREAMS, WATCH], FOLDERS]
         .concat()
         .iter()
         .map(|name| root.join(name))

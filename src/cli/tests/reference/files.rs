@@ -27,6 +27,7 @@ const FILES: &[(&str, &str)] = &[
     ("copr-project", "copr/project.toml"),
     ("upstreams", "upstreams.toml"),
     ("pipeline", "pipeline.toml"),
+    ("watch", "watch.toml"),
 ];
 
 fn example(name: &str) -> String {
