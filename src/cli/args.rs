@@ -40,7 +40,7 @@ pub use pipeline::{
 pub use state::{
     Cache, CacheCommand, CachePrune, Check, Clean, Graph, GraphFormat, Log, Remove, Status,
 };
-pub use upstream::{Audit, Lint, Patch, PatchCompare, PatchStatus, Prep};
+pub use upstream::{Audit, Lint, Patch, PatchCompare, PatchSave, PatchStatus, Prep};
 pub use verify::Verify;
 
 /// Turn version pins into inspected RPMs, wheels, a pip index, and a container file
@@ -115,7 +115,7 @@ pub enum Command {
     Graph(Graph),
     /// Unpack, patch, and edit a component's sources as its %prep does, without building
     Prep(Prep),
-    /// Check that patches and edits apply to the pinned sources; refresh patches
+    /// Check that patches and edits apply to the pinned sources; refresh and save patches
     #[command(subcommand)]
     Patch(Patch),
     /// List the downloads that a build would attempt, and what satisfies each

@@ -2,6 +2,7 @@
 //! rpmbuild, patch and git.
 
 mod audit;
+mod commits;
 mod demo;
 mod dist_git;
 mod patches;
