@@ -88,8 +88,9 @@ fn chosen(
     let action = || IoError::doing(format!("read `{}`", build_dir.display()));
     if args.components.is_empty() {
         let names = files::names_in(build_dir).map_err(action())?.into_iter();
-        // The lock of this run stays, and the list of the builds that COPR has.
-        let kept = |name: &str| name.starts_with('.') || name == "copr";
+        // The lock of this run stays, the list of the builds that COPR has, and the repositories of
+        // `prep --git`, which may have commits that are not saved.
+        let kept = |name: &str| name.starts_with('.') || ["copr", "git"].contains(&name);
         let chosen = names.filter(|name| match args.all {
             true => !kept(name),
             false => LEFT.contains(&name.as_str()),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Done, args, context, patch_compare};
 use crate::document::Document;
 use crate::error::{Error, Kind};
-use crate::patches::{self, How, Refreshed, Series};
+use crate::patches::{self, How, PatchChange, Refreshed, Series};
 use crate::report::{
     Progress, Shell, Style, conflict_text, series_text, show_error, watch_text, watch_warning,
 };
@@ -73,6 +73,7 @@ pub(super) fn run(args: &args::Patch, dir: &Path, shell: &Shell) -> Done {
     match args {
         args::Patch::Status(args) => status(args, dir, shell),
         args::Patch::Refresh(args) => refresh(args, dir, shell),
+        args::Patch::Save(args) => save(args, dir, shell),
         args::Patch::Compare(args) => patch_compare::run(args, dir, shell),
     }
 }
@@ -168,6 +169,47 @@ fn refresh(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
         shell.status(Style::Bad, "Failed", "no patch was written");
     }
     code(shell, conflicts, &unchecked)
+}
+
+fn save(args: &args::PatchSave, dir: &Path, shell: &Shell) -> Done {
+    let workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
+    let component = workspace.component(&args.component)?;
+    let saved = patches::save(&workspace, component, args.dry_run)?;
+    if args.json {
+        shell.json(&saved)?;
+    }
+    for patch in &saved.patches {
+        let (style, word) = match (patch.change, &patch.renamed_from) {
+            (PatchChange::Unchanged, None) => (Style::Dim, "Unchanged"),
+            (PatchChange::Unchanged, Some(_)) => (Style::Good, "Renamed"),
+            (PatchChange::Changed, _) => (Style::Good, "Changed"),
+            (PatchChange::Added, _) => (Style::Good, "Added"),
+            (PatchChange::Removed, _) => (Style::Good, "Removed"),
+        };
+        let from = patch.renamed_from.as_ref().map(|name| format!(" (was {name})"));
+        shell.status(style, word, format!("{}{}", patch.file, from.unwrap_or_default()));
+    }
+    for problem in &saved.edits_not_made {
+        shell.warning(format!("an edit does not apply after the patches: {problem}"));
+    }
+    for patch in &saved.patches {
+        if !patch.lacks.is_empty() {
+            let lacks = patch.lacks.join(" and ");
+            shell.warning(format!("{} has no {lacks} in its message", patch.file));
+        }
+        if let Some(set) = patch.also_for.first() {
+            let name = &saved.component;
+            shell.talk(format!(
+                "{} {} is also for the pin set `{set}`; run `rocmrpm patch status {name} --pins {set}`",
+                Style::Dim.paint("note:"),
+                patch.file
+            ));
+        }
+    }
+    if args.dry_run {
+        shell.talk(format!("\n{} dry run: no changes made", Style::Note.paint("note:")));
+    }
+    Ok(0)
 }
 
 /// A component whose sources are unavailable, and why.

@@ -30,6 +30,7 @@ fn code_run_by(command: &Command) -> Option<&'static str> {
         Command::Shell(_) => {
             Some("mock runs its config, and a shell starts in a folder that it filled")
         }
+        Command::Prep(prep) if prep.git => None,
         Command::Prep(_) | Command::Audit(_) => Some("rpm runs macros and `%prep` of its specs"),
         Command::Lint(_) | Command::Check(_) | Command::Patch(Patch::Compare(_)) => {
             Some("rpm runs macros of its specs")
@@ -58,7 +59,7 @@ fn code_run_by(command: &Command) -> Option<&'static str> {
         | Command::Add(_)
         | Command::Lock(_)
         | Command::Pins(_)
-        | Command::Patch(Patch::Status(_) | Patch::Refresh(_)) => None,
+        | Command::Patch(Patch::Status(_) | Patch::Refresh(_) | Patch::Save(_)) => None,
         Command::Pipeline(_) | Command::Evidence(_) => None,
         Command::Remove(_)
         | Command::Graph(_)

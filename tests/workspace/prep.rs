@@ -2,8 +2,10 @@
 //! rpmbuild, patch and git.
 
 mod audit;
+mod commits;
 mod demo;
 mod dist_git;
+mod moving;
 mod patches;
 mod refresh;
 mod unpack;

@@ -65,6 +65,8 @@ pub fn documents() -> Vec<serde_json::Value> {
     all.extend(evidence::documents());
     all.extend(outputs::documents());
     all.extend([
+        schema_of::<patches::GitPrep>(),
+        schema_of::<patches::PatchSave>(),
         schema_of::<pins::Update>(),
         schema_of::<prep::Record>(),
         schema_of::<publication::RepositoryState>(),

@@ -14,6 +14,10 @@ pub struct Prep {
     #[arg(value_name = "COMPONENT")]
     pub component: String,
 
+    /// Make a git repository instead: upstream's sources, each patch, and the edits as commits
+    #[arg(long)]
+    pub git: bool,
+
     #[command(flatten)]
     pub choice: Choice,
 
@@ -36,8 +40,32 @@ pub enum Patch {
     Status(PatchStatus),
     /// Refresh patches that apply with an offset or after a merge
     Refresh(PatchStatus),
+    /// Save the commits of the repository that `prep --git` made as the component's patches
+    Save(PatchSave),
     /// Compare a component's changes of upstream files with those of another package
     Compare(PatchCompare),
+}
+
+/// `rocmrpm patch save`.
+#[derive(Debug, Args)]
+pub struct PatchSave {
+    /// The component
+    #[arg(value_name = "COMPONENT")]
+    pub component: String,
+
+    /// Show what would change; change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+
+    #[command(flatten)]
+    pub choice: Choice,
+
+    #[command(flatten)]
+    pub pin: PinArgs,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `rocmrpm patch compare`.

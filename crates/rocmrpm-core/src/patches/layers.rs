@@ -127,12 +127,7 @@ impl Layers {
         match self.place(path) {
             SourcePath::File(full) => {
                 parent(&target)?;
-                fs_err::copy(full, &target)?;
-                // Sources may contain read-only files.
-                let mut permissions = fs_err::metadata(&target)?.permissions();
-                let mode = std::os::unix::fs::PermissionsExt::mode(&permissions);
-                std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, mode | 0o600);
-                fs_err::set_permissions(&target, permissions)
+                copy_file(&full, &target)
             }
             SourcePath::Link(full) => {
                 parent(&target)?;
@@ -141,6 +136,48 @@ impl Layers {
             SourcePath::Nothing | SourcePath::Outside => Ok(()),
         }
     }
+
+    /// Copies everything into an empty folder.
+    pub fn copy_all(&self, to: &Path) -> std::io::Result<()> {
+        copy_folder(&self.main, to)?;
+        for (dir, root) in &self.further {
+            let to = to.join(dir);
+            if to.is_symlink() {
+                let problem = format!("the source has a link at `{dir}`");
+                return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, problem));
+            }
+            copy_folder(root, &to)?;
+        }
+        Ok(())
+    }
+}
+
+/// Copies a folder, except git's folders below it, which would be repositories of their own.
+pub(super) fn copy_folder(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs_err::create_dir_all(to)?;
+    let entries = walkdir::WalkDir::new(from).min_depth(1).into_iter();
+    for entry in entries.filter_entry(|entry| !entry.file_name().eq_ignore_ascii_case(".git")) {
+        let entry = entry?;
+        let (path, kind) = (entry.path(), entry.file_type());
+        let target = to.join(path.strip_prefix(from).unwrap_or(path));
+        if kind.is_dir() {
+            fs_err::create_dir_all(&target)?;
+        } else if kind.is_symlink() {
+            fs_err::os::unix::fs::symlink(fs_err::read_link(path)?, &target)?;
+        } else if kind.is_file() {
+            copy_file(path, &target)?;
+        }
+    }
+    Ok(())
+}
+
+fn copy_file(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs_err::copy(from, to)?;
+    // Sources may contain read-only files.
+    let mut permissions = fs_err::metadata(to)?.permissions();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&permissions);
+    std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, mode | 0o600);
+    fs_err::set_permissions(to, permissions)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! failures. It works on a copy of the affected files and does not modify the sources.
 
 mod apply;
+mod commits;
 pub mod compare;
 mod earlier;
 mod from_edits;
@@ -20,6 +21,9 @@ use std::path::Path;
 use serde::Serialize;
 
 pub use apply::Offset;
+pub use commits::{
+    GitPrep, PatchChange, PatchCommit, PatchSave, SavedPatch, Stopped, prepare_git, save,
+};
 pub use from_edits::{EditPatch, from_edits};
 pub use near::Near;
 pub use refresh::{Conflict, How, NewPatch, Refreshed, refresh};

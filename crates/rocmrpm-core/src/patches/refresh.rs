@@ -10,7 +10,7 @@ use super::apply::{apply, apply_with};
 use super::earlier::{self, Earlier};
 use super::repository::Repository;
 use super::{FileChange, Layers, Run, parse, patch_bytes};
-use crate::error::{Error, IoError, Kind};
+use crate::error::{Error, IoError};
 use crate::files;
 use crate::process::check_stop;
 use crate::sources::Fetcher;
@@ -185,14 +185,14 @@ impl Refreshed {
 
 /// An earlier version and the trees that the series creates for it: before the first patch, and
 /// after each patch.
-struct Old {
-    earlier: Earlier,
-    trees: Vec<String>,
+pub(super) struct Old {
+    pub earlier: Earlier,
+    pub trees: Vec<String>,
 }
 
 impl Old {
     /// Returns the earlier versions in the cache, the best ones first.
-    fn all(
+    pub fn all(
         workspace: &Workspace,
         component: &Component,
         pin: &Pin,
@@ -237,38 +237,27 @@ fn merge(
     (old, patched): (&str, &str),
     patch: &Patch,
 ) -> Result<Result<String, Conflict>, Error> {
-    let base = repository.commit(old, None)?;
-    let ours = repository.commit(new, Some(&base))?;
-    let theirs = repository.commit(patched, Some(&base))?;
-    // git-merge-tree(1): exit code 0 for a clean merge, 1 for conflicts.
-    let done = repository.git().args(["merge-tree", "--write-tree", &ours, &theirs]).run()?;
-    let out = String::from_utf8_lossy(&done.stdout).into_owned();
-    let tree = out.lines().next().unwrap_or_default().to_owned();
+    let (clean, tree) = repository.merge(new, (old, patched))?;
     let conflict = |problem: &str, diff: String, help: &str| Conflict {
         file: patch.file_name.clone(),
         problem: problem.to_owned(),
         diff,
         help: help.to_owned(),
     };
-    match done.code {
-        Some(0) if tree == new => Ok(Err(conflict(
+    if !clean {
+        let diff = repository.git().args(["diff", "--no-color", new, &tree]).text()?;
+        return Ok(Err(conflict(
+            "upstream changed the same lines",
+            diff,
+            "resolve it with git: rocmrpm prep --git NAME, then rocmrpm patch save NAME",
+        )));
+    }
+    if tree == new {
+        return Ok(Err(conflict(
             "upstream already contains all of it",
             String::new(),
             "remove the patch, or limit its `Versions:` to older versions",
-        ))),
-        Some(0) => Ok(Ok(tree)),
-        Some(1) => {
-            let diff = repository.git().args(["diff", "--no-color", new, &tree]).text()?;
-            Ok(Err(conflict(
-                "upstream changed the same lines",
-                diff,
-                "rework the patch by hand at the marked places",
-            )))
-        }
-        _ => {
-            let message = String::from_utf8_lossy(&done.stderr).trim().to_owned();
-            Err(Error::new(Kind::Environment, format!("git merge-tree {}: {message}", done.how()))
-                .with_help("install git 2.38 or newer"))
-        }
+        )));
     }
+    Ok(Ok(tree))
 }

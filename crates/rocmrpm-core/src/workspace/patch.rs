@@ -31,8 +31,18 @@ impl Patch {
         problems: &mut Vec<Problem>,
     ) -> std::io::Result<Self> {
         let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Self::of_bytes(&file_name, &fs_err::read(path)?, shown, problems))
+    }
+
+    /// Reads the header of a patch with these bytes.
+    pub(crate) fn of_bytes(
+        file_name: &str,
+        bytes: &[u8],
+        shown: &str,
+        problems: &mut Vec<Problem>,
+    ) -> Self {
         // Patches contain upstream's text, in any encoding.
-        let text = String::from_utf8_lossy(&fs_err::read(path)?).into_owned();
+        let text = String::from_utf8_lossy(bytes).into_owned();
         let header = header(&text);
         let field = |name: &str| {
             let mut lines = header.lines().skip_while(|line| !line.starts_with(name));
@@ -55,13 +65,13 @@ impl Patch {
                 "expected a range such as `>=1.2, <2`",
             ));
         }
-        Ok(Self {
-            file_name,
+        Self {
+            file_name: file_name.to_owned(),
             subject: field("Subject:").trim_start_matches("[PATCH]").trim().to_owned(),
             origin: field("Origin:"),
             drop_when: field("Drop-When:"),
             versions: versions.unwrap_or_default(),
-        })
+        }
     }
 }
 
