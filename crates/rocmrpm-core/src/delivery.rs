@@ -14,6 +14,7 @@ use crate::digest::Sha256;
 use crate::error::{Diagnose, Diagnosis, Error, IoError, Kind};
 use crate::process::ProcessError;
 use crate::sources::{Fetcher, Resolved, SourceError, download_plain};
+use crate::text::{SEGMENT, percent_encode};
 use crate::uv::{self, Failure, Why};
 use crate::workspace::pin::{Pin, Source};
 use crate::workspace::{Artifacts, Delivery, RocmFile, RocmLock, Workspace};
@@ -201,8 +202,7 @@ fn listed(artifacts: &Artifacts) -> Result<Vec<String>, Error> {
         names.extend(keys.filter(|name| !name.contains('/')).map(str::to_owned));
         match elements(&text, "NextContinuationToken").next() {
             Some(next) => {
-                let next = crate::text::percent_encode(next, crate::text::SEGMENT);
-                token = format!("&continuation-token={next}");
+                token = format!("&continuation-token={}", percent_encode(next, SEGMENT));
             }
             None => break,
         }

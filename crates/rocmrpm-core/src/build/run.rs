@@ -459,10 +459,10 @@ pub fn run(
     let repository =
         StackRepository::new(stack, stale.iter().map(|component| component.name.clone()));
     let (mut ends, mut retry) = (BTreeMap::new(), None);
+    if options.until > Stage::Srpm {
+        rocm_root::check(workspace, builder)?;
+    }
     if plan.stale() > 0 {
-        if options.until > Stage::Srpm {
-            rocm_root::check(workspace, builder)?;
-        }
         builder.ready()?;
     }
     if options.until > Stage::Srpm || builder.reads_repository() {
