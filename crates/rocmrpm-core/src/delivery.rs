@@ -99,7 +99,10 @@ fn packages(
     }
     // Build requirements may be on another index than ROCm.
     let mut indexes: Vec<String> = index.map(str::to_owned).into_iter().collect();
-    indexes.push(fetcher.index_url()?.to_owned());
+    let usual = fetcher.index_url()?.to_owned();
+    if !indexes.contains(&usual) {
+        indexes.push(usual);
+    }
     let mut args = vec!["--format", OUTPUT, "--output-file", OUTPUT];
     if requirements.iter().any(|text| is_of_prerelease(text)) {
         args.extend(["--prerelease", "allow"]);

@@ -142,7 +142,8 @@ impl Plan {
         gathering.run()?;
         let Gathering { mut members, origins, mut elfs, evidence, commands, .. } = gathering;
         let mut relinked = BTreeMap::new();
-        if let Rocm::Sdk { options: SdkOptions { relink: Some(libraries), .. }, .. } = request.rocm {
+        if let Rocm::Sdk { options: SdkOptions { relink: Some(libraries), .. }, .. } = request.rocm
+        {
             relinked = relink(&mut members, &mut elfs, &origins, libraries, spool)
                 .map_err(|refusal| refused(payload, &origins, refusal))?;
         }
