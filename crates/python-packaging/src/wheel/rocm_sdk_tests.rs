@@ -269,7 +269,7 @@ fn recognizes_imports() {
 #[test]
 fn generated_list_round_trips() {
     assert_eq!(
-        listed(&init(["hipblas", "amdhip64"].into(), Version(7, 14))),
+        listed(&init(["hipblas", "amdhip64"].into(), Version(7, 14), &SdkOptions::default())),
         ["amdhip64", "hipblas"]
     );
     assert_eq!(
