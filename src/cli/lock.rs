@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{Done, args, context, render};
 use crate::container;
+use crate::delivery::{self, ProviderLock};
 use crate::digest::Sha256;
 use crate::document::Document;
 use crate::error::{Error, IoError};
@@ -30,6 +31,7 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
     let mut lock = lock_set(&workspace.root, &set.name, set.file.clone(), &fetcher)?;
     lock.locked.lock.images = images(&workspace, &lock.old, args.images, events)?;
     lock.text = lock.locked.lock.text();
+    let rocm = rocm(dir, args, &workspace, &fetcher)?;
     drop(fetcher);
     drop(progress);
     let SetLock { name: shown, path, old_text, old: old_lock, locked, text } = &lock;
@@ -41,6 +43,10 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
     // Written only if every source was resolved: a partial lock file would look complete.
     if !args.check && differs {
         files::write_durably(path, text).map_err(IoError::doing(format!("write `{shown}`")))?;
+    }
+    for of in rocm.iter().filter(|of| !args.check && of.differs()) {
+        files::write_durably(&of.path, of.lock.text())
+            .map_err(IoError::doing(format!("write `{}`", of.name)))?;
     }
     if args.json {
         let sources = locked.lock.entries.iter().map(|((component, source), entry)| LockedSource {
@@ -57,11 +63,22 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
             unseen: &locked.unseen,
             sources: sources.collect(),
             images: &locked.lock.images,
+            rocm: rocm.iter().map(LockedProvider::of).collect(),
         })?;
     } else if args.check && differs {
         shell.data(render::colored(&diff))?;
     }
     warn(locked, old_lock, shell);
+    for of in &rocm {
+        let files = format!("{}: {}", of.name, count(of.lock.files.len(), "ROCm file"));
+        match (args.check, of.differs()) {
+            (true, true) => shell.status(Style::Bad, "Differs", files),
+            (true, false) => shell.status(Style::Good, "Checked", files),
+            (false, true) => shell.status(Style::Good, "Locked", files),
+            (false, false) => shell.status(Style::Dim, "Unchanged", files),
+        }
+    }
+    let rocm_differs = rocm.iter().any(ProviderLock::differs);
     let sources = format!("{shown}: {}", count(locked.lock.entries.len(), "source"));
     match (args.check, differs) {
         (true, true) => {
@@ -76,11 +93,37 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
             shell.talk(format!("\n{} {help}", Style::Note.paint("help:")));
             return Ok(1);
         }
-        (true, false) => shell.status(Style::Good, "Checked", sources),
+        (true, false) => {
+            shell.status(Style::Good, "Checked", sources);
+            if rocm_differs {
+                let help = "run `rocmrpm lock` to update the lock of ROCm";
+                shell.talk(format!("\n{} {help}", Style::Note.paint("help:")));
+                return Ok(1);
+            }
+        }
         (false, true) => shell.status(Style::Good, "Locked", sources),
         (false, false) => shell.status(Style::Dim, "Unchanged", sources),
     }
     Ok(0)
+}
+
+/// Returns the locks of all chroots' ROCm that no package has.
+fn rocm(
+    dir: &Path,
+    args: &args::Lock,
+    workspace: &Workspace,
+    fetcher: &Fetcher<'_>,
+) -> Result<Vec<ProviderLock>, Error> {
+    let mut locks: Vec<ProviderLock> = Vec::new();
+    for chroot in workspace.all_chroots() {
+        if locks.iter().any(|lock| lock.provider == chroot.rocm_provider.value) {
+            continue;
+        }
+        let choice = args::Choice { chroot: Some(chroot.name.clone()), pins: args.pins.clone() };
+        let of_chroot = context::workspace(dir, &choice, &[])?;
+        locks.extend(delivery::lock(&of_chroot, fetcher)?);
+    }
+    Ok(locks)
 }
 
 /// Returns the digests of the base images that container files start from: those in the old lock, or
@@ -143,6 +186,44 @@ pub(super) struct LockReport<'a> {
     sources: Vec<LockedSource<'a>>,
     /// The digests of base images of container files, by name.
     images: &'a BTreeMap<String, Sha256>,
+    /// The locks of ROCm providers that have files instead of packages.
+    rocm: Vec<LockedProvider<'a>>,
+}
+
+/// The lock of a ROCm provider.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct LockedProvider<'a> {
+    /// The provider.
+    provider: &'a str,
+    /// The lock file, relative to the workspace.
+    file: &'a str,
+    /// Whether the file was out of date.
+    differs: bool,
+    /// The locked files.
+    files: Vec<LockedFile<'a>>,
+}
+
+/// A file of ROCm.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct LockedFile<'a> {
+    /// Its name.
+    name: &'a str,
+    /// Its digest.
+    sha256: Sha256,
+}
+
+impl<'a> LockedProvider<'a> {
+    fn of(lock: &'a ProviderLock) -> Self {
+        let files = lock.lock.files.iter();
+        Self {
+            provider: &lock.provider,
+            file: &lock.name,
+            differs: lock.differs(),
+            files: files.map(|f| LockedFile { name: &f.name, sha256: f.sha256 }).collect(),
+        }
+    }
 }
 
 /// A source of a component.

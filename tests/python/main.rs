@@ -9,6 +9,7 @@ mod closure_build;
 mod fetch;
 mod index_manifest;
 mod install_proof;
+mod rocm_provider;
 mod sdk;
 #[path = "../support/mod.rs"]
 mod support;

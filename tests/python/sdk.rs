@@ -10,10 +10,10 @@ use crate::tools::{alone, new_environment, tool};
 use crate::wheel_index::serve::Server;
 
 /// A folder with RPMs of a small ROCm.
-struct Sdk(Workspace);
+pub(crate) struct Sdk(Workspace);
 
 impl Sdk {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let sdk = Self(Workspace::empty());
         let hsa = sdk.library("libhsa-runtime64.so.1", &[]);
         let hip = sdk.library("libamdhip64.so.7", &["libhsa-runtime64.so.1"]);
@@ -77,6 +77,24 @@ impl Sdk {
         }
         let path = self.0.path(format!("{name}-7.2.4-1.x86_64.rpm"));
         builder.build().unwrap().write_file(path).unwrap();
+    }
+
+    /// Makes the packages of this version from the RPMs without GPU code in files of its own, and
+    /// publishes them to a new index, whose folder it returns.
+    pub(crate) fn published(&self, version: &str) -> PathBuf {
+        let rpms = ["rocm-hip", "rocm-hip-devel", "hipblas"];
+        let rpms = rpms.map(|name| format!("{name}-7.2.4-1.x86_64.rpm"));
+        let out = format!("dist-{version}");
+        let mut make = vec!["sdk", "--gpu-target", "gfx115X-all", "--version", version];
+        make.extend(["--out", &out]);
+        make.extend(rpms.iter().map(String::as_str));
+        self.0.run(&make).exits(0);
+        let files = crate::support::names_in(&self.0.path(&out)).into_iter();
+        let files: Vec<String> = files.map(|name| format!("{out}/{name}")).collect();
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        let index = format!("index-{version}");
+        self.0.run(&[&["publish", "index", &index], &files[..]].concat()).exits(0);
+        self.0.path(index)
     }
 
     /// Makes the packages and installs some into a new environment.

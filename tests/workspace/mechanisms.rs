@@ -58,11 +58,13 @@ const PROGRAMS: &[(&str, &[&str])] = &[
     ("PYTHON", &["rocmrpm-base/machine.rs"]),
     ("dnf", &["rocmrpm-core/verify/packages.rs"]),
     ("machine::PYTHON", &["rocmrpm-core/build/requires.rs"]),
-    // rpmbuild and rpmspec, or what the user types after `rocmrpm shell`.
+    // rpmbuild and rpmspec, what the user types after `rocmrpm shell`, or a locked package's
+    // `rocm-sdk`.
     (
         "program",
         &[
             "rocmrpm-core/build/host.rs",
+            "rocmrpm-core/build/rocm_root.rs",
             "rocmrpm-core/evidence/surroundings.rs",
             "rocmrpm-core/pipeline/notify.rs",
             "rocmrpm/cli/doctor.rs",

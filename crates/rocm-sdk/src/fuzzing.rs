@@ -1,8 +1,7 @@
 //! The entry for fuzzing: sets search paths of untrusted ELF files.
 
 use python_packaging::wheel::Spool;
-
-use super::search_path::{self, edits};
+use python_packaging::wheel::search_path::{self, edits};
 
 /// Sets a short and a long search path of a file. Returns whether it has room for one.
 ///

@@ -17,7 +17,6 @@ mod output;
 mod packages;
 mod paths;
 mod release;
-mod search_path;
 mod selector;
 mod stub;
 #[cfg(test)]

@@ -2,10 +2,9 @@
 //! which are next to each other in site-packages.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 
+use python_packaging::wheel::search_path::{self, Set};
 use python_packaging::wheel::{Content, Relinked, Spool, Stored, join, manylinux_library};
-use rocm_inspect::ElfFacts;
 use rocmrpm_base::events::Event;
 use rocmrpm_base::process::check_stop;
 use rocmrpm_base::text::covers;
@@ -13,7 +12,7 @@ use rocmrpm_base::text::covers;
 use super::layout::{Part, layout};
 use super::packages::{Elf, Entry, Key, Packages, relative};
 use super::tree::Tree;
-use super::{Request, SdkError, search_path};
+use super::{Request, SdkError};
 
 /// What the loader has to find for a file.
 #[derive(Default)]
@@ -215,24 +214,11 @@ fn set(
         let (rpm, file) = (tree.rpm(&entry.installed).to_owned(), entry.installed.clone());
         SdkError::Elf { rpm, file, reason }
     };
-    let Some((mut before, sound)) = spool.linkage(&stored)? else { return Ok(None) };
-    if !sound {
-        return Err(damaged("parts of it are unreadable".into()));
-    }
-    let edits = search_path::edits(spool, stored, &before, text).map_err(|e| match e.kind() {
-        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => damaged(e.to_string()),
-        _ => e.into(),
-    })?;
-    let Some(edits) = edits else { return Ok(None) };
-    let new = search_path::apply(spool, stored, &edits)?;
-    let after = spool.linkage(&new)?;
-    before.rpath = Vec::new();
-    before.runpath = text.split(':').map(str::to_owned).collect();
-    let same =
-        |after: &ElfFacts| serde_json::to_value(after).ok() == serde_json::to_value(&before).ok();
-    match after {
-        Some((after, true)) if same(&after) => Ok(Some(new)),
-        _ => Err(SdkError::Damaged { file: entry.installed.clone() }),
+    match search_path::set(spool, stored, text)? {
+        Set::New(new) => Ok(Some(new)),
+        Set::NoRoom => Ok(None),
+        Set::Unreadable(reason) => Err(damaged(reason)),
+        Set::Damaged => Err(SdkError::Damaged { file: entry.installed.clone() }),
     }
 }
 

@@ -10,6 +10,7 @@ pub mod build;
 pub mod closure;
 pub mod container;
 pub mod copr;
+pub mod delivery;
 pub mod dist_git;
 pub mod draft;
 pub mod evidence;

@@ -9,6 +9,7 @@ use fs_err as fs;
 use crate::digest::Sha256;
 use crate::error::{Diagnose as _, Diagnosis, IoError};
 use crate::files;
+use crate::machine;
 use crate::process::{self, Command, ProcessError};
 use crate::sources;
 use crate::text::{SEGMENT, escaped, file_url, percent_encode};
@@ -29,6 +30,9 @@ const PLATFORMS: [(u32, u32); 11] = [
     (2, 39),
     (2, 40),
 ];
+
+/// The variable that names the GPU target or family for ROCm's Python packages.
+pub(crate) const TARGET: &str = "ROCM_SDK_TARGET_FAMILY";
 
 /// The file name of uv's settings.
 const CONFIG: &str = "uv.toml";
@@ -76,6 +80,19 @@ pub(crate) fn compile(
     indexes: &[String],
     args: &[&str],
 ) -> Result<String, Failure> {
+    compile_for(root, environment, folder, requirements, (indexes, ""), args)
+}
+
+/// Like [`compile`], with the GPU target or family for which source distributions choose their
+/// requirements.
+pub(crate) fn compile_for(
+    root: &Path,
+    environment: &Environment,
+    folder: &Path,
+    requirements: String,
+    (indexes, target): (&[String], &str),
+    args: &[&str],
+) -> Result<String, Failure> {
     // URLs can contain passwords. Only this user can read the file, but anyone can read arguments.
     let config = folder.join(CONFIG);
     fs::write(&config, settings(indexes))
@@ -94,6 +111,10 @@ pub(crate) fn compile(
         .cwd(folder)
         .env("UV_PYTHON_DOWNLOADS", "never")
         .stdin(requirements);
+    if !target.is_empty() {
+        // uv caches what a source distribution chose for another target.
+        uv = uv.env(TARGET, target).arg("--no-cache");
+    }
     // Remove everything else that could add indexes or versions. UV_TORCH_BACKEND selects CUDA
     // builds.
     for name in [
@@ -139,6 +160,45 @@ pub(crate) fn compile(
         () => Why::Other,
     };
     Err(Failure::Refused { reported, why })
+}
+
+/// A virtual environment with the distribution's Python.
+pub(crate) struct Install<'a> {
+    /// Its folder.
+    pub venv: &'a Path,
+    /// The folder with the files to install from.
+    pub files: &'a Path,
+    /// The file that gets uv's output.
+    pub log: &'a Path,
+    /// The GPU target or family for which source distributions choose their requirements.
+    pub target: &'a str,
+}
+
+impl Install<'_> {
+    /// Installs requirements with exact versions and digests, without the network. Creates the
+    /// environment if it is missing. `root` is the workspace, which selects the build scripts that
+    /// source distributions run.
+    pub fn add(&self, root: &Path, requirements: String) -> Result<(), ProcessError> {
+        let uv = |args: &[&str]| {
+            let uv = Command::new("uv").args(["--no-config", "--offline", "--no-cache"]).args(args);
+            let home = self.files;
+            uv.isolated(home).cwd(home).env(TARGET, self.target).log_to(self.log).runs_code_of(root)
+        };
+        if !self.venv.is_dir() {
+            succeed(uv(&["venv", "--no-project", "--python", machine::PYTHON]).arg(self.venv))?;
+        }
+        if requirements.is_empty() {
+            return Ok(());
+        }
+        let install = uv(&["pip", "install", "--no-deps", "--require-hashes", "--no-index"])
+            .args(["--no-build-isolation", "--find-links", ".", "--requirements", "-", "--python"])
+            .arg(self.venv);
+        succeed(install.stdin(requirements))
+    }
+}
+
+fn succeed(command: Command) -> Result<(), ProcessError> {
+    command.output().map(drop)
 }
 
 /// Returns the index settings (uv's settings, "index"). uv caches pages of the default index for

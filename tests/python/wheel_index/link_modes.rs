@@ -99,7 +99,11 @@ impl Stack {
     ) -> Result<Wheel, WheelError> {
         let preloaded: BTreeMap<_, _> =
             preloaded.iter().map(|(name, names)| ((*name).to_owned(), (*names).clone())).collect();
-        let rocm = Rocm::Sdk { version: "7.14".to_owned(), preloaded };
+        let rocm = Rocm::Sdk {
+            version: "7.14".to_owned(),
+            preloaded,
+            options: wheel::SdkOptions::default(),
+        };
         let wheels = build_for(&rocm, &[package.write(self.dir.path())], &self.out())?;
         assert_eq!(wheels.len(), 1);
         assert_eq!(wheel::read(&wheels[0].path).unwrap(), wheels[0]);
@@ -135,7 +139,11 @@ impl Stack {
                 file(libraries, &format!("_rocm_sdk_libraries/lib/{name}"), &self.bytes(name));
         }
         // Only their own mode allows a RUNPATH from one of them to another.
-        let mode = Rocm::Sdk { version: "7.14".to_owned(), preloaded: BTreeMap::new() };
+        let mode = Rocm::Sdk {
+            version: "7.14".to_owned(),
+            preloaded: BTreeMap::new(),
+            options: wheel::SdkOptions::default(),
+        };
         let pack = |package: Package| {
             let rpm = package.write(self.dir.path());
             build_for(&mode, &[rpm], &self.dir.path().join("sdk")).unwrap().remove(0).path

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rocmrpm::error::Diagnose;
-use rocmrpm::wheel::{Rocm, Wheel, WheelError};
+use rocmrpm::wheel::{Rocm, SdkOptions, Wheel, WheelError};
 
 use super::fetch;
 use super::fixtures::{Package, build_for, members};
@@ -79,7 +79,11 @@ fn real_wheels_round_trip_through_rpms() {
 #[test]
 fn rejects_real_files_that_no_mode_supports() {
     let original = fetch::wheel("jax-rocm7-plugin");
-    let sdk = Rocm::Sdk { version: "7.14".into(), preloaded: BTreeMap::new() };
+    let sdk = Rocm::Sdk {
+        version: "7.14".into(),
+        preloaded: BTreeMap::new(),
+        options: SdkOptions::default(),
+    };
     for (rocm, reason) in [
         (
             Rocm::System,

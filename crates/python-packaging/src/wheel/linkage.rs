@@ -66,6 +66,11 @@ impl Elf {
         })
     }
 
+    /// Returns whether the loader can load it.
+    pub fn is_loadable(&self) -> bool {
+        self.loadable
+    }
+
     /// Returns the SONAME, if there is one.
     pub fn soname(&self) -> Option<&str> {
         self.soname.as_deref()

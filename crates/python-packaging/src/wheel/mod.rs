@@ -26,9 +26,11 @@ mod plan;
 mod provenance;
 mod read;
 mod record;
+mod relink;
 mod requirements;
 mod rocm_sdk;
 mod sbom;
+pub mod search_path;
 mod source;
 mod stable_abi;
 mod tags;
@@ -55,7 +57,7 @@ pub use read::read;
 pub use read::read_dated;
 pub use requirements::{markers, requirement};
 pub use requirements::{required_names, requirements};
-pub use rocm_sdk::{SdkLibrary, preloads, sdk_library};
+pub use rocm_sdk::{SdkLibrary, SdkOptions, preloads, sdk_library, sdk_stems};
 pub use verify::{Difference, Made, Proof, add_strays, verify};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -113,6 +115,8 @@ pub enum Rocm {
         /// The libraries that importing other distributions of the stack already loads, by
         /// normalized name: short names, as in `rocm_sdk`.
         preloaded: BTreeMap<String, BTreeSet<String>>,
+        /// How wheels use them.
+        options: SdkOptions,
     },
 }
 

@@ -9,10 +9,12 @@ use super::layout::WheelDestination;
 use super::linkage::{self, Elf, Load};
 use super::metadata::{self, Metadata};
 use super::payload::{Node, Payload, Spool, Stored, Target};
+use super::provenance::Relinked;
+use super::relink::relink;
 use super::requirements::{self, Rewritten};
-use super::rocm_sdk::{self, Linking, Outcome, Refusal};
+use super::rocm_sdk::{self, Linking, Outcome, Refusal, SdkOptions};
 use super::tags::Evidence;
-use super::{Pins, Request, WheelError, provenance, required_by, sbom};
+use super::{Pins, Request, Rocm, WheelError, provenance, required_by, sbom};
 use rocmrpm_base::events::Event;
 use rocmrpm_base::process;
 use rocmrpm_base::text::visible;
@@ -49,6 +51,8 @@ pub(super) struct Plan {
     pub rpms: Vec<String>,
     /// The text of RPM files that rocmrpm regenerates, by member.
     pub replaced: BTreeMap<String, String>,
+    /// The members that differ from the RPMs' files in their search paths.
+    pub relinked: BTreeMap<String, Relinked>,
     /// The libraries of AMD's wheels that importing it loads, as [`rocm_sdk::preloads`] reads them.
     pub preloads: BTreeSet<String>,
 }
@@ -107,10 +111,10 @@ impl Plan {
         payload: &Payload,
         dist_info: &str,
         request: Request<'_>,
-        spool: &Spool,
+        spool: &mut Spool,
     ) -> Result<Self, WheelError> {
-        let text = |name: &str| text(payload, &format!("{dist_info}/{name}"), spool);
-        let Some((path, original)) = text("METADATA")? else {
+        let text = |name: &str, spool: &Spool| text(payload, &format!("{dist_info}/{name}"), spool);
+        let Some((path, original)) = text("METADATA", spool)? else {
             let reason = format!("{dist_info}/METADATA is not a file");
             return Err(WheelError::package(payload.rpm(), reason));
         };
@@ -121,7 +125,7 @@ impl Plan {
         let new = Metadata::parse(&changed).map_err(wrong)?;
         let stem = format!("{}-{}", new.normalized.replace('-', "_"), new.version);
 
-        let commands = text("entry_points.txt")?.map(|(_, text)| metadata::commands(&text));
+        let commands = text("entry_points.txt", spool)?.map(|(_, text)| metadata::commands(&text));
         let mut gathering = Gathering {
             payload,
             spool,
@@ -136,6 +140,26 @@ impl Plan {
             check_stop: process::check_stop,
         };
         gathering.run()?;
+        let Gathering { mut members, origins, mut elfs, evidence, commands, .. } = gathering;
+        let mut relinked = BTreeMap::new();
+        if let Rocm::Sdk { options: SdkOptions { relink: Some(libraries), .. }, .. } = request.rocm
+        {
+            relinked = relink(&mut members, &mut elfs, &origins, libraries, spool)
+                .map_err(|refusal| refused(payload, &origins, refusal))?;
+        }
+        let gathering = Gathering {
+            payload,
+            spool,
+            old_dist_info: dist_info,
+            stem: &stem,
+            commands,
+            python: request.python,
+            members,
+            origins,
+            elfs,
+            evidence,
+            check_stop: process::check_stop,
+        };
         let loads = linkage::follow(&gathering.elfs);
         let mut required = required_by(&payload.rpms, request.pins)?;
         required.remove(&new.normalized);
@@ -146,7 +170,7 @@ impl Plan {
         let added = requirements::rewrite(&changed, &Pins::new(), extra, None).map_err(wrong)?;
         let changed = added.text;
 
-        let backend = text("WHEEL")?.map(|(_, text)| text);
+        let backend = text("WHEEL", spool)?.map(|(_, text)| text);
         let stated = backend.as_deref().map(metadata::wheel_tags).unwrap_or_default();
         let tags = gathering
             .evidence
@@ -167,7 +191,7 @@ impl Plan {
             replaced.extend(old.map(|old| (name.clone(), old)));
             members.insert(name, Member::text(text));
         }
-        for (name, text) in origin_files(payload, &new, &changed, &request)? {
+        for (name, text) in origin_files(payload, &new, &changed, &request, &relinked)? {
             if members.insert(format!("{dist_info}/{name}"), Member::text(text)).is_some() {
                 let reason = format!("its dist-info already has {name}, which rocmrpm writes");
                 return Err(WheelError::package(payload.rpm(), reason));
@@ -175,6 +199,7 @@ impl Plan {
         }
         Ok(Self {
             replaced,
+            relinked,
             preloads: preloads(&members, spool)?,
             rpms: payload.rpms.iter().map(|rpm| provenance::file_name(rpm)).collect(),
             file_name: format!("{stem}-{}.whl", tags.compressed()),
@@ -220,11 +245,12 @@ fn origin_files(
     metadata: &Metadata,
     text: &str,
     request: &Request<'_>,
+    relinked: &BTreeMap<String, Relinked>,
 ) -> Result<Vec<(&'static str, String)>, WheelError> {
     let Some(origin) = request.origin else { return Ok(Vec::new()) };
     let rpms = provenance::rpms(payload)?;
     let sbom = sbom::text(metadata, text, &rpms, &origin.sources, request.source_date_epoch);
-    Ok(vec![(sbom::NAME, sbom), (provenance::NAME, provenance::text(&rpms, origin)?)])
+    Ok(vec![(sbom::NAME, sbom), (provenance::NAME, provenance::text(&rpms, origin, relinked)?)])
 }
 
 /// Returns the libraries of AMD's wheels that the packages of a wheel load.
@@ -286,6 +312,18 @@ fn agrees(dist_info: &str, metadata: &Metadata) -> Result<(), String> {
     }
 }
 
+/// Returns the error for a file that does not support the link mode.
+fn refused(payload: &Payload, origins: &BTreeMap<String, String>, refusal: Refusal) -> WheelError {
+    match refusal {
+        Refusal::File(member, reason, help) => {
+            let path = origins.get(&member).unwrap_or(&member);
+            WheelError::file(payload.rpm(), path, &reason).with_help(help)
+        }
+        Refusal::Version(version) => WheelError::RocmVersion(version),
+        Refusal::Io(error) => error.into(),
+    }
+}
+
 struct Gathering<'a> {
     payload: &'a Payload,
     spool: &'a Spool,
@@ -340,14 +378,8 @@ impl Gathering<'_> {
             targets: request.origin.map_or(&[], |origin| &origin.gpu_targets),
             text: &|name| small(&self.members, name, self.spool),
         };
-        linking.resolve(request.rocm).map_err(|refusal| match refusal {
-            Refusal::File(member, reason, help) => {
-                let path = self.origins.get(&member).unwrap_or(&member);
-                self.refuse(path, &reason).with_help(help)
-            }
-            Refusal::Version(version) => WheelError::RocmVersion(version),
-            Refusal::Io(error) => error.into(),
-        })
+        let refused = |refusal| refused(self.payload, &self.origins, refusal);
+        linking.resolve(request.rocm).map_err(refused)
     }
 
     /// Refuses a file for another Python than the chroot's.

@@ -45,7 +45,7 @@ fn plan(files: &[(&str, &str)], links: &[(&str, &str)]) -> Result<Plan, WheelErr
     let files: Vec<(String, &str)> = files.map(|(path, text)| (absolute(path), *text)).collect();
     let files: Vec<(&str, &str)> =
         files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
-    let (spool, payload) = payload_of(dir.path(), &files, links);
+    let (mut spool, payload) = payload_of(dir.path(), &files, links);
     let request = Request {
         rpms: &[],
         label: &LocalLabel::new("7.14", &[]).unwrap(),
@@ -59,7 +59,7 @@ fn plan(files: &[(&str, &str)], links: &[(&str, &str)]) -> Result<Plan, WheelErr
         origin: None,
         events: &Silent,
     };
-    Plan::new(&payload, "demo-1.0.dist-info", request, &spool)
+    Plan::new(&payload, "demo-1.0.dist-info", request, &mut spool)
 }
 
 fn text_of<'p>(plan: &'p Plan, name: &str) -> &'p str {

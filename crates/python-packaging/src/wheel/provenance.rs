@@ -66,6 +66,9 @@ struct Provenance<'a> {
     generator: String,
     /// The GPU targets that the component was built for.
     gpu_targets: &'a [String],
+    /// The programs and libraries that are files of the RPMs except for their search paths.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    relinked: Vec<RelinkedFile<'a>>,
     /// The Release of the RPMs, as the spec has it.
     release: &'a str,
     /// The version of the ROCm that it was built with, if known.
@@ -148,13 +151,18 @@ pub(crate) fn schemas() -> [serde_json::Value; 2] {
 }
 
 /// Returns the text of the file.
-pub(super) fn text(rpms: &[Source], origin: &Origin) -> Result<String, WheelError> {
+pub(super) fn text(
+    rpms: &[Source],
+    origin: &Origin,
+    relinked: &BTreeMap<String, Relinked>,
+) -> Result<String, WheelError> {
     json(&Provenance {
         build_key: origin.key,
         chroot: &origin.chroot,
         component: &origin.component,
         generator: generator(),
         gpu_targets: &origin.gpu_targets,
+        relinked: relinked_files(relinked),
         release: &origin.release,
         rocm: origin.rocm.as_deref(),
         rpms: rpms.iter().map(Rpm::of).collect(),
@@ -168,18 +176,22 @@ pub(super) fn assembled(
     rpms: &[Source],
     relinked: &BTreeMap<String, Relinked>,
 ) -> Result<String, WheelError> {
-    let relinked = relinked.iter().map(|(member, of)| RelinkedFile {
+    json(&Assembled {
+        generator: generator(),
+        relinked: relinked_files(relinked),
+        rpms: rpms.iter().map(Rpm::of).collect(),
+        schema: Assembled::SCHEMA,
+    })
+}
+
+fn relinked_files(relinked: &BTreeMap<String, Relinked>) -> Vec<RelinkedFile<'_>> {
+    let files = relinked.iter().map(|(member, of)| RelinkedFile {
         file: &of.file,
         member,
         sha256: of.sha256,
         runpath: &of.new,
     });
-    json(&Assembled {
-        generator: generator(),
-        relinked: relinked.collect(),
-        rpms: rpms.iter().map(Rpm::of).collect(),
-        schema: Assembled::SCHEMA,
-    })
+    files.collect()
 }
 
 impl<'a> Rpm<'a> {

@@ -25,7 +25,7 @@ const REBUILD: &str =
     "build it for the RPMs' ROCm, or set `rocm = \"rocm-sdk\"` under `[wheels]` in rocmrpm.toml";
 const UNLINK: &str = "delete that RUNPATH in %install (`chrpath --delete`), build it for the RPMs' ROCm, or set \
                       `rocm = \"rocm-sdk\"` under `[wheels]` in rocmrpm.toml";
-const RELINK: &str = "link it without RUNPATH (CMAKE_SKIP_RPATH, `chrpath --delete`) or with one below $ORIGIN, \
+pub(super) const RELINK: &str = "link it without RUNPATH (CMAKE_SKIP_RPATH, `chrpath --delete`) or with one below $ORIGIN, \
                       e.g. $ORIGIN/../_rocm_sdk_core/lib";
 const LOAD: &str = "start the package's __init__.py with `from . import _rocm_init` and \
                     `_rocm_init.initialize()` (rocmrpm writes that module), or link with a RUNPATH such as \
@@ -67,6 +67,23 @@ fn lib() -> String {
     "lib".to_owned()
 }
 
+/// How wheels use ROCm's Python packages.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SdkOptions {
+    /// The exact version that wheels require; `None` for any with the same first two numbers.
+    pub exact: Option<String>,
+    /// Whether another version is an error of the import instead of a warning.
+    pub fails: bool,
+    /// Whether the symbols of the loaded libraries stay out of the global scope.
+    pub local: bool,
+    /// The folder of `rocm-sdk-libraries`, if search paths are set to lead to ROCm's packages.
+    pub relink: Option<String>,
+    /// Whether the packages are not AMD's, and may be of older versions.
+    pub made: bool,
+    /// Whether the GPU code is in packages of its own; `None` if the version decides that.
+    pub split: Option<bool>,
+}
+
 /// Where AMD's wheels have a library.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SdkLibrary {
@@ -81,6 +98,19 @@ pub struct SdkLibrary {
 pub fn sdk_library(stem: &str) -> Option<SdkLibrary> {
     let library = table().library.iter().find(|library| library.stem == stem)?;
     Some(SdkLibrary { core: library.wheel == Part::Core, name: library.name.as_deref() })
+}
+
+/// Returns the names before `.so` of all libraries of AMD's wheels.
+pub fn sdk_stems() -> impl Iterator<Item = &'static str> {
+    table().library.iter().map(|library| library.stem.as_str())
+}
+
+/// Returns the folder of site-packages with a library of ROCm; `None` if no wheel has it.
+/// `libraries` is the folder of `rocm-sdk-libraries`.
+pub(super) fn library_folder(soname: &Soname, libraries: &str) -> Option<String> {
+    let library = table().library.iter().find(|library| library.stem == soname.stem())?;
+    let top = if library.wheel == Part::Core { CORE } else { libraries };
+    Some(format!("{top}/{}", library.folder))
 }
 
 fn table() -> &'static Table {
@@ -145,9 +175,13 @@ fn is_rocm(soname: &Soname) -> bool {
 }
 
 /// Returns the library of AMD's wheels with this SONAME; the error is the reason and the help.
-fn find(soname: &Soname, rocm: Version) -> Result<&'static Library, (String, &'static str)> {
+fn find(
+    soname: &Soname,
+    rocm: Version,
+    made: bool,
+) -> Result<&'static Library, (String, &'static str)> {
     let (table, Version(major, minor)) = (table(), rocm);
-    if rocm.is_before(&table.first) {
+    if !made && rocm.is_before(&table.first) {
         let reason = format!(
             "there are no rocm-sdk wheels for ROCm {major}.{minor}; the first are for {}",
             table.first
@@ -227,11 +261,11 @@ impl<M> Linking<'_, M> {
     pub fn resolve(&self, rocm: &Rocm) -> Result<Outcome, Refusal> {
         match rocm {
             Rocm::System => self.system(),
-            Rocm::Sdk { version, preloaded } => {
+            Rocm::Sdk { version, preloaded, options } => {
                 let parsed =
                     Version::parse(version).ok_or_else(|| Refusal::Version(version.clone()))?;
                 self.search_paths()?;
-                self.sdk(parsed, preloaded)
+                self.sdk(parsed, preloaded, options)
             }
         }
     }
@@ -298,8 +332,9 @@ impl<M> Linking<'_, M> {
         &self,
         rocm: Version,
         preloaded: &BTreeMap<String, BTreeSet<String>>,
+        options: &SdkOptions,
     ) -> Result<Outcome, Refusal> {
-        let (needs, any) = self.needs(rocm)?;
+        let (needs, any) = self.needs(rocm, options.made)?;
         let required = required(self.metadata);
         let loaded: BTreeSet<&str> = preloaded
             .iter()
@@ -310,11 +345,9 @@ impl<M> Linking<'_, M> {
         for (owner, Needs { wanted, opened }) in needs {
             let start = format!("{owner}/__init__.py");
             let package = self.members.contains_key(&start);
-            if wanted.is_empty() {
-                continue;
-            }
-            if package && (self.text)(&start)?.is_some_and(|text| imports_init(&text)) {
-                let text = init(wanted.into_keys().chain(opened).collect(), rocm);
+            let uses = !wanted.is_empty() || options.relink.is_some();
+            if uses && package && (self.text)(&start)?.is_some_and(|text| imports_init(&text)) {
+                let text = init(wanted.into_keys().chain(opened).collect(), rocm, options);
                 outcome.generated.insert(format!("{owner}/{INIT}"), text);
                 continue;
             }
@@ -331,13 +364,17 @@ impl<M> Linking<'_, M> {
                 return Err(refuse(soname, outside, &reason, LOAD));
             }
         }
-        outcome.requirement = any.then(|| self.requirement(rocm));
+        outcome.requirement = any.then(|| self.requirement(rocm, options));
         Ok(outcome)
     }
 
     /// Returns what each package, or file outside of packages, needs of AMD's wheels, and whether
     /// any file needs one of their libraries.
-    fn needs(&self, rocm: Version) -> Result<(BTreeMap<&str, Needs<'_>>, bool), Refusal> {
+    fn needs(
+        &self,
+        rocm: Version,
+        made: bool,
+    ) -> Result<(BTreeMap<&str, Needs<'_>>, bool), Refusal> {
         let Some(loads) = self.loads else {
             let file = self.elfs.keys().next().cloned().unwrap_or_default();
             let reason = "its libraries have too many dependencies on each other to follow";
@@ -353,7 +390,7 @@ impl<M> Linking<'_, M> {
                     continue;
                 }
                 any = true;
-                let library = find(&soname, rocm)
+                let library = find(&soname, rocm, made)
                     .map_err(|(reason, help)| refuse(&soname, outside, &reason, help))?;
                 if outside.searched.iter().any(|folder| library.is_in(folder)) {
                     continue;
@@ -364,7 +401,8 @@ impl<M> Linking<'_, M> {
                 };
                 needs.wanted.entry(short).or_insert((soname, outside));
             }
-            let opened = load.opens.keys().filter_map(|name| find(&Soname::new(name), rocm).ok());
+            let opened =
+                load.opens.keys().filter_map(|name| find(&Soname::new(name), rocm, made).ok());
             needs.opened.extend(opened.filter_map(|library| library.short_name(rocm)));
         }
         Ok((all, any))
@@ -379,9 +417,9 @@ impl<M> Linking<'_, M> {
     /// Requires any ROCm with the same first two numbers. The requirement accepts pre-releases if
     /// the installer accepts them (PEP 440, "Handling of pre-releases"). An extra that a version of
     /// `rocm` lacks only makes the installer warn.
-    fn requirement(&self, rocm: Version) -> String {
+    fn requirement(&self, rocm: Version, options: &SdkOptions) -> String {
         let mut extras = BTreeSet::from(["libraries".to_owned()]);
-        if !rocm.is_before(&table().devices) {
+        if options.split.unwrap_or(!rocm.is_before(&table().devices)) {
             // A wheel for a target serves all of its features (`gfx942:xnack+`).
             let targets = self.targets.iter().filter_map(|target| target.split(':').next());
             let plain = |target: &&str| {
@@ -390,7 +428,7 @@ impl<M> Linking<'_, M> {
             extras.extend(targets.filter(plain).map(|target| format!("device-{target}")));
         }
         let extras: Vec<String> = extras.into_iter().collect();
-        format!("rocm[{}]=={}.{}.*", extras.join(","), rocm.0, rocm.1)
+        format!("rocm[{}]=={}", extras.join(","), version_pattern(rocm, options))
     }
 }
 
@@ -414,16 +452,28 @@ fn imports_init(source: &str) -> bool {
 
 /// Generates the module that loads these libraries, in the order of the table. `*` in
 /// `check_version` matches anything (rocm_sdk/__init__.py, `initialize_process`).
-fn init(names: BTreeSet<&str>, rocm: Version) -> String {
+fn init(names: BTreeSet<&str>, rocm: Version, options: &SdkOptions) -> String {
     let ordered = table().library.iter().filter_map(|library| library.name.as_deref());
     let lines: String = ordered
         .filter(|name| names.contains(name))
         .map(|name| format!("            \"{name}\",\n"))
         .collect();
+    let mut more = String::new();
+    if options.fails {
+        more += "        fail_on_version_mismatch=True,\n";
+    }
+    if options.local {
+        more += "        rtld_global=False,\n";
+    }
     format!(
-        "# Made by rocmrpm from what the libraries of this package need.\n\n\ndef initialize():\n    import rocm_sdk\n\n    rocm_sdk.initialize_process(\n        preload_shortnames=[\n{lines}        ],\n        check_version=\"{}.{}.*\",\n    )\n",
-        rocm.0, rocm.1
+        "# Made by rocmrpm from what the libraries of this package need.\n\n\ndef initialize():\n    import rocm_sdk\n\n    rocm_sdk.initialize_process(\n        preload_shortnames=[\n{lines}        ],\n        check_version=\"{}\",\n{more}    )\n",
+        version_pattern(rocm, options)
     )
+}
+
+/// Returns the version that wheels require, in which `*` is any text.
+fn version_pattern(rocm: Version, options: &SdkOptions) -> String {
+    options.exact.clone().unwrap_or_else(|| format!("{}.{}.*", rocm.0, rocm.1))
 }
 
 /// Returns the libraries of AMD's wheels that importing the packages of a wheel loads: the short

@@ -21,7 +21,7 @@ const IMPORTS: &str = "try:\n    from . import _rocm_init\nexcept ModuleNotFound
 fn sdk(version: &str) -> Rocm {
     let preloaded =
         [("torch".to_owned(), ["amdhip64".to_owned(), "hipblas".to_owned()].into())].into();
-    Rocm::Sdk { version: version.to_owned(), preloaded }
+    Rocm::Sdk { version: version.to_owned(), preloaded, options: SdkOptions::default() }
 }
 
 fn resolve(
@@ -269,7 +269,7 @@ fn recognizes_imports() {
 #[test]
 fn generated_list_round_trips() {
     assert_eq!(
-        listed(&init(["hipblas", "amdhip64"].into(), Version(7, 14))),
+        listed(&init(["hipblas", "amdhip64"].into(), Version(7, 14), &SdkOptions::default())),
         ["amdhip64", "hipblas"]
     );
     assert_eq!(

@@ -100,7 +100,7 @@ pub fn verify(request: Request<'_>) -> Result<Vec<Proof>, WheelError> {
             members: &plan.members,
             dist_info: &plan.dist_info,
             replaced: &plan.replaced,
-            relinked: &BTreeMap::new(),
+            relinked: &plan.relinked,
         };
         compare(&path, expected, &spool, &mut proof)?;
         proofs.push(proof);

@@ -195,12 +195,13 @@ fn uses_the_room_of_a_file_before_it_grows() {
         let mut spool = python_packaging::wheel::Spool::new(lab.dir.path()).unwrap();
         let stored = spool.append(bytes, false).unwrap();
         let facts = spool.linkage(&stored).unwrap().unwrap().0;
-        let edits = crate::search_path::edits(&spool, stored, &facts, text).unwrap()?;
+        let edits =
+            python_packaging::wheel::search_path::edits(&spool, stored, &facts, text).unwrap()?;
         if edits.append.is_some() {
             return None;
         }
         let changed: usize = edits.overwrite.iter().map(|(_, bytes)| bytes.len()).sum();
-        let new = crate::search_path::apply(&mut spool, stored, &edits).unwrap();
+        let new = python_packaging::wheel::search_path::apply(&mut spool, stored, &edits).unwrap();
         let after = spool.linkage(&new).unwrap().unwrap();
         assert!(after.1 && after.0.header_faults == facts.header_faults);
         assert_eq!(after.0.runpath.join(":"), text);

@@ -10,9 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use python_packaging::wheel::Spool;
+use python_packaging::wheel::search_path::{apply, edits};
 use rocm_inspect::{Depth, Expectations, inspect};
-
-use crate::search_path::{apply, edits};
 
 /// Debian's LLVM, which lld linked: its programs need libraries of another folder.
 const LLVM: &str = "/usr/lib/llvm-22/bin";

@@ -12,6 +12,7 @@ use super::record::{
     BUILDROOT_LOCK, BuildRecord, FileRecord, Results, SCHEMA, Times, build_folder, is_binary_rpm,
     target_names, work_dir,
 };
+use super::rocm_root::lay_out_rocm;
 use super::stack_repository::StackRepository;
 use super::stage::Stage;
 use super::tail;
@@ -134,6 +135,9 @@ impl BuildContext<'_> {
 
         let pin = self.workspace.pin(component);
         let (mut sources, mut patches) = lay_out(self.fetcher, component, pin, spec, &job.sources)?;
+        if self.until > Stage::Srpm {
+            lay_out_rocm(self.workspace, self.fetcher, &job.work)?;
+        }
         self.check_unchanged(pin, step, &patches)?;
         sources.append(&mut patches);
         clock.lap("fetch");

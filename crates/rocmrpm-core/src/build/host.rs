@@ -2,12 +2,14 @@
 //! If the machine's rpm lacks Fedora's macros, it uses rocmrpm's replacements. It does not isolate
 //! the build from the machine or the network.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::failure::Failure;
 use super::host_root::{HostRoot, Unpacked};
 use super::record::build_folder;
 use super::requires::{HostNeeds, install_help, needs_of};
+use super::rocm_root::RocmRoot;
 use super::{BuildError, Builder, BuiltRpms, Job};
 use crate::digest::Sha256;
 use crate::gpu::GpuTarget;
@@ -32,18 +34,17 @@ const MISSING_BUILDREQUIRES: i32 = 11;
 const GENERATORS: &[&str] = &["/usr/lib/rpm/elfdeps", "/usr/lib/rpm/pythondistdeps.py"];
 
 /// Builds with rpmbuild on this machine.
-pub struct HostBuilder {
-    /// The workspace's folder: builds run code from it.
-    root: PathBuf,
+pub struct HostBuilder<'w> {
+    /// The workspace. Builds run code from its folder.
+    workspace: &'w Workspace,
     defines: Vec<(String, String)>,
-    gpu_macros: Vec<String>,
     identity: String,
 }
 
-impl HostBuilder {
+impl<'w> HostBuilder<'w> {
     /// Returns a builder for a workspace's chosen chroot, which need not be `host`: it uses the
     /// chroot's dist tag and macros in either case.
-    pub fn new(workspace: &Workspace) -> Self {
+    pub fn new(workspace: &'w Workspace) -> Self {
         let chroot = &workspace.chroot;
         let mut defines = Vec::new();
         if !chroot.dist.is_empty() {
@@ -59,8 +60,7 @@ impl HostBuilder {
             rocm_version(&workspace.provider).unwrap_or_default(),
             Sha256::of_bytes(FALLBACK_MACROS),
         );
-        let (root, gpu_macros) = (workspace.root.clone(), workspace.provider.gpu_macros.clone());
-        Self { root, defines, gpu_macros, identity }
+        Self { workspace, defines, identity }
     }
 
     /// Uses the chroot's release and Python instead of this machine's, to unpack sources for
@@ -129,13 +129,17 @@ impl HostBuilder {
         if let Some(database) = HostRoot::database(&job.work) {
             defines.push(("_dbpath".to_owned(), folder(&database)));
         }
+        if let Some(rocm) = RocmRoot::of_build(&job.work) {
+            defines.push(("rocm_prefix".to_owned(), folder(&rocm.root)));
+        }
+        let gpu_macros = &self.workspace.provider.gpu_macros;
         // The chroot's definitions come first: they must not override those that the build itself
         // relies on.
         for (name, value) in self.defines.iter().cloned().chain(defines) {
             command = command.arg("--define").arg(format!("{name} {value}"));
         }
-        let command = command.args(gpu_defines(&self.gpu_macros, job.gpu_targets)).cwd(&job.work);
-        let command = command.runs_code_of(&self.root);
+        let command = command.args(gpu_defines(gpu_macros, job.gpu_targets)).cwd(&job.work);
+        let command = command.runs_code_of(&self.workspace.root);
         let command = build_env(command, &job.work, Some(job.spec.release.seconds));
         Ok(command.env(BUILD_MARK, &job.work))
     }
@@ -191,8 +195,16 @@ impl HostBuilder {
     }
 
     /// Checks the BuildRequires that the unpacked packages do not provide.
-    fn needs(&self, job: &Job<'_>, unpacked: &Unpacked) -> Result<HostNeeds, BuildError> {
+    fn needs(
+        &self,
+        job: &Job<'_>,
+        unpacked: &Unpacked,
+        rocm: Option<&RocmRoot>,
+    ) -> Result<HostNeeds, BuildError> {
         let mut provided = Packages::empty("host", false);
+        for (name, version) in rocm.iter().flat_map(|rocm| &rocm.distributions) {
+            provided.add(name, name, version);
+        }
         for provide in &unpacked.provides {
             let version = provide.version.as_ref().map_or("", |(_, version)| version);
             provided.add(&provide.name, &provide.name, version);
@@ -203,10 +215,8 @@ impl HostBuilder {
                 rest = rest + line + "\n";
             }
         }
-        Ok(match HostRoot::of_build(&job.work) {
-            Some(root) => needs_of(&rest, &root.path(BUILD_PATH), &root.python_path())?,
-            None => needs_of(&rest, BUILD_PATH, &[])?,
-        })
+        let python = HostRoot::of_build(&job.work).map_or_else(Vec::new, |root| root.python_path());
+        Ok(needs_of(&rest, &variables(&job.work)["PATH"], &python)?)
     }
 
     fn spec_path(&self, job: &Job<'_>) -> PathBuf {
@@ -263,14 +273,24 @@ impl HostBuilder {
 fn build_env(command: Command, work: &Path, source_date: Option<i64>) -> Command {
     let tmp = work.join("tmp");
     let command = command.isolated(&tmp).env("TMPDIR", tmp);
-    let command = match HostRoot::of_build(work) {
-        Some(root) => root.environment(command, BUILD_PATH),
-        None => command.env("PATH", BUILD_PATH),
-    };
+    let command =
+        variables(work).iter().fold(command, |command, (name, value)| command.env(*name, value));
     match source_date {
         Some(seconds) => command.env("SOURCE_DATE_EPOCH", seconds.to_string()),
         None => command,
     }
+}
+
+/// Returns the variables with which the build in the folder `work` finds what it requires.
+fn variables(work: &Path) -> BTreeMap<&'static str, String> {
+    let mut variables = match HostRoot::of_build(work) {
+        Some(root) => root.variables(BUILD_PATH),
+        None => BTreeMap::from([("PATH", BUILD_PATH.to_owned())]),
+    };
+    if let Some(rocm) = RocmRoot::of_build(work) {
+        rocm.add_to(&mut variables);
+    }
+    variables
 }
 
 /// Returns a shell, or a command, that runs in a folder below the build folder `work`, in the
@@ -335,7 +355,7 @@ pub(super) fn gpu_defines(macros: &[String], targets: &[GpuTarget]) -> Vec<Strin
     macros.iter().flat_map(|name| ["--define".to_owned(), format!("{name} \"{list}\"")]).collect()
 }
 
-impl Builder for HostBuilder {
+impl Builder for HostBuilder<'_> {
     fn name(&self) -> &'static str {
         "host"
     }
@@ -364,17 +384,17 @@ impl Builder for HostBuilder {
         let mut built = BuiltRpms::default();
         let mut args = vec!["--rebuild"];
         let unpacked = HostRoot::unpack(&job.work, &job.required)?;
-        if machine::packages_are_rpms() {
+        let log = job.logs.join("rocm.log");
+        let rocm = RocmRoot::unpack(self.workspace, &job.work, &log)?;
+        let has_rpms = machine::packages_are_rpms();
+        if has_rpms {
             HostRoot::add_to_database(&job.work, &job.required)?;
             let mut list = Command::new("rpm").arg("-qa");
             if let Some(database) = HostRoot::database(&job.work) {
                 list = list.arg("--dbpath").arg(database);
             }
-            let list = list.text()?;
-            built.buildroot = list.lines().map(str::to_owned).collect();
-            built.buildroot.sort();
+            built.buildroot = list.text()?.lines().map(str::to_owned).collect();
         } else {
-            let needs = self.needs(job, &unpacked)?;
             let list = Command::new("dpkg-query").args([
                 "-W",
                 "-f",
@@ -382,8 +402,12 @@ impl Builder for HostBuilder {
             ]);
             // On a machine with neither RPMs nor Debian packages, the list stays empty.
             built.buildroot = list.text().unwrap_or_default().lines().map(str::to_owned).collect();
-            built.buildroot.extend(unpacked.packages);
-            built.buildroot.sort();
+            built.buildroot.extend(unpacked.packages.iter().cloned());
+        }
+        built.buildroot.sort();
+        // No database of packages lists a ROCm that is in no package.
+        if !has_rpms || rocm.is_some() {
+            let needs = self.needs(job, &unpacked, rocm.as_ref())?;
             if !needs.missing.is_empty() {
                 let list: Vec<&str> = needs.missing.iter().map(|(name, _)| name.as_str()).collect();
                 return Err(BuildError::Missing {

@@ -189,25 +189,26 @@ impl HostRoot {
     }
 
     /// Returns the search path for programs: those of the root, then those in `path`.
-    pub fn path(&self, path: &str) -> String {
+    fn path(&self, path: &str) -> String {
         format!("{}:{path}", self.dir.join("usr/bin").display())
     }
 
-    /// Sets the variables with which a build finds the packages; `path` is its PATH without them.
-    pub fn environment(&self, command: Command, path: &str) -> Command {
+    /// Returns the variables with which a build finds the packages; `path` is its PATH without them.
+    pub fn variables(&self, path: &str) -> BTreeMap<&'static str, String> {
         let below = |folders: &[&str]| {
             let folders = folders.iter().map(|folder| self.dir.join(folder)).collect::<Vec<_>>();
             joined(&folders)
         };
-        command
-            .env("PATH", self.path(path))
-            .env("CPATH", below(&["usr/include"]))
-            .env("LIBRARY_PATH", below(&LIBRARIES))
-            .env("LD_LIBRARY_PATH", below(&LIBRARIES))
-            .env("CMAKE_PREFIX_PATH", below(&["usr"]))
-            .env("CMAKE_LIBRARY_PATH", below(&LIBRARIES))
-            .env("PKG_CONFIG_PATH", below(&PKG_CONFIG))
-            .env("PYTHONPATH", joined(&self.python_path()))
+        BTreeMap::from([
+            ("PATH", self.path(path)),
+            ("CPATH", below(&["usr/include"])),
+            ("LIBRARY_PATH", below(&LIBRARIES)),
+            ("LD_LIBRARY_PATH", below(&LIBRARIES)),
+            ("CMAKE_PREFIX_PATH", below(&["usr"])),
+            ("CMAKE_LIBRARY_PATH", below(&LIBRARIES)),
+            ("PKG_CONFIG_PATH", below(&PKG_CONFIG)),
+            ("PYTHONPATH", joined(&self.python_path())),
+        ])
     }
 }
 

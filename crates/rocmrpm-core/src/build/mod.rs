@@ -15,6 +15,7 @@ mod mock;
 mod record;
 mod release;
 mod requires;
+mod rocm_root;
 mod run;
 mod schedule;
 mod stack_repository;
@@ -39,6 +40,7 @@ pub(crate) use inputs::lay_out;
 pub use lock::BuildLock;
 pub use mock::{BuildRoot, HermeticError, MockBuilder, check_locks, is_prepared, prepare_root};
 pub use record::{BuildRecord, FileRecord, Results, build_folder};
+pub use rocm_root::{ArtifactError, lay_out_rocm};
 pub(crate) use run::surroundings;
 pub use run::{Estimate, Options, Outcome, Prepared, Run, prepare, run};
 pub use schedule::Limits;
@@ -206,6 +208,9 @@ pub enum BuildError {
     /// The packages of required components could not be unpacked.
     #[error(transparent)]
     Unpack(#[from] UnpackError),
+    /// An artifact of TheRock could not be unpacked.
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
     /// A template of the workspace is wrong.
     #[error(transparent)]
     Template(#[from] TemplateError),
@@ -269,6 +274,7 @@ impl Diagnose for BuildError {
                 .with_reference("Log", log.display())
                 .with_details(failure::Log::read(log).last(LAST_LINES)),
             Self::Unpack(error) => error.diagnosis(),
+            Self::Artifact(error) => error.diagnosis(),
             Self::Template(error) => error.diagnosis(),
             Self::Remote(error) => error.0.diagnosis(),
             Self::Hermetic(error) => error.diagnosis(),

@@ -8,6 +8,7 @@ use super::component::{BuildContext, Built};
 use super::gate;
 use super::lock::BuildLock;
 use super::record::Results;
+use super::rocm_root;
 use super::schedule::{self, End, Limits, Task, run_tasks};
 use super::stack_repository::StackRepository;
 use super::stage::Stage;
@@ -23,7 +24,9 @@ use crate::names::ComponentName;
 use crate::sources::{self, Fetcher, SourceError};
 use crate::spec::{self, History, Rendered};
 use crate::stack::{Earlier, Inputs, KeyInputs, Plan, Recorded, SPEC, Stack, Verdict};
-use crate::workspace::{Chroot, Component, Provider, Workspace, closure_not_written, today};
+use crate::workspace::{
+    Chroot, Component, Provider, RocmLock, Workspace, closure_not_written, today,
+};
 
 /// The time from which a build counts as long, in seconds.
 const LONG_BUILD: f64 = 600.0;
@@ -390,6 +393,10 @@ pub(crate) fn surroundings(
         inputs.add("additional packages", packages.join(" "));
     }
     inputs.add("ROCm provider", Sha256::of_bytes(provider_text(provider)));
+    if provider.delivery.is_some() {
+        let lock = provider.lock.as_ref().map(RocmLock::text).unwrap_or_default();
+        inputs.add("lock of ROCm", Sha256::of_bytes(lock));
+    }
     let targets: Vec<_> = stack.gpu_targets(component).iter().map(|t| t.as_str()).collect();
     inputs.add("GPU targets", targets.join(" "));
     inputs.add("builder", builder.identity());
@@ -452,6 +459,9 @@ pub fn run(
     let repository =
         StackRepository::new(stack, stale.iter().map(|component| component.name.clone()));
     let (mut ends, mut retry) = (BTreeMap::new(), None);
+    if options.until > Stage::Srpm {
+        rocm_root::check(workspace, builder)?;
+    }
     if plan.stale() > 0 {
         builder.ready()?;
     }

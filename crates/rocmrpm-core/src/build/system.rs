@@ -2,9 +2,10 @@
 //! ROCm provider that inspection needs. Does not inspect anything.
 
 use crate::gpu::GpuTarget;
-use crate::inspect::{Rocm, System};
+use crate::inspect::{self, Rocm, System};
 use crate::names::Soname;
 use crate::process::ProcessError;
+use crate::wheel;
 use crate::workspace::{Chroot, Provider, RocmVersion, Workspace};
 
 /// Returns what the chroot of a workspace contains: the built-in tables, those of the chroot, and
@@ -30,6 +31,16 @@ fn of(chroot: &Chroot, provider: &Provider, targets: &[GpuTarget]) -> Result<Sys
         true => System::this_machine(&rocm)?,
         false => System::release(&chroot.name, &chroot.arch, &chroot.python, &rocm),
     };
+    if provider.delivery.is_some() {
+        // The machine does not have it; wheels find it in ROCm's Python packages.
+        let sonames = wheel::sdk_stems().flat_map(|stem| {
+            inspect::rocm_sonames(stem, rocm.major.unwrap_or(0)).unwrap_or_default()
+        });
+        for soname in sonames {
+            let package = || format!("ROCm of the provider {}", provider.name);
+            system.rocm.entry(soname.to_owned()).or_insert_with(package);
+        }
+    }
     for (soname, package) in &chroot.libraries {
         match package.as_str() {
             // The built-in table covers all releases; this one lacks the library.

@@ -31,7 +31,7 @@ pub struct CoprBuilder<'w> {
     pub(super) project: &'w CoprProject,
     pub(super) chroot: &'w CoprChroot,
     pub(super) workspace: &'w Workspace,
-    pub(super) local: HostBuilder,
+    pub(super) local: HostBuilder<'w>,
     pub(super) events: &'w dyn Events,
     /// The builds that the project had at the time of the first request.
     present: OnceLock<BTreeSet<u64>>,

@@ -10,13 +10,17 @@ use crate::digest::Sha256;
 use crate::error::{Error, IoError};
 use crate::events::Events;
 use crate::gpu::GpuTarget;
+use crate::gpu_families;
 use crate::inspect::RULES_VERSION;
 use crate::machine;
 use crate::names::ComponentName;
 use crate::spec::rocm_version;
 use crate::stack::{KeyInputs, Stack};
-use crate::wheel::{self, LocalLabel, Origin, Pins, Request, Rocm};
-use crate::workspace::{Component, RocmSource, Workspace};
+use crate::wheel::{self, LocalLabel, Origin, Pins, Request, Rocm, SdkOptions};
+use crate::workspace::{Component, Delivery, RocmSource, Workspace};
+
+/// The folder of the package `rocm-sdk-libraries`.
+const LIBRARIES: &str = "_rocm_sdk_libraries";
 
 /// A component with inspected RPMs.
 pub(super) struct Part<'w> {
@@ -30,6 +34,8 @@ pub(super) struct Part<'w> {
     /// The ROCm version of the build.
     rocm: String,
     source: RocmSource,
+    /// How the wheels use ROCm's Python packages.
+    sdk: SdkOptions,
     python: Option<(u32, u32)>,
     pub leave_out: Vec<String>,
     /// Distributions that METADATA does not require, because the index leaves them out.
@@ -116,6 +122,7 @@ impl<'w> Part<'w> {
             gpu_targets,
             label,
             dir: wheels_dir(workspace).join(component.name.as_str()),
+            sdk: sdk_options(workspace, &rocm),
             rocm,
             source: workspace.manifest.wheel_rocm,
             python,
@@ -140,6 +147,9 @@ impl<'w> Part<'w> {
         inputs.add("rocmrpm", env!("CARGO_PKG_VERSION"));
         inputs.add("Python", python_text(self.python));
         inputs.add("source of ROCm", rocm_text(self.source, &self.rocm));
+        if self.source == RocmSource::RocmSdk && self.sdk != SdkOptions::default() {
+            inputs.add("use of ROCm's packages", sdk_text(&self.sdk));
+        }
         inputs.add("list of files left out", left_out_text(&self.leave_out));
         if !self.not_required.is_empty() {
             inputs.add("list of distributions not required", self.not_required.join(" "));
@@ -195,6 +205,41 @@ fn rocm_text(source: RocmSource, version: &str) -> String {
     format!("{} {version}", canonical(&source))
 }
 
+/// Returns how wheels use ROCm's Python packages. The lock of the provider has their names.
+fn sdk_options(workspace: &Workspace, rocm: &str) -> SdkOptions {
+    let rules = workspace.manifest.wheel_sdk;
+    let delivery = &workspace.provider.delivery;
+    let made = matches!(delivery, Some(Delivery::PythonPackages { .. }));
+    let files = workspace.provider.lock.iter().flat_map(|lock| &lock.files);
+    let mut files = files.filter(|_| made);
+    let version = files.clone().find_map(|file| {
+        file.distribution.as_ref().filter(|(name, _)| name == "rocm").map(|(_, of)| of.clone())
+    });
+    let libraries = files.find_map(|file| {
+        let stem = file.name.split('-').next()?;
+        stem.strip_prefix(LIBRARIES.trim_start_matches('_')).map(str::to_owned)
+    });
+    // File names are lowercase; folders have the name of the family.
+    let suffix = libraries.as_deref().map(|suffix| {
+        let named = |family: &&str| suffix[1..].eq_ignore_ascii_case(&family.replace('-', "_"));
+        let family = gpu_families::families().find(|family| !suffix.is_empty() && named(family));
+        family.map_or_else(|| suffix.to_owned(), |family| format!("_{}", family.replace('-', "_")))
+    });
+    let relink = rules.relink || made;
+    SdkOptions {
+        exact: rules.exact.then(|| version.unwrap_or_else(|| rocm.to_owned())),
+        fails: rules.fails,
+        local: rules.local,
+        relink: relink.then(|| format!("{LIBRARIES}{}", suffix.clone().unwrap_or_default())),
+        made,
+        split: suffix.map(|suffix| suffix.is_empty()),
+    }
+}
+
+fn sdk_text(SdkOptions { exact, fails, local, relink, made, split }: &SdkOptions) -> String {
+    canonical(&((exact, fails, local), (relink, made, split)))
+}
+
 fn left_out_text(patterns: &[String]) -> String {
     canonical(patterns)
 }
@@ -241,7 +286,8 @@ impl Preloads {
         match part.source {
             RocmSource::System => Rocm::System,
             RocmSource::RocmSdk => {
-                Rocm::Sdk { version: part.rocm.clone(), preloaded: self.0.clone() }
+                let (version, preloaded) = (part.rocm.clone(), self.0.clone());
+                Rocm::Sdk { version, preloaded, options: part.sdk.clone() }
             }
         }
     }

@@ -106,7 +106,7 @@ struct Preparation<'a> {
     dir: PathBuf,
     key: Sha256,
     job_targets: &'a [crate::gpu::GpuTarget],
-    builder: HostBuilder,
+    builder: HostBuilder<'a>,
     lock: BuildLock,
 }
 
@@ -201,7 +201,7 @@ fn key(
     component: &Component,
     pin: &Pin,
     spec: &Rendered,
-    builder: &HostBuilder,
+    builder: &HostBuilder<'_>,
 ) -> Result<Sha256, Error> {
     let mut text = surroundings(spec.digest, &builder.identity(), &workspace.chroot.macros);
     for (name, identity) in sources::identities(pin, &workspace.root)? {

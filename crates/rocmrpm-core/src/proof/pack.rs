@@ -55,7 +55,7 @@ pub(super) struct Packer<'a> {
     fetcher: &'a Fetcher<'a>,
     events: &'a dyn Events,
     history: History,
-    builder: HostBuilder,
+    builder: HostBuilder<'a>,
     /// The identity of this machine from [`HostBuilder::packer`].
     identity: String,
     /// The locked wheels, by normalized distribution name.

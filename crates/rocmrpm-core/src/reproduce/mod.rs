@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::build::{
     BuildLock, BuildRecord, Builder, Job, Results, Stage, build_folder, command_again, enter_again,
-    required_packages, surroundings,
+    lay_out_rocm, required_packages, surroundings,
 };
 use crate::digest::Sha256;
 use crate::document::Document;
@@ -25,6 +25,7 @@ use crate::gpu::GpuTarget;
 use crate::names::is_plain;
 use crate::process::{end_leftovers, own_program};
 use crate::rpms::{self, EntryKind, RpmError};
+use crate::sources::{Cache, Fetcher};
 use crate::spec::{Release, Rendered};
 use crate::stack::{KeyInputs, Stack};
 use crate::workspace::Component;
@@ -166,6 +167,8 @@ pub fn reproduce(
     };
     builder.ready()?;
     lay_out(&job, &dir, &srpm)?;
+    let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events);
+    lay_out_rocm(workspace, &fetcher, &job.work)?;
     let phase = |phase| {
         let (component, detail) = (component.name.clone(), String::new());
         events.event(Event::Phase { component, phase, detail });

@@ -46,6 +46,7 @@ pub(crate) use rocmrpm_fetch::{
     curl, download_plain, is_unprotected, last_url_segment, links_of_page,
 };
 pub use tree::{Tree, read_inside};
+pub(crate) use unpack::unpack;
 
 use crate::digest::Sha256;
 use crate::names::is_commit;

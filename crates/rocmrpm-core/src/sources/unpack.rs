@@ -15,7 +15,7 @@ use crate::process::{self, Command};
 /// Unpacks the tar archive `fetched` with any compression into the empty folder `to`. The user owns
 /// all files; permissions for others and special bits are dropped, and devices and pipes are
 /// skipped.
-pub(super) fn unpack(fetched: &Fetched, to: &Path) -> Result<(), SourceError> {
+pub(crate) fn unpack(fetched: &Fetched, to: &Path) -> Result<(), SourceError> {
     let limit = limits::unpacked(fetched.size)?;
     let wrong = |error: io::Error| match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

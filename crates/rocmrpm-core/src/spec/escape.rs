@@ -1,8 +1,10 @@
 //! Escapes values for spec files and for the shell.
 
-/// Doubles `%` so that rpm uses the value literally.
+use crate::workspace::PREFIX_MACRO;
+
+/// Doubles `%` so that rpm uses the value literally, except for the macro with ROCm's folder.
 pub(super) fn escape(text: &str) -> String {
-    text.replace('%', "%%")
+    text.replace('%', "%%").replace(&format!("%{PREFIX_MACRO}"), PREFIX_MACRO)
 }
 
 /// Escapes a value for the single quotes that templates put around it.

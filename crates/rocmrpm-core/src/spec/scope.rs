@@ -35,6 +35,7 @@ impl Scope {
             "specs-templates/_shared".to_owned(),
             format!("mock-configs/{}.toml", workspace.chroot.name),
             format!("mock-configs/rocm/{}.toml", workspace.provider.name),
+            format!("mock-configs/rocm/{}.lock", workspace.provider.name),
         ];
         let mut scope = Self {
             set: set.clone(),
@@ -64,7 +65,7 @@ impl Scope {
     /// Returns the pathspecs for git. They include definitions of removed chroots; otherwise the
     /// Release would decrease when a chroot is removed.
     pub fn pathspecs(&self) -> Vec<String> {
-        let globs = ["mock-configs/*.toml", "mock-configs/rocm/*.toml"];
+        let globs = ["mock-configs/*.toml", "mock-configs/rocm/*.toml", "mock-configs/rocm/*.lock"];
         let generated = format!(":(glob)pins/*{GENERATED_PINS}.toml");
         let globs = globs.iter().map(|glob| format!(":(glob){glob}")).chain([generated]);
         let plain =

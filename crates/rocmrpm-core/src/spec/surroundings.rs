@@ -17,6 +17,7 @@ use crate::workspace::{
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum RocmValue {
+    Flag(bool),
     Text(String),
     Names(Vec<String>),
     Capability(BTreeMap<&'static str, String>),
@@ -97,6 +98,9 @@ pub(super) fn rocm_values(
     ] {
         values.insert(name.to_owned(), text(value));
     }
+    // Search paths of files may only lead to folders of packages.
+    let is_packaged = provider.delivery.is_none();
+    values.insert("packaged".to_owned(), RocmValue::Flag(is_packaged));
     let brings = provider.brings.iter().map(|at| escape(&at.value)).collect();
     values.insert("brings".to_owned(), RocmValue::Names(brings));
     if let Ok(version) = rocm_version(provider) {

@@ -134,6 +134,11 @@ impl Chroot {
         Ok(())
     }
 
+    /// Returns the architecture; for `host`, that of this machine.
+    pub fn architecture(&self) -> &str {
+        if self.is_host() { std::env::consts::ARCH } else { &self.arch }
+    }
+
     /// Returns whether this chroot is the machine itself.
     pub fn is_host(&self) -> bool {
         self.name == HOST

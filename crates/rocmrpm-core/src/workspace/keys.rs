@@ -76,7 +76,7 @@ const SEEDS: &[(&str, &str)] = &[("upstreams", include_str!("examples/upstreams.
 
 /// Keys that are required beside certain values only.
 const SOMETIMES_REQUIRED: &[&str] =
-    &["file.fact.arg", "file.fact.key", "file.fact.pattern", "file.fact.set"];
+    &["file.fact.arg", "file.fact.key", "file.fact.pattern", "file.fact.set", "prefix"];
 
 /// The JSON Schemas of all kinds of files by their names.
 pub struct TomlSchemas {

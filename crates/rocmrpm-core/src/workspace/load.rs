@@ -9,6 +9,7 @@ use super::chroot::Chroot;
 use super::closure::WrittenClosure;
 use super::component::Component;
 use super::copr::CoprProject;
+use super::delivery::Delivery;
 use super::document::At;
 use super::error::WorkspaceError;
 use super::experiment::{affected, folder_name};
@@ -229,6 +230,16 @@ impl Workspace {
     /// Returns the stem of the closure's file names for the chosen pin set and this chroot.
     pub fn closure_stem_for(&self, chroot: &str) -> String {
         closure_stem(&self.pins.name, chroot, &self.manifest.default_chroot.value)
+    }
+
+    /// Returns the GPU target or family for which ROCm's Python packages are chosen.
+    pub fn rocm_target(&self) -> String {
+        let stated = match &self.provider.delivery {
+            Some(Delivery::PythonPackages { target, .. }) => target.clone(),
+            _ => None,
+        };
+        let first = || self.manifest.gpu_targets.first().map(|gpu| gpu.processor().to_owned());
+        stated.or_else(first).unwrap_or_default()
     }
 
     /// Returns the folder for everything built against the chosen chroot, with the pins from the

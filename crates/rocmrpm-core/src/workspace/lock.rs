@@ -231,7 +231,7 @@ pub fn source_name(component: &str, source: &str) -> String {
     if source.is_empty() { component.to_owned() } else { format!("{component}.sources.{source}") }
 }
 
-fn quoted(value: &str) -> String {
+pub(super) fn quoted(value: &str) -> String {
     toml_edit::Value::from(value).to_string()
 }
 

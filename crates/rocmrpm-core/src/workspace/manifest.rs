@@ -23,6 +23,8 @@ pub struct Manifest {
     pub default_pins: At<String>,
     /// Where wheels find ROCm: `[wheels] rocm`.
     pub wheel_rocm: RocmSource,
+    /// How wheels use ROCm's Python packages: further keys of `[wheels]`.
+    pub wheel_sdk: SdkRules,
     /// The pip index: `[index]`.
     pub index: IndexRules,
     /// The flavors of the container file to render: `[container]`.
@@ -58,6 +60,19 @@ pub enum RocmSource {
     RocmSdk,
 }
 
+/// How wheels use ROCm's Python packages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SdkRules {
+    /// Whether wheels require the exact version: `rocm-version = "exact"`.
+    pub exact: bool,
+    /// Whether another version is an error: `on-mismatch = "error"`.
+    pub fails: bool,
+    /// Whether symbols of loaded libraries stay out of the global scope: `rtld-global = false`.
+    pub local: bool,
+    /// Whether search paths are set to lead to the packages: `relink`.
+    pub relink: bool,
+}
+
 impl Canonical for RocmSource {
     fn write(&self, text: &mut String) {
         text.push_str(match self {
@@ -71,7 +86,8 @@ impl Manifest {
     /// Reads `rocmrpm.toml`.
     pub fn read(file: &File, problems: &mut Vec<Problem>) -> Self {
         file.parse(problems, |root| {
-            let wheel_rocm = root.table("wheels", rocm_source).unwrap_or_default();
+            let wheels = root.table("wheels", |table| (rocm_source(table), sdk_rules(table)));
+            let (wheel_rocm, wheel_sdk) = wheels.unwrap_or_default();
             let index = root.table("index", IndexRules::read).unwrap_or_default();
             let signing_key = root.table("signing", signing_key).flatten();
             let repository = root.table("repository", repository).unwrap_or_default();
@@ -80,6 +96,7 @@ impl Manifest {
                 signing_key: signing_key.clone(),
                 repository: repository.clone(),
                 wheel_rocm,
+                wheel_sdk,
                 index: index.clone(),
                 containers: containers.clone(),
                 name: plain(stack, "name", "the stack's name"),
@@ -103,6 +120,7 @@ impl Manifest {
                         default_chroot: or_default(None, "fedora-43"),
                         default_pins: or_default(None, "stable"),
                         wheel_rocm,
+                        wheel_sdk,
                         index,
                         signing_key,
                         repository,
@@ -127,6 +145,26 @@ fn rocm_source(table: &mut Table<'_>) -> RocmSource {
             table.problem(span, message, "expected `system` or `rocm-sdk`", help);
             RocmSource::default()
         }
+    }
+}
+
+/// Reads how wheels use ROCm's Python packages.
+fn sdk_rules(table: &mut Table<'_>) -> SdkRules {
+    let mut choice = |key: &str, usual: &str, other: &str| {
+        let Some(At { value, span }) = table.string(key) else { return false };
+        if value != usual && value != other {
+            let help =
+                nearest(&value, [usual, other]).map(|name| format!("did you mean `{name}`?"));
+            let message = format!("unknown value `{}` of `{key}`", visible(&value));
+            table.problem(span, message, format!("expected `{usual}` or `{other}`"), help);
+        }
+        value == other
+    };
+    SdkRules {
+        exact: choice("rocm-version", "minor", "exact"),
+        fails: choice("on-mismatch", "warn", "error"),
+        local: table.boolean("rtld-global") == Some(false),
+        relink: table.boolean("relink") == Some(true),
     }
 }
 

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::chroot::{check_key, check_macro};
+use super::delivery::{Delivery, PREFIX_MACRO};
 use super::document::{At, File, Table};
+use super::rocm_lock::RocmLock;
 use crate::canonical::Canonical;
 use crate::error::Problem;
 use crate::gpu::GpuTarget;
@@ -17,7 +19,7 @@ use crate::text::visible;
 pub struct Provider {
     /// The definition's file name without `.toml`.
     pub name: String,
-    /// The install prefix, such as `/usr`.
+    /// The install prefix, such as `/usr`; [`PREFIX_MACRO`] if no package has its ROCm.
     pub prefix: String,
     /// The folder of libraries, such as `/usr/lib64`.
     pub libdir: String,
@@ -40,6 +42,10 @@ pub struct Provider {
     pub ubuntu: Option<AptSource>,
     /// The tag with which its own files state search paths; `None` for either.
     pub search_path_tag: Option<SearchPathTag>,
+    /// Where builds get ROCm from if no package has it.
+    pub delivery: Option<Delivery>,
+    /// The locked files of that ROCm, if they were locked.
+    pub lock: Option<RocmLock>,
     /// The file it was read from.
     pub file: File,
 }
@@ -205,8 +211,8 @@ impl Provider {
     /// Reads a provider's definition.
     pub fn read(name: &str, file: File, problems: &mut Vec<Problem>) -> Self {
         file.clone().parse(problems, |root| {
-            let prefix = root.required_string("prefix", "where ROCm is installed, such as `/usr`");
-            let prefix = prefix.map(|at| folder(root, at)).unwrap_or_default();
+            let delivery = Delivery::read(root);
+            let prefix = prefix(root, delivery.as_ref());
             let mut below = |key: &str, rest: &str| match root.string(key) {
                 Some(at) => folder(root, at),
                 None => format!("{}/{rest}", prefix.trim_end_matches('/')),
@@ -244,6 +250,8 @@ impl Provider {
                 capabilities: capabilities.unwrap_or_default().into_iter().collect(),
                 ubuntu: root.table("ubuntu", AptSource::read),
                 search_path_tag: search_path_tag(root),
+                delivery,
+                lock: None,
                 file,
             }
         })
@@ -258,6 +266,19 @@ impl Provider {
         let names = names.chain(self.ubuntu.iter().flat_map(|source| &source.packages));
         problems.extend(names.filter_map(|name| name.problem(&self.file, targets)));
     }
+}
+
+/// Reads the install prefix. Only a build knows where ROCm is if no package has it.
+fn prefix(root: &mut Table<'_>, delivery: Option<&Delivery>) -> String {
+    let Some(delivery) = delivery else {
+        let prefix = root.required_string("prefix", "where ROCm is installed, such as `/usr`");
+        return prefix.map(|at| folder(root, at)).unwrap_or_default();
+    };
+    if let Some(At { span, .. }) = root.string("prefix") {
+        let message = format!("`prefix` and `[{}]` exclude each other", delivery.table());
+        root.problem(span, message, "a build unpacks its ROCm below its own folder", None);
+    }
+    PREFIX_MACRO.to_owned()
 }
 
 /// Reads the folder of the device libraries, in which `{resource-dir}` is clang's.

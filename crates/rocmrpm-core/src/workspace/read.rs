@@ -12,6 +12,7 @@ use super::lock::Lock;
 use super::manifest::Manifest;
 use super::pins::{Overrides, PinSet};
 use super::provider::Provider;
+use super::rocm_lock::RocmLock;
 use super::upstreams::Upstreams;
 use crate::error::Problem;
 use crate::names::ComponentName;
@@ -46,7 +47,13 @@ impl Contents {
         }
         let mut providers: BTreeMap<String, Provider> = BTreeMap::new();
         for (name, file) in toml_files(root, "mock-configs/rocm")? {
-            providers.insert(name.clone(), Provider::read(&name, file, problems));
+            let mut provider = Provider::read(&name, file, problems);
+            let path = root.join(format!("mock-configs/rocm/{name}.lock"));
+            if provider.delivery.is_some() && path.is_file() {
+                let file = File::read(&path, format!("mock-configs/rocm/{name}.lock"))?;
+                provider.lock = Some(RocmLock::read(&file, problems));
+            }
+            providers.insert(name, provider);
         }
         let copr_path = root.join("copr/project.toml");
         let copr =

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use python_packaging::wheel::{Spool, Stored};
+use super::super::payload::{Spool, Stored};
 
 const HEADER: usize = 64;
 pub(super) const PROGRAM: usize = 56;
@@ -26,11 +26,11 @@ pub(super) const DT_RUNPATH: u64 = 29;
 pub(super) const MAX_TABLE: u64 = 64 << 20;
 
 /// Bytes to write at positions of a file.
-pub(crate) type Overwrites = Vec<(u64, Vec<u8>)>;
+pub type Overwrites = Vec<(u64, Vec<u8>)>;
 
 /// What changes in a file.
 #[derive(Default)]
-pub(crate) struct Edits {
+pub struct Edits {
     /// Bytes to write at positions of the file.
     pub overwrite: Overwrites,
     /// Bytes to append, and their position in the file. Zeros precede them.

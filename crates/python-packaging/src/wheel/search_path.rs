@@ -14,17 +14,18 @@ mod file;
 
 use std::io;
 
-use python_packaging::wheel::{Spool, Stored};
+use super::payload::{Spool, Stored};
 use rocm_inspect::ElfFacts;
 
+pub use file::Edits;
 use file::{
-    DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, Edits, File, MAX_TABLE, Overwrites, PAGE,
+    DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB, DT_SYMTAB, File, MAX_TABLE, Overwrites, PAGE,
     SHT_STRTAB, SYMBOL, Segment, beyond, number,
 };
 
 /// Returns the edits that set the search path of a file to `text`; `None` if it has no room.
 /// `facts` are those of the file. A table that is not in the file is `InvalidData`.
-pub(super) fn edits(
+pub fn edits(
     spool: &Spool,
     stored: Stored,
     facts: &ElfFacts,
@@ -54,12 +55,56 @@ pub(super) fn edits(
 }
 
 /// Applies edits, and returns the new content. Copies of `stored` are invalid afterwards.
-pub(super) fn apply(spool: &mut Spool, stored: Stored, edits: &Edits) -> io::Result<Stored> {
+pub fn apply(spool: &mut Spool, stored: Stored, edits: &Edits) -> io::Result<Stored> {
     let whole = match &edits.append {
         Some((at, bytes)) => spool.extend(stored, *at, bytes)?,
         None => stored,
     };
     spool.overwrite(whole, &edits.overwrite)
+}
+
+/// The result of [`set`].
+#[derive(Debug)]
+pub enum Set {
+    /// The content with the search path.
+    New(Stored),
+    /// The file has no room for it.
+    NoRoom,
+    /// Parts of the file are unreadable.
+    Unreadable(String),
+    /// Something else changed, which is a bug.
+    Damaged,
+}
+
+/// Sets the search path of a file, and checks that nothing else changed. Copies of `stored` are
+/// invalid afterwards.
+pub fn set(spool: &mut Spool, stored: Stored, text: &str) -> io::Result<Set> {
+    let Some((mut before, sound)) = spool.linkage(&stored)? else { return Ok(Set::NoRoom) };
+    if !sound {
+        return Ok(Set::Unreadable("parts of it are unreadable".into()));
+    }
+    let edits = match edits(spool, stored, &before, text) {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof
+            ) =>
+        {
+            return Ok(Set::Unreadable(error.to_string()));
+        }
+        edits => edits?,
+    };
+    let Some(edits) = edits else { return Ok(Set::NoRoom) };
+    let new = apply(spool, stored, &edits)?;
+    let after = spool.linkage(&new)?;
+    before.rpath = Vec::new();
+    before.runpath = text.split(':').map(str::to_owned).collect();
+    let same =
+        |after: &ElfFacts| serde_json::to_value(after).ok() == serde_json::to_value(&before).ok();
+    Ok(match after {
+        Some((after, true)) if same(&after) => Set::New(new),
+        _ => Set::Damaged,
+    })
 }
 
 impl File<'_> {
