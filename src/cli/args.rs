@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::error::Kind;
-use crate::names::is_version;
+use crate::names::{is_commit, is_version};
 
 mod build;
 mod closure;
@@ -207,8 +207,9 @@ pub struct Choice {
 /// Versions that override pins.
 #[derive(Debug, Clone, Args)]
 pub struct PinArgs {
-    /// Override the version of a component; marks every output dirty (can be repeated)
-    #[arg(long = "pin", value_name = "NAME=VERSION", value_parser = parse_pin)]
+    /// Override the version of a component, or take a commit: `NAME@COMMIT` of its repository,
+    /// `NAME=git:URL@COMMIT` of another one; marks every output dirty (can be repeated)
+    #[arg(long = "pin", value_name = "NAME=VERSION", value_parser = parse_override)]
     pub overrides: Vec<(String, String)>,
 }
 
@@ -216,7 +217,7 @@ pub struct PinArgs {
 #[derive(Debug, Clone, Args)]
 pub struct BuiltPins {
     /// Use the build folder of `build --pin NAME=VERSION` (can be repeated)
-    #[arg(long = "pin", value_name = "NAME=VERSION", value_parser = parse_pin)]
+    #[arg(long = "pin", value_name = "NAME=VERSION", value_parser = parse_override)]
     pub overrides: Vec<(String, String)>,
 }
 
@@ -229,6 +230,22 @@ fn parse_pin(text: &str) -> Result<(String, String), String> {
             "`{version}` cannot be the version of an RPM; use letters, digits, and . _ + ~ ^"
         )),
         _ => Err("expected NAME=VERSION, such as vllm=0.21.0".into()),
+    }
+}
+
+/// Parses a version or a commit of a component.
+fn parse_override(text: &str) -> Result<(String, String), String> {
+    let (name, value, commit) = match (text.split_once("=git:"), text.split_once('@')) {
+        (Some((name, place)), _) => {
+            let commit = place.rsplit_once('@').map(|(_, commit)| commit).unwrap_or_default();
+            (name, format!("git:{place}"), commit)
+        }
+        (None, Some((name, commit))) if !name.contains('=') => (name, format!("@{commit}"), commit),
+        _ => return parse_pin(text),
+    };
+    match is_commit(commit) && !name.is_empty() {
+        true => Ok((name.to_owned(), value)),
+        false => Err("expected a full commit after `@`: 40 hexadecimal digits".into()),
     }
 }
 
@@ -299,6 +316,10 @@ pub struct Lock {
     /// Write nothing; exit with 1 if the lock file is out of date
     #[arg(long)]
     pub check: bool,
+
+    /// Move pins that follow a branch to its newest commit
+    #[arg(long, conflicts_with = "offline")]
+    pub update: bool,
 
     /// Also lock the digests that the base images of container files have now; needs skopeo
     #[arg(long, conflicts_with = "offline")]

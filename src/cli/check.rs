@@ -26,7 +26,14 @@ pub(super) fn run(args: &args::Check, dir: &Path, shell: &Shell) -> Done {
     let render = || render::run(&args::Render::check(choice()), dir, shell);
     let lock = || {
         let pins = choice().pins;
-        let args = args::Lock { pins, check: true, images: false, offline: *offline, json: false };
+        let args = args::Lock {
+            pins,
+            check: true,
+            update: false,
+            images: false,
+            offline: *offline,
+            json: false,
+        };
         lock::run(&args, dir, shell)
     };
     let pins = || {

@@ -60,6 +60,10 @@ pub fn other_pins(workspace: &Workspace) -> Option<String> {
 fn pin_options(workspace: &Workspace, folder: &str) -> Option<String> {
     let (chroot, pins) = parse_folder_name(folder);
     let pins = pins.filter(|pins| chroot == workspace.chroot.name && !pins.is_empty())?;
+    // The name of the folder has only the beginning of a commit.
+    if pins.values().any(|version| version.contains("_git")) {
+        return None;
+    }
     let pins: Vec<String> =
         pins.iter().map(|(name, version)| format!("--pin {name}={version}")).collect();
     Some(format!("`{}`", pins.join(" ")))

@@ -14,7 +14,7 @@ use crate::events::{Event, Events};
 use crate::files;
 use crate::pins::{SetLock, lock_set};
 use crate::report::{Progress, Shell, Style, count};
-use crate::sources::{Cache, Fetcher, Locked};
+use crate::sources::{Cache, Fetcher, Locked, Moving};
 use crate::workspace::pin::LockEntry;
 use crate::workspace::{Lock, Workspace};
 
@@ -24,7 +24,9 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
     let set = &workspace.pins;
     let progress = Progress::new(shell);
     let events: &dyn Events = &progress;
-    let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events).offline(args.offline);
+    let moving = if args.update { Moving::All } else { Moving::Nothing };
+    let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events);
+    let fetcher = fetcher.offline(args.offline).moves(moving);
     let mut lock = lock_set(&workspace.root, &set.name, set.file.clone(), &fetcher)?;
     lock.locked.lock.images = images(&workspace, &lock.old, args.images, events)?;
     lock.text = lock.locked.lock.text();

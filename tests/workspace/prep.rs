@@ -5,6 +5,7 @@ mod audit;
 mod commits;
 mod demo;
 mod dist_git;
+mod moving;
 mod patches;
 mod refresh;
 mod unpack;

@@ -284,6 +284,28 @@ pub enum SourceError {
         /// Tags with a similar spelling.
         near: Vec<String>,
     },
+    /// The repository has no such branch.
+    #[error("the git repository {url} has no branch `{branch}`")]
+    NoBranch {
+        /// The repository.
+        url: String,
+        /// The branch.
+        branch: String,
+        /// Some of its branches.
+        known: Vec<String>,
+    },
+    /// A commit of a branch has no version.
+    #[error(
+        "cannot determine the version of commit {commit} of {url}: `{file}` has none, and there are no tags"
+    )]
+    NoVersion {
+        /// The repository.
+        url: String,
+        /// The commit.
+        commit: String,
+        /// The file that was read.
+        file: String,
+    },
     /// pip did not report which index it uses.
     #[error("cannot determine the package index that pip uses: {reason}")]
     NoIndex {
@@ -411,6 +433,12 @@ impl Diagnose for SourceError {
             Self::NoTag { near, .. } => Diagnosis::from(Kind::Config)
                 .with_help_lines(nearest(near))
                 .with_help("add the commit to the pin"),
+            Self::NoBranch { known, .. } => Diagnosis::from(Kind::Config)
+                .with_help_lines((!known.is_empty()).then(|| format!("it has {}", known.join(", "))))
+                .with_help("correct `branch` in the pin"),
+            Self::NoVersion { .. } => {
+                Kind::Config.with_help("name the file with upstream's version: `version-from` in the pin")
+            }
             Self::NoSdist { near, other, wheels: false, .. } => {
                 let instead = other.as_ref().map(|_| "pin the source by URL or git commit instead");
                 Diagnosis::from(Kind::Config).with_help_lines(nearest(near)).with_help_lines(instead)
@@ -499,6 +527,7 @@ impl SourceError {
         matches!(
             self,
             Self::NoTag { .. }
+                | Self::NoBranch { .. }
                 | Self::NoCommit { .. }
                 | Self::NoProject { .. }
                 | Self::NoSdist { .. }

@@ -82,6 +82,9 @@ pub(super) fn run(args: &args::PinsOutdated, dir: &Path, shell: &Shell) -> Done 
     let first_member = members.iter().find(|member| member.state == OutdatedState::Outdated);
     let pins = args.choice.pins.as_ref().map(|name| format!(" --pins {name}")).unwrap_or_default();
     let next = match (first, first_member) {
+        (Some(row), _) if row.branch.is_some() => {
+            Some(format!("run `rocmrpm lock{pins} --update` to move to the newest commit"))
+        }
         (Some(row), _) => Some(format!(
             "run `rocmrpm pins update {}{pins} --dry-run` to see what a newer version changes",
             row.component

@@ -46,6 +46,8 @@ pub struct Outdated {
     pub pinned: String,
     /// The newest suitable release.
     pub newest: Option<String>,
+    /// The branch that the pin follows; its newest release is then the beginning of a commit.
+    pub branch: Option<String>,
     /// The result of the comparison.
     pub state: OutdatedState,
     /// Where releases were listed, or why they cannot be listed.
@@ -106,6 +108,7 @@ fn row(
         source: (!source.is_empty()).then(|| source.to_owned()),
         pinned: pin.version.clone(),
         newest: None,
+        branch: pin.follows.as_ref().map(|follows| follows.branch.clone()),
         state: OutdatedState::NotKnown,
         place: origin(pin),
         error: None,
@@ -114,6 +117,23 @@ fn row(
         newest_python: None,
         newest_python_allowed: true,
     };
+    if let Some(branch) = &row.branch {
+        row.place = format!("{}, branch {branch}", row.place);
+        let newest = fetcher.newest_commit(pin);
+        (row.state, row.newest, row.error) = match newest {
+            Err(error) => (OutdatedState::Unreachable, None, Some(error.to_string())),
+            Ok(newest) => {
+                let is_newest = matches!(
+                    &pin.source,
+                    Source::Git { commit, .. } if *commit == newest
+                );
+                let state = if is_newest { OutdatedState::Newest } else { OutdatedState::Outdated };
+                let short = newest.and_then(|newest| newest.get(..12).map(str::to_owned));
+                (state, short, None)
+            }
+        };
+        return row;
+    }
     if is_commit(pin) {
         row.place = "a commit, not a release".into();
         return row;

@@ -76,6 +76,17 @@ pub fn update(
         };
         return Err(error.into());
     }
+    if let Some(follows) = &old.follows {
+        let error = PinsError::Fixed {
+            component: name.to_owned(),
+            reason: format!("it follows the branch `{}`", follows.branch),
+            help: format!(
+                "move it to the newest commit: rocmrpm lock --pins {} --update",
+                workspace.pins.name
+            ),
+        };
+        return Err(error.into());
+    }
     let mut text = SetText::new(&workspace.pins.file)?;
     let newest = match version {
         Some(_) => None,

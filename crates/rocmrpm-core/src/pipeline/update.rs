@@ -15,6 +15,7 @@ use crate::files;
 use crate::pins::derive::{self, DeriveError, Followed, derive};
 use crate::pins::{Outdated, OutdatedState, Update, lock_set, update, write_set};
 use crate::process::quote;
+use crate::sources::Moving;
 use crate::stack::KeyInputs;
 use crate::workspace::document::File;
 use crate::workspace::{Workspace, WorkspaceError};
@@ -182,6 +183,17 @@ impl Pipeline<'_> {
     fn updated(&self, workspace: &Workspace, name: &str, version: &str) -> Result<Move, Error> {
         let fetcher = self.fetcher(workspace, self.events)?;
         let component = workspace.component(name)?;
+        if let Some(follows) = &workspace.pin(component).follows {
+            let branch = &follows.branch;
+            let text = workspace.pins.file.text.clone();
+            return Ok(Move {
+                subject: format!("Update {name} to {version} of {branch}"),
+                lock: self.locked_with(workspace, &text, Moving::Only(name))?,
+                text,
+                lines: vec![format!("{name} {branch} -> {version}")],
+                question: None,
+            });
+        }
         let (update, text) = update(workspace, component, Some(version), &fetcher)?;
         let line = |changed: &crate::pins::Changed| {
             format!(
@@ -203,7 +215,16 @@ impl Pipeline<'_> {
 
     /// Returns the lock file of the set with a text that is not written yet.
     fn locked(&self, workspace: &Workspace, text: &str) -> Result<String, Error> {
-        let fetcher = self.fetcher(workspace, self.events)?;
+        self.locked_with(workspace, text, Moving::Nothing)
+    }
+
+    fn locked_with(
+        &self,
+        workspace: &Workspace,
+        text: &str,
+        moving: Moving<'_>,
+    ) -> Result<String, Error> {
+        let fetcher = self.fetcher(workspace, self.events)?.moves(moving);
         let pins = File { name: workspace.pins.file.name.clone(), text: text.to_owned() };
         Ok(lock_set(&workspace.root, self.pins, pins, &fetcher)?.text)
     }

@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use fs_err as fs;
 
+use super::branch::Moving;
 use super::cache::{Cache, Held};
 use super::download::{self, Request};
 use super::git::Repository;
@@ -33,6 +34,7 @@ pub struct Fetcher<'a> {
     workspace_root: &'a Path,
     events: &'a dyn Events,
     offline: bool,
+    moving: Moving<'a>,
     /// The index URL with credentials, determined on first use.
     index: OnceLock<String>,
 }
@@ -40,13 +42,21 @@ pub struct Fetcher<'a> {
 impl<'a> Fetcher<'a> {
     /// Returns a fetcher that uses the network.
     pub fn new(cache: Cache, workspace_root: &'a Path, events: &'a dyn Events) -> Self {
-        Self { cache, workspace_root, events, offline: false, index: OnceLock::new() }
+        let (offline, moving) = (false, Moving::Nothing);
+        Self { cache, workspace_root, events, offline, moving, index: OnceLock::new() }
     }
 
     /// Sets whether to work offline.
     #[must_use]
     pub fn offline(mut self, offline: bool) -> Self {
         self.offline = offline;
+        self
+    }
+
+    /// Sets which branches `lock` moves to their newest commit.
+    #[must_use]
+    pub fn moves(mut self, moving: Moving<'a>) -> Self {
+        self.moving = moving;
         self
     }
 
@@ -65,6 +75,10 @@ impl<'a> Fetcher<'a> {
 
     pub(crate) fn is_offline(&self) -> bool {
         self.offline
+    }
+
+    pub(super) fn moving(&self) -> Moving<'a> {
+        self.moving
     }
 
     pub(super) fn workspace_root(&self) -> &Path {

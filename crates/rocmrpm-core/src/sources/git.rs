@@ -264,6 +264,41 @@ impl Repository<'_> {
         })
     }
 
+    /// Returns the newest commit of a branch.
+    pub fn branch(&self, name: &str) -> Result<String, SourceError> {
+        let upstream = self.upstream();
+        let list = ["ls-remote", "--heads", "--", &upstream.address];
+        let list = upstream.git(None).args(list).run()?;
+        if !list.success() {
+            return Err(self.failed(&list.stderr));
+        }
+        let text = String::from_utf8_lossy(&list.stdout).into_owned();
+        let branches: BTreeMap<&str, &str> = text
+            .lines()
+            .filter_map(|line| line.split_once('\t'))
+            .filter_map(|(id, branch)| Some((branch.strip_prefix("refs/heads/")?, id)))
+            .filter(|(_, id)| is_commit(id))
+            .collect();
+        branches.get(name).map(|id| (*id).to_owned()).ok_or_else(|| SourceError::NoBranch {
+            url: url::shown(self.url),
+            branch: name.to_owned(),
+            known: branches.keys().take(5).map(|known| (*known).to_owned()).collect(),
+        })
+    }
+
+    /// Returns the text of a file of a cached commit, if it is a file.
+    pub fn text(&self, commit: &str, path: &str) -> Result<Option<String>, SourceError> {
+        let blob = ["cat-file", "blob", &format!("{commit}:{path}")];
+        let done = self.local()?.args(blob).run()?;
+        Ok(done.success().then(|| String::from_utf8_lossy(&done.stdout).into_owned()))
+    }
+
+    /// Returns when a cached commit was made, in seconds since 1970.
+    pub fn commit_time(&self, commit: &str) -> Result<i64, SourceError> {
+        let log = ["log", "-1", "--no-color", "--format=%ct", commit, "--"];
+        Ok(self.local()?.args(log).text()?.trim().parse().unwrap_or_default())
+    }
+
     /// Returns the commit of every tag.
     pub fn tags(&self) -> Result<BTreeMap<String, String>, SourceError> {
         let upstream = self.upstream();

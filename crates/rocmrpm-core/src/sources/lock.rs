@@ -123,6 +123,9 @@ impl Fetcher<'_> {
         let mut found = vec![Found { key: (component.clone(), String::new()), result }];
         for (name, source) in &pin.sources {
             let mut source = source.clone();
+            if pin.follows.is_some() && source.version == pin.version {
+                source.version.clone_from(&main.version);
+            }
             let mut as_recorded = source.clone();
             if let (Source::Crates { of, .. }, Source::Crates { of: recorded, .. }) =
                 (&mut source.source, &mut as_recorded.source)
@@ -175,10 +178,12 @@ impl Fetcher<'_> {
         if is_own(&pin.source) {
             return Ok(None);
         }
-        let version = pin.version.clone();
-        if !pin.source.is_immutable() {
+        if pin.follows.is_some() {
+            self.settle_branch(pin, known)?;
+        } else if !pin.source.is_immutable() {
             self.settle(table, pin, known)?;
         }
+        let version = pin.version.clone();
         if let Source::Url { url, .. } | Source::Git { url, .. } = &pin.source
             && url::is_unprotected(url)
         {
@@ -198,6 +203,7 @@ impl Fetcher<'_> {
             }
             Source::Git { url, commit, paths, .. } => {
                 entry.origin.clone_from(url);
+                entry.branch = pin.follows.as_ref().map(|follows| follows.branch.clone());
                 entry.commit.clone_from(commit);
                 entry.paths.clone_from(paths);
                 self.facts(pin).map(|facts| {

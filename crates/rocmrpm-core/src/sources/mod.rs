@@ -2,6 +2,7 @@
 //! It does not parse pins (`workspace` does) or build from the file (`build` does).
 
 mod api;
+mod branch;
 mod commit;
 mod crates;
 mod fetcher;
@@ -28,6 +29,7 @@ mod unpack;
 use std::path::{Path, PathBuf};
 
 pub use crate::names::normalized;
+pub use branch::Moving;
 pub use fetcher::Fetcher;
 pub use linked::{CargoProject, LinkedCrate};
 pub use lock::{LockError, Locked};

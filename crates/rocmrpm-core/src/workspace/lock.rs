@@ -79,6 +79,12 @@ impl Lock {
         entry.is_about(pin).then_some(entry)
     }
 
+    /// Returns the entry of a component's main source if it was locked for a branch.
+    pub fn of_branch(&self, component: &ComponentName) -> Option<&LockEntry> {
+        let entry = self.entries.get(&(component.clone(), String::new()))?;
+        entry.branch.is_some().then_some(entry)
+    }
+
     /// Returns the sources that have additional keys compared to an older lock, if that is the only
     /// difference.
     pub fn learned_since(&self, older: &Self) -> Option<Vec<String>> {
@@ -121,6 +127,9 @@ impl Lock {
             Source::Git { commit: commit @ None, .. } => commit.clone_from(&entry.commit),
             _ => {}
         }
+        if pin.follows.is_some() {
+            pin.version.clone_from(&entry.version);
+        }
         pin.evidence = Evidence(Some(Box::new(entry.clone())));
     }
 }
@@ -143,6 +152,7 @@ impl LockEntry {
 
     fn read(table: &mut Table<'_>) -> Option<Self> {
         let version = table.required_string("version", "the locked version");
+        let branch = table.string("branch").map(|at| at.value);
         let origin = table.required_string("origin", "where it came from");
         let number =
             |table: &mut Table<'_>, key| table.integer(key).and_then(|n| u64::try_from(n).ok());
@@ -154,6 +164,7 @@ impl LockEntry {
             sha256: digest(table, "sha256"),
             archive: digest(table, "archive"),
             size: number(table, "size"),
+            branch,
             commit: commit(table),
             tree: table.string("tree").map(|at| at.value),
             submodules: table.has("submodules").then(|| map(table.string_map("submodules"))),
@@ -175,6 +186,7 @@ impl LockEntry {
         line("paths", (!paths.is_empty()).then(|| format!("[{}]", paths.join(", "))));
         line("sha256", self.sha256.map(|digest| quoted(&digest.to_string())));
         line("size", self.size.map(|size| size.to_string()));
+        line("branch", self.branch.as_deref().map(quoted));
         line("commit", self.commit.as_deref().map(quoted));
         line("tree", self.tree.as_deref().map(quoted));
         line("archive", self.archive.map(|digest| quoted(&digest.to_string())));
@@ -208,7 +220,9 @@ impl LockEntry {
             }
             Source::Folder { .. } => false,
         };
-        same && self.version == pin.version
+        let branch = pin.follows.as_ref().map(|follows| &follows.branch);
+        // The version of a pin that follows a branch is that of the entry.
+        same && self.branch.as_ref() == branch && (branch.is_some() || self.version == pin.version)
     }
 }
 
@@ -276,6 +290,7 @@ mod tests {
             version: "2".into(),
             origin: "https://h/b.git".into(),
             paths: vec!["x/y".into(), "z".into()],
+            branch: Some("main".into()),
             commit: Some(commit.clone()),
             tree: Some("b".repeat(40)),
             submodules: Some([("third_party/q \"1\"".into(), commit.clone())].into()),

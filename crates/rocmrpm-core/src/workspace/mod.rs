@@ -63,7 +63,7 @@ pub use offline::{By, Offline};
 pub use patch::Patch;
 pub use path_error::PathError;
 pub use paths::check_inputs;
-pub use pin::{LockEntry, Pin, Source};
+pub use pin::{Follows, LockEntry, Pin, Source};
 pub use pins::{Generated, Overrides, PinSet};
 pub use pipeline::{PipelineSettings, ReleasePage, ReleasesOf};
 pub use provider::{AptSource, Capability, PackageName, Provider, RocmVersion};

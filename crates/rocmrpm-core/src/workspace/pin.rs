@@ -19,6 +19,8 @@ pub struct Pin {
     pub version: String,
     /// Where the source comes from.
     pub source: Source,
+    /// The branch that the pin follows, if its version and commit are those in the lock file.
+    pub follows: Option<Follows>,
     /// Whether `--pin` on the command line changed this pin, which marks every output as dirty.
     pub overridden: bool,
     /// The top folder of the archive, if it does not follow from the file name.
@@ -31,6 +33,18 @@ pub struct Pin {
     pub sources: BTreeMap<String, Self>,
     /// The source's entry in the lock file.
     pub evidence: Evidence,
+}
+
+/// The version of a pin that follows a branch and was not locked yet.
+pub const UNLOCKED: &str = "0";
+
+/// A branch of a git repository that a pin follows. `rocmrpm lock` records its commit and a version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Follows {
+    /// The branch.
+    pub branch: String,
+    /// The file with upstream's version. [default: version.txt if it exists, else the newest tag]
+    pub version_from: Option<String>,
 }
 
 /// The properties of a source when it was locked; `None` for those that could not be determined.
@@ -48,6 +62,8 @@ pub struct LockEntry {
     pub sha256: Option<Sha256>,
     /// The file's size in bytes.
     pub size: Option<u64>,
+    /// The branch that the pin followed, for git.
+    pub branch: Option<String>,
     /// The commit, for git.
     pub commit: Option<String>,
     /// The commit's tree.
@@ -87,6 +103,7 @@ impl Pin {
             component,
             version: version.into(),
             source,
+            follows: None,
             overridden: false,
             top_folder: None,
             python: VersionRange::default(),

@@ -8,7 +8,7 @@ use super::document::{At, File, Table};
 use super::edit::is_inside;
 use super::lock::{Lock, commit, sha256};
 use super::manifest::gpu_targets;
-use super::pin::{Pin, Source};
+use super::pin::{Follows, Pin, Source, UNLOCKED};
 use crate::digest::Sha256;
 use crate::error::Problem;
 use crate::names::{ComponentName, is_version};
@@ -39,8 +39,34 @@ pub struct Generated {
     pub file: File,
 }
 
-/// A version from the command line, `--pin NAME=VERSION`.
+/// What the command line states about pins, by component: a version for `--pin NAME=VERSION`,
+/// `@COMMIT` for `--pin NAME@COMMIT`, and `git:URL@COMMIT` for `--pin NAME=git:URL@COMMIT`.
 pub type Overrides = BTreeMap<String, String>;
+
+/// One of these, parsed.
+enum Override<'o> {
+    Version(&'o str),
+    Commit { url: Option<&'o str>, commit: &'o str },
+}
+
+impl<'o> Override<'o> {
+    fn parse(text: &'o str) -> Self {
+        match text.rsplit_once('@') {
+            Some(("", commit)) => Self::Commit { url: None, commit },
+            Some((url, commit)) if url.starts_with("git:") => {
+                Self::Commit { url: url.strip_prefix("git:"), commit }
+            }
+            _ => Self::Version(text),
+        }
+    }
+}
+
+/// Returns the version of a commit from the command line: it sorts after the pinned version, whose
+/// patches and edits it has, and before the next one.
+fn of_commit(pinned: &str, commit: &str) -> String {
+    let base = pinned.split_once('^').map_or(pinned, |(base, _)| base);
+    format!("{base}^git{}", commit.get(..7).unwrap_or(commit))
+}
 
 impl PinSet {
     /// Reads a pin set. `lock`, the content of the lock file, supplies the digests and commits that
@@ -105,7 +131,20 @@ fn read_pin(
             None,
         );
     }
-    let written = table.required_string("version", "the upstream version");
+    let follows = follows(table);
+    let written = table.string("version");
+    match (&written, &follows) {
+        (None, None) if !table.has("version") => {
+            let message = format!("`version` is missing in `[{}]`", key.value);
+            table.problem(table.span(), message, "expected `version`: the upstream version", None);
+        }
+        (Some(at), Some(_)) => {
+            let message = format!("`{}` follows a branch and has a version", key.value);
+            let label = "remove it: `rocmrpm lock` records the version of the branch";
+            table.problem(at.span.clone(), message, label, None);
+        }
+        _ => {}
+    }
     if let Some(At { value, span }) = &written
         && !is_version(value)
     {
@@ -116,9 +155,27 @@ fn read_pin(
             None,
         );
     }
-    let override_version = overrides.get(&key.value);
-    let version = override_version.cloned().or(written.map(|at| at.value));
-    let source = read_source(&key, table, version.as_deref().unwrap_or_default());
+    let of_branch = follows.as_ref().map(|_| {
+        let entry = ComponentName::parse(&key.value).and_then(|name| lock.of_branch(&name));
+        entry.map_or(UNLOCKED, |entry| &entry.version).to_owned()
+    });
+    let own = written.map(|at| at.value).or(of_branch);
+    let given = overrides.get(&key.value).map(|text| Override::parse(text));
+    let version = match &given {
+        Some(Override::Version(version)) => Some((*version).to_owned()),
+        _ => own,
+    };
+    let mut source = read_source(&key, table, version.as_deref().unwrap_or_default());
+    if let (Some(_), Some(Source::Git { commit: Some(_), .. })) = (&follows, &source) {
+        let message = format!("`{}` follows a branch and has a commit", key.value);
+        table.problem(key.span.clone(), message, "remove one of them", None);
+    }
+    if let (Some(_), Some(other)) = (&follows, &source)
+        && !matches!(other, Source::Git { .. })
+    {
+        let message = "`branch` does not apply to this source".to_owned();
+        table.problem(key.span.clone(), message, "expected `git`", None);
+    }
     let top_folder = top_folder(table);
     let python = python(table);
     let further = table.table("sources", |sources| {
@@ -127,16 +184,32 @@ fn read_pin(
             read_further(&key.value, &name, table, version).map(|pin| (name.value, pin))
         })
     });
-    let (component, version, mut source) = (component?, version?, source?);
-    let overridden = override_version.is_some();
-    if overridden {
+    let mut version = version?;
+    match (&given, &mut source) {
         // The entry of another version does not apply to this one.
-        source.forget();
+        (Some(Override::Version(_)), Some(source)) => source.forget(),
+        (Some(Override::Commit { url, commit }), Some(source)) => {
+            if !source.use_commit(*url, commit) {
+                let message = format!("`{}` is not pinned to a git repository", key.value);
+                let help = format!("name it: --pin {}=git:URL@{commit}", key.value);
+                let label = "only a git repository has commits";
+                table.problem(key.span.clone(), message, label, Some(help));
+            }
+            version = of_commit(&version, commit);
+        }
+        _ => {}
     }
-    let mut pin = Pin { overridden, top_folder, python, ..Pin::new(component, version, source) };
+    let (component, source) = (component?, source?);
+    let overridden = given.is_some();
+    let follows = follows.filter(|_| !overridden);
+    let mut pin =
+        Pin { follows, overridden, top_folder, python, ..Pin::new(component, version, source) };
     let component = pin.component.clone();
     if !overridden {
         lock.complete(&component, "", &mut pin);
+        if pin.follows.is_some() && pin.evidence.0.is_none() {
+            UNLOCKED.clone_into(&mut pin.version);
+        }
     }
     for (name, source) in further.unwrap_or_default().into_iter().flatten() {
         let mut source = source.into_pin(&pin);
@@ -197,6 +270,31 @@ fn read_further(
         gpu_targets,
         ..Pin::new(full?, version, source?)
     })))
+}
+
+/// Reads the branch that a pin follows.
+fn follows(table: &mut Table<'_>) -> Option<Follows> {
+    let branch = table.string("branch");
+    let version_from = table.string("version-from");
+    if let Some(At { value, span }) = &version_from {
+        if !is_inside(value) {
+            let label = "expected a relative path without `..`";
+            table.problem(span.clone(), "the path leads out of the source", label, None);
+        }
+        if branch.is_none() {
+            let message = "`version-from` is for a pin that follows a branch";
+            table.problem(span.clone(), message, "add `branch`, or remove it", None);
+        }
+    }
+    let At { value, span } = branch?;
+    let is_name = value.chars().all(|c| c.is_ascii_alphanumeric() || "._/+-".contains(c));
+    let starts = value.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if !is_name || !starts || value.contains("..") {
+        let message = format!("`{value}` is not the name of a branch");
+        table.problem(span, message, "expected a name such as `main`", None);
+        return None;
+    }
+    Some(Follows { branch: value, version_from: version_from.map(|at| at.value) })
 }
 
 fn top_folder(table: &mut Table<'_>) -> Option<String> {
@@ -305,6 +403,26 @@ fn folder(At { value, span }: At<String>, table: &mut Table<'_>, whole: bool) ->
 }
 
 impl Source {
+    /// Uses a commit of the pinned repository, or of another one. Returns whether there is one.
+    fn use_commit(&mut self, other: Option<&str>, commit: &str) -> bool {
+        let commit = Some(commit.to_lowercase());
+        match (&mut *self, other) {
+            (Self::Git { url, commit: pinned, .. }, other) => {
+                if let Some(other) = other {
+                    other.clone_into(url);
+                }
+                *pinned = commit;
+            }
+            // An archive or an sdist contains the submodules, too.
+            (_, Some(url)) => {
+                let (url, paths) = (url.to_owned(), Vec::new());
+                *self = Self::Git { url, commit, submodules: true, paths };
+            }
+            (_, None) => return false,
+        }
+        true
+    }
+
     /// Removes digest and commit.
     fn forget(&mut self) {
         match self {
@@ -350,6 +468,60 @@ mod tests {
         let (set, _) = read(&text, &Lock::default(), &[("a", "2")]);
         assert_eq!(pin(&set, "a").source, Source::Url { url: url("2"), sha256: None });
         assert!(pin(&set, "a").overridden);
+    }
+
+    #[test]
+    fn a_branch_has_the_version_and_the_commit_of_the_lock() {
+        let commit = "a".repeat(40);
+        let text = format!(
+            "[a]\nversion = \"2~a0^20260102gitaaaaaaa\"\norigin = \"u\"\nbranch = \"main\"\n\
+             commit = \"{commit}\"\n"
+        );
+        let lock = Lock::read(&File { name: "x.lock".into(), text }, &mut Vec::new());
+        let set = |more: &str| format!("[a]\ngit = \"u\"\n{more}");
+        let read = |more: &str, overrides: &[(&str, &str)]| {
+            let (set, problems) = read(&set(more), &lock, overrides);
+            assert_eq!(problems, [""; 0], "{more}");
+            pin(&set, "a")
+        };
+        let locked = read("branch = \"main\"\n", &[]);
+        assert_eq!(locked.version, "2~a0^20260102gitaaaaaaa");
+        assert!(
+            matches!(&locked.source, Source::Git { commit: Some(found), .. } if *found == commit)
+        );
+        let other = read("branch = \"next\"\n", &[]);
+        assert_eq!((other.version.as_str(), other.source.is_immutable()), (UNLOCKED, false));
+        let other = "b".repeat(40);
+        let at = read("branch = \"main\"\n", &[("a", &format!("@{other}"))]);
+        assert_eq!((at.version.as_str(), at.follows), ("2~a0^gitbbbbbbb", None));
+        for (more, problem) in [
+            ("branch = \"main\"\nversion = \"1\"\n", "`a` follows a branch and has a version"),
+            ("branch = \"-x\"\nversion = \"1\"\n", "`-x` is not the name of a branch"),
+            (
+                "version = \"1\"\nversion-from = \"x\"\n",
+                "`version-from` is for a pin that follows a branch",
+            ),
+            ("", "`version` is missing in `[a]`"),
+        ] {
+            assert_eq!(super::tests::read(&set(more), &lock, &[]).1, [problem], "{more}");
+        }
+    }
+
+    #[test]
+    fn uses_commits_of_the_command_line() {
+        let commit = "c".repeat(40);
+        let text = "[a]\nversion = \"1.2\"\nsdist = \"a\"\n";
+        let other = format!("git:file:///a@b/c@{commit}");
+        let (set, problems) = read(text, &Lock::default(), &[("a", &other)]);
+        assert_eq!(problems, [""; 0]);
+        let found = pin(&set, "a");
+        assert_eq!((found.version.as_str(), found.overridden), ("1.2^gitccccccc", true));
+        let url = "file:///a@b/c".to_owned();
+        let expected =
+            Source::Git { url, commit: Some(commit.clone()), submodules: true, paths: vec![] };
+        assert_eq!(found.source, expected);
+        let (_, problems) = read(text, &Lock::default(), &[("a", &format!("@{commit}"))]);
+        assert_eq!(problems, ["`a` is not pinned to a git repository"]);
     }
 
     #[test]
