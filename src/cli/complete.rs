@@ -212,6 +212,7 @@ mod tests {
             "container check image",
             "pipeline run timeout",
             "pipeline accept reason",
+            "pipeline rollback record",
             "doctor gpu_memory",
             "cache prune days",
         ];

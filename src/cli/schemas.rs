@@ -47,6 +47,7 @@ pub(super) fn schema(path: &str) -> Option<&'static str> {
         ["rocmrpm"] => "rocmrpm",
         ["pipeline"] => "pipeline",
         ["upstreams"] => "upstreams",
+        ["watch"] => "watch",
         ["copr", "project"] => "copr-project",
         ["pins", _] => "pins",
         ["mock-configs", _] => "chroot",

@@ -78,6 +78,9 @@ const SEEDS: &[(&str, &str)] = &[("upstreams", include_str!("examples/upstreams.
 const SOMETIMES_REQUIRED: &[&str] =
     &["file.fact.arg", "file.fact.key", "file.fact.pattern", "file.fact.set", "prefix"];
 
+/// Keys of which a table that knows both must have one.
+const EITHER: [&str; 2] = ["branch", "version"];
+
 /// The JSON Schemas of all kinds of files by their names.
 pub struct TomlSchemas {
     /// The schemas.
@@ -202,6 +205,9 @@ impl Builder<'_> {
             json!({"type": "object", "properties": properties, "additionalProperties": other});
         if !required.is_empty() {
             schema["required"] = json!(required);
+        }
+        if EITHER.iter().all(|name| keys.named.contains_key(*name)) {
+            schema["anyOf"] = EITHER.iter().map(|name| json!({"required": [name]})).collect();
         }
         schema
     }
