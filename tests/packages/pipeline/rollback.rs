@@ -92,15 +92,38 @@ fn only(folder: &Path, start: &str, end: &str) -> (String, Sha256) {
     (name, Sha256::of_file(file).unwrap().0)
 }
 
-/// Downloads `greet` with dnf and only this repository.
-fn dnf(repository: &Path, dir: &Path) -> (String, Sha256) {
+/// Makes a repository in a folder, with what packages with Python modules require of the distribution.
+fn make_distribution(dir: &Path) {
+    let abi = "import sys; print('%d.%d' % sys.version_info[:2])";
+    let python = ran(Command::new("/usr/bin/python3").args(["-c", abi])).exits(0).stdout.clone();
+    let spec = dir.join("python.spec");
     let text = format!(
-        "[r]\nname=r\nbaseurl=file://{}\nenabled=1\ngpgcheck=0\nskip_if_unavailable=0\n",
-        repository.display()
+        "Name: python3\nVersion: {0}\nRelease: 1\nSummary: Python\nLicense: MIT\nBuildArch: noarch\n\
+         Provides: python(abi) = {0}\n%description\nPython.\n%files\n",
+        python.trim()
     );
-    for folder in ["repos", "log"] {
+    std::fs::write(&spec, text).unwrap();
+    let topdir = format!("_topdir {}", dir.join("top").display());
+    let rpmdir = format!("_rpmdir {}", dir.display());
+    let mut build = Command::new("rpmbuild");
+    ran(build.args(["-bb", "--quiet", "--define", &topdir, "--define", &rpmdir]).arg(&spec))
+        .exits(0);
+    ran(Command::new("createrepo_c").arg("--quiet").arg(dir)).exits(0);
+}
+
+/// Downloads `greet` with dnf, this repository, and one that stands for the distribution.
+fn dnf(repository: &Path, dir: &Path) -> (String, Sha256) {
+    for folder in ["repos", "log", "distribution"] {
         std::fs::create_dir(dir.join(folder)).unwrap();
     }
+    make_distribution(&dir.join("distribution"));
+    let repo = |name: &str, folder: &Path| {
+        format!(
+            "[{name}]\nname={name}\nbaseurl=file://{}\nenabled=1\ngpgcheck=0\nskip_if_unavailable=0\n",
+            folder.display()
+        )
+    };
+    let text = repo("r", repository) + &repo("distribution", &dir.join("distribution"));
     std::fs::write(dir.join("repos/r.repo"), text).unwrap();
     let option =
         |name: &str, folder: &str| format!("--setopt={name}={}", dir.join(folder).display());

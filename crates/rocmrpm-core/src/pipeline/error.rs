@@ -88,6 +88,9 @@ impl Diagnose for PipelineError {
             Self::NoIdentity => Kind::Environment.with_help(
                 "run `git config --global user.name NAME` and `git config --global user.email EMAIL`",
             ),
+            Self::Git { source: ProcessError::Failed { .. }, .. } => {
+                Kind::Environment.with_help("solve what git reports, and run the pipeline again")
+            }
             Self::Git { source, .. } => source.diagnosis(),
         }
     }

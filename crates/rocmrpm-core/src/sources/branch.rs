@@ -16,28 +16,6 @@ use crate::workspace::pin::{LockEntry, Pin, Source};
 /// The file with upstream's version if the pin names none.
 const VERSION_FILE: &str = "version.txt";
 
-/// Which branches move to their newest commit. The others stay at the commit in the lock.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Moving<'m> {
-    /// No branch.
-    #[default]
-    Nothing,
-    /// All branches.
-    All,
-    /// The branch of this component.
-    Only(&'m str),
-}
-
-impl Moving<'_> {
-    fn includes(self, component: &str) -> bool {
-        match self {
-            Self::Nothing => false,
-            Self::All => true,
-            Self::Only(name) => name == component,
-        }
-    }
-}
-
 impl Fetcher<'_> {
     /// Returns the newest commit of the branch that a pin follows.
     pub fn newest_commit(&self, pin: &Pin) -> Result<Option<String>, SourceError> {

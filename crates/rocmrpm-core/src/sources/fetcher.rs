@@ -7,11 +7,11 @@ use std::sync::OnceLock;
 
 use fs_err as fs;
 
-use super::branch::Moving;
 use super::cache::{Cache, Held};
 use super::download::{self, Request};
 use super::git::Repository;
 use super::index::{self, ProjectFile, Sdist};
+use super::moving::Moving;
 use super::url::{self, Credentials};
 use super::{
     Fetched, Resolved, SourceError, archive, file_name, folder_in, not_pinned, pack, pinned_commit,
