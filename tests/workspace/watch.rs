@@ -211,8 +211,7 @@ fn reports_mistakes_of_the_file() {
 
 #[test]
 fn guide_shows_the_list() {
-    let page = "docs/guides/patch.md";
-    let text = std::fs::read_to_string(format!("{REPOSITORY}/{page}")).unwrap();
+    let text = std::fs::read_to_string(format!("{REPOSITORY}/docs/guides/patch.md")).unwrap();
     let list = text.split("```toml\n").find(|block| block.starts_with("[[watch]]")).unwrap();
     let workspace = Workspace::new();
     workspace.component("hello", &Parts::default());
@@ -228,7 +227,8 @@ fn guide_shows_the_list() {
         _ => Reply::status(404),
     });
     let shown = outdated(&workspace, &api);
-    Transcript::block(page, "rocmrpm pins outdated").assert_prints(&shown.exits(1).stdout);
+    Transcript::block("docs/guides/patch.md", "rocmrpm pins outdated")
+        .assert_prints(&shown.exits(1).stdout);
 }
 
 /// Without a network, the entries of the stack are only stale because no forge was asked.

@@ -36,7 +36,7 @@ fn series() -> Workspace {
 }
 
 fn repository(workspace: &Workspace) -> PathBuf {
-    workspace.built("git/demo")
+    workspace.path("build/fedora-43/git/demo")
 }
 
 /// Runs git in the repository of `demo`.
@@ -382,6 +382,6 @@ fn killed_runs_leave_nothing_half_written() {
     workspace.run(&["patch", "save", "demo"]).exits(0).reports(["Unchanged 0003-x.patch"]);
     assert_eq!(patches(&workspace), names[1..]);
     workspace.run(&["prep", "--git", "demo"]).exits(0).reports(["Unchanged"]);
-    let names = crate::support::names_in(&workspace.built("git"));
+    let names = crate::support::names_in(&workspace.path("build/fedora-43/git"));
     assert_eq!(names, [".demo.lock", "demo"]);
 }

@@ -83,6 +83,9 @@ fn header(text: &str) -> &str {
 /// Returns where a patch's header ends: before the line feed of its last line.
 pub(crate) fn header_end(patch: &[u8]) -> usize {
     let ends: [&[u8]; 3] = [b"\n---\n", b"\ndiff --git ", b"\n--- "];
+    if ends.iter().any(|end| patch.starts_with(&end[1..])) {
+        return 0;
+    }
     ends.iter().filter_map(|end| memchr::memmem::find(patch, end)).min().unwrap_or(patch.len())
 }
 

@@ -71,24 +71,21 @@ impl RocmLock {
 impl RocmFile {
     fn read(table: &mut Table<'_>) -> Option<Self> {
         let name = table.required_string("name", "the name of the file");
-        if let Some(at) = &name
-            && !at.value.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.+!".contains(&b))
-        {
+        let is_plain =
+            |name: &str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.+!".contains(&b));
+        if let Some(at) = name.as_ref().filter(|at| !is_plain(&at.value)) {
             let message = format!("`{}` is not a file name", visible(&at.value));
             table.problem(at.span.clone(), message, "expected a plain file name", None);
-            return None;
         }
         let distribution = table.string("distribution").map(|at| at.value);
         let version = table.string("version").map(|at| at.value);
         if !table.has("sha256") {
             table.required_string("sha256", "the digest of the file");
         }
-        Some(Self {
-            name: name?.value,
-            distribution: distribution.zip(version),
-            size: table.integer("size").and_then(|size| u64::try_from(size).ok()),
-            sha256: sha256(table)?,
-        })
+        let size = table.integer("size").and_then(|size| u64::try_from(size).ok());
+        let sha256 = sha256(table)?;
+        let name = name.map(|at| at.value).filter(|name| is_plain(name))?;
+        Some(Self { name, distribution: distribution.zip(version), size, sha256 })
     }
 
     /// Returns the file as the pin of a source.
