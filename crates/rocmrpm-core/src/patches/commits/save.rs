@@ -19,6 +19,9 @@ use crate::process::{check_stop, quote};
 use crate::range::VersionRange;
 use crate::workspace::{Component, Patch, Pin, Workspace};
 
+/// The name and the bytes of a patch file.
+type NamedPatch = (String, Vec<u8>);
+
 /// What `rocmrpm patch save --json` prints: the patches of a component after its commits were saved.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -304,7 +307,7 @@ impl<'s> Saving<'s> {
         &self,
         items: &[Item],
         known: &BTreeMap<String, Vec<u8>>,
-    ) -> Result<(Vec<(String, Vec<u8>)>, Vec<SavedPatch>), Error> {
+    ) -> Result<(Vec<NamedPatch>, Vec<SavedPatch>), Error> {
         let mut seen = BTreeSet::new();
         let mut series = Vec::new();
         for item in items {
