@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::lab::Lab;
+use crate::support::server::{Reply, TestServer};
 use crate::support::{Parts, names_in, ran, template};
 use rocmrpm::digest::Sha256;
 
@@ -117,13 +118,19 @@ fn dnf(repository: &Path, dir: &Path) -> (String, Sha256) {
         std::fs::create_dir(dir.join(folder)).unwrap();
     }
     make_distribution(&dir.join("distribution"));
-    let repo = |name: &str, folder: &Path| {
+    // dnf downloads nothing from local folders.
+    let served = repository.to_owned();
+    let server = TestServer::start(move |seen| {
+        std::fs::read(served.join(seen.path.trim_start_matches('/')))
+            .map_or(Reply::status(404), Reply::file)
+    });
+    let repo = |name: &str, url: &str| {
         format!(
-            "[{name}]\nname={name}\nbaseurl=file://{}\nenabled=1\ngpgcheck=0\nskip_if_unavailable=0\n",
-            folder.display()
+            "[{name}]\nname={name}\nbaseurl={url}\nenabled=1\ngpgcheck=0\nskip_if_unavailable=0\n"
         )
     };
-    let text = repo("r", repository) + &repo("distribution", &dir.join("distribution"));
+    let distribution = format!("file://{}", dir.join("distribution").display());
+    let text = repo("r", &server.url("/")) + &repo("distribution", &distribution);
     std::fs::write(dir.join("repos/r.repo"), text).unwrap();
     let option =
         |name: &str, folder: &str| format!("--setopt={name}={}", dir.join(folder).display());
