@@ -13,6 +13,7 @@ use python_packaging::sdist;
 use python_packaging::wheel::{FileName, normalized};
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::error::{Diagnose, Diagnosis, IoError, Kind};
+use rocmrpm_base::files;
 use rocmrpm_fetch::{self as sources, ProjectFile, SourceError};
 
 /// The wheels on the pages of one `simple/` folder. Parsing is lenient, so that a check can report
@@ -90,7 +91,7 @@ impl Diagnose for ListingError {
 impl Listing {
     /// Reads the view of a channel, or of the local index if `channel` is `None`.
     pub fn read(root: &Path, channel: Option<&str>) -> Result<Self, ListingError> {
-        let root = std::path::absolute(root).map_err(IoError::doing("find the index"))?;
+        let root = files::absolute(root).map_err(IoError::doing("find the index"))?;
         let view = View::of(channel).map_err(IndexError::from)?.simple();
         let simple = root.join(&view);
         if !simple.is_dir() {

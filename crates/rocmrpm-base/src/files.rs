@@ -2,7 +2,7 @@
 //! looks complete, and locks files between writers. It does not know the content.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use fs_err as fs;
@@ -148,6 +148,18 @@ pub fn remove_dir_if_there(path: &Path) -> io::Result<()> {
         }
         other => other,
     }
+}
+
+/// Returns an absolute path without `.` and `..`, as URLs have them. Does not follow links.
+pub fn absolute(path: &Path) -> io::Result<PathBuf> {
+    let mut whole = PathBuf::new();
+    for part in std::path::absolute(path)?.components() {
+        match part {
+            Component::ParentDir => drop(whole.pop()),
+            other => whole.push(other),
+        }
+    }
+    Ok(whole)
 }
 
 /// Returns the names in a folder, sorted; empty if the folder is missing.
