@@ -8,7 +8,7 @@ use super::add::add_cargo;
 use crate::support::{Workspace, names_in, ran};
 
 const NAME: &str = "hexyl";
-const VERSION: &str = "0.16.0";
+const VERSION: &str = "0.8.0";
 
 /// Downloads the archive of a crate with cargo, and returns its path.
 fn downloaded(workspace: &Workspace) -> PathBuf {
