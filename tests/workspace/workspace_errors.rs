@@ -480,7 +480,7 @@ error: field `rccl` is not defined
 7 | Requires: <{ rocm.rccl.devel }>
   |                   ^^^^
   |
-  = help: expected one of: brings, device_libs, hip, libdir, llvm_bin, prefix, provider, version
+  = help: expected one of: brings, device_libs, hip, libdir, llvm_bin, packaged, prefix, provider, version
 
 error: 1 mistake in the workspace's files
 
