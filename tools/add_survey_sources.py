@@ -65,7 +65,7 @@ class Debian:
         run("apt-get", *self.options, "-q", "source", "--download-only", "--only-source", name, cwd=downloads)
         found = [path for path in downloads.iterdir() if re.search(r"\.orig\.tar\.(gz|xz|bz2)$", path.name)]
         if not found:
-            raise SystemExit(f"error: the source package {name} has no archive of upstream's")
+            raise SystemExit(f"error: the source package {name} has no upstream archive")
         version = re.fullmatch(r".+?_(.+)\.orig\.tar\..+", found[0].name).group(1)
         # Debian marks archives that it changed, such as 1.0+dfsg.
         return found[0], re.split(r"[+~]", version)[0]

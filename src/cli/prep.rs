@@ -56,7 +56,7 @@ fn show_git(made: &GitPrep, json: bool, shell: &Shell) -> Done {
     let Some(stopped) = &made.stopped else { return Ok(0) };
     let (name, folder) = (&made.component, quote(&made.folder.to_string_lossy()));
     let (problem, way) = match stopped.conflicts.is_empty() {
-        true => ("is part of upstream's sources".to_owned(), "--skip"),
+        true => ("is part of the upstream sources".to_owned(), "--skip"),
         false => (format!("conflicts in {}", stopped.conflicts.join(", ")), "--continue"),
     };
     shell.status(Style::Bad, "Stopped", format!("{} {problem}", stopped.file));

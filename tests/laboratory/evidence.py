@@ -14,7 +14,7 @@ docs/stack/evidence.md and the marked parts of docs/stack/README.md from all rec
 
 `wheels` writes docs/stack/evidence/rocm.wheels.toml after a run that made ROCm's Python packages of
 VERSION for TARGET from RPMs, and installed them. RESULTS is the JSON of its tests (sdk-tests.py), SUITE
-the commit of upstream's tests. Each FILE is an RPM or a package.
+the commit of the upstream tests. Each FILE is an RPM or a package.
 
 Other scripts describe their run with `described` and pass the record to `write`. FIELDS defines
 what a record contains; the page shows it.
@@ -76,7 +76,7 @@ FIELDS = {
     "stage": (str, ALWAYS, f"the last stage of a build that succeeded: {', '.join(STAGES)}, or empty; `{KERNELS}`; `{WHEELS}`"),
     "device": (str, SOME_BUILDS, "the device that computed, if the stage is `ran`"),
     "result": (str, ALWAYS, f"{', '.join(RESULTS)}; `incomplete` if a run was stopped and can be resumed"),
-    "passed": (int, OF_WHEELS, "the number of upstream's tests that passed, where a test of several parts counts once"),
+    "passed": (int, OF_WHEELS, "the number of upstream tests that passed, where a test of several parts counts once"),
     "not-passed": (list, OF_WHEELS, "upstream's tests, or parts of them, that did not pass"),
     "not-launched": (list, OF_KERNELS, "the kernels that nothing launched"),
     "inputs": (dict, ALWAYS, "each input's digest: `sha256:` of a file or a list of files, or `git:` and a commit"),

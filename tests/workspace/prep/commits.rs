@@ -324,7 +324,7 @@ fn rebases_onto_a_pin_from_the_command_line() {
     pin(&workspace, "next", "1.1.5", &[("f", &lines(30, &[(10, "ours\n"), (12, "twelve\n")]))]);
     let ran = workspace.run(&["prep", "--git", "demo", "--pins", "next"]);
     ran.exits(1)
-        .reports(["Stopped 0001-x.patch is part of upstream's sources", "cherry-pick --skip"]);
+        .reports(["Stopped 0001-x.patch is part of the upstream sources", "cherry-pick --skip"]);
     git(&workspace, &["cherry-pick", "--skip"]);
     let ran = workspace.run(&["patch", "save", "demo", "--pins", "next"]);
     ran.exits(3)

@@ -10,7 +10,7 @@ use super::place::{Place, evidence_folder};
 use super::promote::check_tier;
 use super::{PipelineStage, Request, home_workspace};
 use crate::error::Error;
-use crate::evidence::{Chain, Draft, EvidenceRecord, Outcome};
+use crate::evidence::{Chain, Draft, EvidenceRecord, Outcome, PackageEvidence};
 use crate::index::change::{self, Action};
 use crate::publication::{self, Earlier};
 use crate::publishing::{Target, apply_packages, apply_wheels, sign_wheels};
@@ -171,11 +171,14 @@ fn wheels_of(
     Ok(change)
 }
 
+fn packages(record: &EvidenceRecord) -> impl Iterator<Item = &PackageEvidence> {
+    record.components.iter().flat_map(|component| &component.packages)
+}
+
 /// Returns the packages of a publication, and the names of all packages that were published.
 fn earlier(chain: &Chain, record: &EvidenceRecord) -> Earlier {
     let headers = |record: &EvidenceRecord| -> BTreeMap<String, String> {
-        let packages = record.components.iter().flat_map(|component| &component.packages);
-        packages.map(|package| (package.file.clone(), package.header.clone())).collect()
+        packages(record).map(|package| (package.file.clone(), package.header.clone())).collect()
     };
     let files = publications(chain, record.chroot.as_deref()).flat_map(headers);
     let name = |(file, _): (String, String)| name_of_file(file.as_ref()).map(str::to_owned);
@@ -185,10 +188,7 @@ fn earlier(chain: &Chain, record: &EvidenceRecord) -> Earlier {
 /// Returns the digests of the headers of packages that the last rollback of a chroot took back, unless a
 /// publication followed or was allowed since.
 pub(super) fn taken_back(chain: &Chain, chroot: &str) -> BTreeSet<String> {
-    let headers = |record: &EvidenceRecord| -> Vec<String> {
-        let packages = record.components.iter().flat_map(|component| &component.packages);
-        packages.map(|package| package.header.clone()).collect()
-    };
+    let headers = |record| packages(record).map(|package| package.header.clone());
     let Some(rollback) = chain.last(STAGE, Some(chroot)) else { return BTreeSet::new() };
     let publish = chain.last(PipelineStage::Publish.name(), Some(chroot));
     if publish.is_some_and(|last| last.is_done() && last.number > rollback.number) {
