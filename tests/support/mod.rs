@@ -323,6 +323,8 @@ impl Workspace {
             .env("ROCMRPM_TRUST", self.root())
             .env("XDG_STATE_HOME", self.holder().join("state"))
             .env_remove("SOURCE_DATE_EPOCH")
+            // anstream colors the output of every terminal where it is set, even of dumb ones.
+            .env_remove("CI")
             .stdin(Stdio::null());
     }
 
