@@ -207,6 +207,66 @@ fn another_version_of_rocm_warns_or_fails() {
     stack.run(&["wheel"]).exits(3).reports(["unknown value `fail` of `on-mismatch`"]);
 }
 
+#[test]
+fn bundled_wheels_need_no_other_rocm() {
+    let sdk = Sdk::new();
+    let server = Server::start(&sdk.published("7.2.4"));
+    let stack = Stack::new(&python_packages(&server), &BUILD.replace("-lamdhip64", "-lrocblas"));
+    stack.0.replace("rocmrpm.toml", "\"rocm-sdk\"", "\"bundle\"");
+    stack.run(&["plan"]).exits(3).reports(["did you mean `bundled`?"]);
+    stack.0.replace("rocmrpm.toml", "\"bundle\"", "\"bundled\"");
+    stack.run(&["lock"]).exits(0);
+    stack.run(&["build"]).exits(0);
+
+    // pip installs it without an index, and the machine has no other ROCm.
+    let venv = stack.installed("venv", "file:///nonexistent/simple", &[]);
+    assert_eq!(stack.in_venv(&venv, "python", &["-c", IMPORT]).unwrap(), "7");
+    let listed = stack.in_venv(&venv, "pip", &["list", "--format=freeze"]).unwrap();
+    assert!(!listed.contains("rocm-sdk") && listed.contains("demo=="), "{listed}");
+    let member = |name: &str| {
+        let script = format!(
+            "import zipfile, sys; print(zipfile.ZipFile(sys.argv[1]).read({name:?}).decode())"
+        );
+        stack.in_venv(&venv, "python", &["-c", &script, stack.wheel().to_str().unwrap()]).unwrap()
+    };
+    let libraries = "demo.libs/_rocm_sdk_libraries_gfx115X_all";
+    let record = member("demo-1.0+rocm7.2.gfx1151.1.dist-info/RECORD");
+    for file in [
+        "demo.libs/_rocm_sdk_core/lib/libamdhip64.so.7,",
+        "demo.libs/_rocm_sdk_core/lib/libhsa-runtime64.so.1,",
+        &format!("{libraries}/lib/librocblas.so.5,"),
+        &format!("{libraries}/lib/rocblas/library/TensileManifest.txt,"),
+        "LICENSE.md",
+    ] {
+        assert!(record.contains(file), "{file}\n{record}");
+    }
+    // No file of the wheel needs it.
+    assert!(!record.contains("libhipblas"), "{record}");
+    let metadata = member("demo-1.0+rocm7.2.gfx1151.1.dist-info/METADATA");
+    assert!(!metadata.contains("Requires-Dist: rocm"), "{metadata}");
+    let sbom = member("demo-1.0+rocm7.2.gfx1151.1.dist-info/sboms/rocmrpm.cdx.json");
+    assert!(sbom.contains("pkg:pypi/rocm-sdk-core@7.2.4"), "{sbom}");
+    let origin = member("demo-1.0+rocm7.2.gfx1151.1.dist-info/rocmrpm.json");
+    assert!(origin.contains("rocm_sdk_core-7.2.4"), "{origin}");
+    stack.run(&["inspect", stack.wheel().to_str().unwrap()]).exits(0);
+    let proof = stack.run(&["wheel", "--check", "--json"]).exits(0).stdout.clone();
+    assert!(proof.contains("+from rocm_sdk_core-7.2.4"), "{proof}");
+
+    // The files are in the cache, and the wheel is the same again.
+    drop(server);
+    let wheel = std::fs::read(stack.wheel()).unwrap();
+    std::fs::remove_dir_all(stack.0.built("wheels")).unwrap();
+    stack.run(&["wheel"]).exits(0);
+    assert!(wheel == std::fs::read(stack.wheel()).unwrap(), "the wheel differs");
+    // Packages of a distribution are no Python packages.
+    stack.0.write(PROVIDER, stack.0.read(PROVIDER).split("[python-packages]").next().unwrap());
+    stack.0.replace(PROVIDER, "version", "prefix = \"/usr\"\nversion");
+    stack
+        .run(&["build"])
+        .exits(3)
+        .reports(["the ROCm provider `host` has none", "`[python-packages]`"]);
+}
+
 /// A bucket with the artifacts of a run, in which the archive of a file has `artifact_manifest.txt`
 /// as its first member.
 fn bucket(sdk: &Workspace) -> TestServer {

@@ -45,6 +45,13 @@ impl Sdk {
             sdk.rpm(&name, data, &[]);
         }
         sdk.rpm("hipblas", &[("/usr/lib64/libhipblas.so.3", &blas)], &[]);
+        let rocblas = sdk.library("librocblas.so.5", &["libamdhip64.so.7"]);
+        let data: &[(&str, &Path)] = &[
+            ("/usr/lib64/librocblas.so.5", &rocblas),
+            ("/usr/lib64/rocblas/library/TensileManifest.txt", &header),
+            ("/usr/share/licenses/rocblas/LICENSE.md", &header),
+        ];
+        sdk.rpm("rocblas", data, &[("/usr/lib64/librocblas.so", "librocblas.so.5")]);
         sdk
     }
 
@@ -82,7 +89,7 @@ impl Sdk {
     /// Makes the packages of this version from the RPMs without GPU code in files of its own, and
     /// publishes them to a new index, whose folder it returns.
     pub(crate) fn published(&self, version: &str) -> PathBuf {
-        let rpms = ["rocm-hip", "rocm-hip-devel", "hipblas"];
+        let rpms = ["rocm-hip", "rocm-hip-devel", "hipblas", "rocblas"];
         let rpms = rpms.map(|name| format!("{name}-7.2.4-1.x86_64.rpm"));
         let out = format!("dist-{version}");
         let mut make = vec!["sdk", "--gpu-target", "gfx115X-all", "--version", version];

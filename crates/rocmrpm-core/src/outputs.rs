@@ -164,7 +164,8 @@ fn write(
 ) -> Result<(Vec<FileRecord>, Requires), Error> {
     files::remove_dir_if_there(new).map_err(doing(part))?;
     fs_err::create_dir_all(new).map_err(doing(part))?;
-    let wheels = wheel::build(part.request(pins, &preloads.rocm(part), new, events))
+    let rocm = preloads.rocm(part, events)?;
+    let wheels = wheel::build(part.request(pins, &rocm, new, events))
         .inspect_err(|_| drop(files::remove_dir_if_there(new)))?;
     let mut required = BTreeSet::new();
     let mut written = Vec::new();

@@ -65,7 +65,7 @@ impl Complete {
         let metadata =
             Metadata::parse(&text).map_err(|reason| WheelError::invalid(folder, reason))?;
         let stem = format!("{}-{}", metadata.normalized.replace('-', "_"), metadata.version);
-        let sbom = sbom::text(&metadata, &text, &parts.rpms, &[], parts.source_date_epoch);
+        let sbom = sbom::text(&metadata, &text, (&parts.rpms, &[]), &[], parts.source_date_epoch);
         let made = [
             ("METADATA", text.clone()),
             ("WHEEL", wheel_file(false, &[parts.tag.clone()].into())),
@@ -123,6 +123,7 @@ pub fn check(parts: &Assembly, folder: &Path, spool: &Spool) -> Result<Proof, Wh
         dist_info: &complete.dist_info(),
         replaced: &BTreeMap::new(),
         relinked: &parts.relinked,
+        bundled: &BTreeMap::new(),
     };
     verify::compare(&folder.join(&proof.wheel), expected, spool, &mut proof)?;
     Ok(proof)

@@ -81,6 +81,11 @@ impl Elf {
         self.needed.iter().map(String::as_str)
     }
 
+    /// Returns the libraries that its notes declare as possible `dlopen` targets.
+    pub fn opens(&self) -> impl Iterator<Item = &str> {
+        self.opens.iter().map(String::as_str)
+    }
+
     /// Returns the effective entries of RPATH or RUNPATH.
     pub fn search_path(&self) -> impl Iterator<Item = &str> {
         self.rpath.iter().chain(&self.runpath).map(String::as_str)

@@ -3,6 +3,7 @@
 
 mod archive;
 mod assemble;
+mod bundle;
 mod components;
 mod container;
 mod contents;
@@ -38,6 +39,7 @@ mod verify;
 
 pub use archive::{Content, Member};
 pub use assemble::{Assembly, Unnamed, assemble, check};
+pub use bundle::RocmWheel;
 pub use components::{Purl, Sboms, sboms_in};
 pub use contents::{Contents, contents};
 pub use distributions::{distributions, metadata_of};
@@ -117,6 +119,11 @@ pub enum Rocm {
         preloaded: BTreeMap<String, BTreeSet<String>>,
         /// How wheels use them.
         options: SdkOptions,
+    },
+    /// The wheel itself, with files of ROCm's Python packages.
+    Bundled {
+        /// The packages.
+        wheels: Vec<RocmWheel>,
     },
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use super::archive::{Content, Member, python_shebang};
+use super::bundle::{Bundled, bundle};
 use super::layout::WheelDestination;
 use super::linkage::{self, Elf, Load};
 use super::metadata::{self, Metadata};
@@ -12,9 +13,9 @@ use super::payload::{Node, Payload, Spool, Stored, Target};
 use super::provenance::Relinked;
 use super::relink::relink;
 use super::requirements::{self, Rewritten};
-use super::rocm_sdk::{self, Linking, Outcome, Refusal, SdkOptions};
+use super::rocm_sdk::{self, Linking, Outcome, Refusal};
 use super::tags::Evidence;
-use super::{Pins, Request, Rocm, WheelError, provenance, required_by, sbom};
+use super::{Pins, Request, Rocm, RocmWheel, WheelError, provenance, required_by, sbom};
 use rocmrpm_base::events::Event;
 use rocmrpm_base::process;
 use rocmrpm_base::text::visible;
@@ -53,6 +54,8 @@ pub(super) struct Plan {
     pub replaced: BTreeMap<String, String>,
     /// The members that differ from the RPMs' files in their search paths.
     pub relinked: BTreeMap<String, Relinked>,
+    /// The members that are from a package of ROCm, each with the file name of that package.
+    pub bundled: BTreeMap<String, String>,
     /// The libraries of AMD's wheels that importing it loads, as [`rocm_sdk::preloads`] reads them.
     pub preloads: BTreeSet<String>,
 }
@@ -140,12 +143,27 @@ impl Plan {
             check_stop: process::check_stop,
         };
         gathering.run()?;
-        let Gathering { mut members, origins, mut elfs, evidence, commands, .. } = gathering;
+        let Gathering { mut members, origins, mut elfs, mut evidence, commands, .. } = gathering;
+        let refused = |refusal| refused(payload, &origins, refusal);
+        let mut bundled = Bundled::default();
+        if let Rocm::Bundled { wheels } = request.rocm {
+            let name = new.normalized.replace('-', "_");
+            bundled = bundle(wheels, &name, &mut members, &mut elfs, spool)?.map_err(refused)?;
+            for (name, elf) in elfs.iter().filter(|(name, _)| !origins.contains_key(*name)) {
+                evidence.elf(elf, name);
+            }
+        }
+        let folders = match request.rocm {
+            Rocm::Sdk { options, .. } => {
+                options.relink.as_deref().map(|libraries| [rocm_sdk::CORE, libraries])
+            }
+            Rocm::Bundled { .. } => Some([bundled.core.as_str(), bundled.libraries.as_str()]),
+            Rocm::System => None,
+        };
         let mut relinked = BTreeMap::new();
-        if let Rocm::Sdk { options: SdkOptions { relink: Some(libraries), .. }, .. } = request.rocm
-        {
-            relinked = relink(&mut members, &mut elfs, &origins, libraries, spool)
-                .map_err(|refusal| refused(payload, &origins, refusal))?;
+        if let Some(folders) = folders {
+            relinked =
+                relink(&mut members, &mut elfs, &origins, folders, spool).map_err(refused)?;
         }
         let gathering = Gathering {
             payload,
@@ -191,7 +209,9 @@ impl Plan {
             replaced.extend(old.map(|old| (name.clone(), old)));
             members.insert(name, Member::text(text));
         }
-        for (name, text) in origin_files(payload, &new, &changed, &request, &relinked)? {
+        for (name, text) in
+            origin_files(payload, &new, &changed, &request, (&relinked, &bundled.packages))?
+        {
             if members.insert(format!("{dist_info}/{name}"), Member::text(text)).is_some() {
                 let reason = format!("its dist-info already has {name}, which rocmrpm writes");
                 return Err(WheelError::package(payload.rpm(), reason));
@@ -200,6 +220,7 @@ impl Plan {
         Ok(Self {
             replaced,
             relinked,
+            bundled: bundled.members,
             preloads: preloads(&members, spool)?,
             rpms: payload.rpms.iter().map(|rpm| provenance::file_name(rpm)).collect(),
             file_name: format!("{stem}-{}.whl", tags.compressed()),
@@ -245,12 +266,16 @@ fn origin_files(
     metadata: &Metadata,
     text: &str,
     request: &Request<'_>,
-    relinked: &BTreeMap<String, Relinked>,
+    (relinked, bundled): (&BTreeMap<String, Relinked>, &[RocmWheel]),
 ) -> Result<Vec<(&'static str, String)>, WheelError> {
     let Some(origin) = request.origin else { return Ok(Vec::new()) };
     let rpms = provenance::rpms(payload)?;
-    let sbom = sbom::text(metadata, text, &rpms, &origin.sources, request.source_date_epoch);
-    Ok(vec![(sbom::NAME, sbom), (provenance::NAME, provenance::text(&rpms, origin, relinked)?)])
+    let sbom =
+        sbom::text(metadata, text, (&rpms, bundled), &origin.sources, request.source_date_epoch);
+    Ok(vec![
+        (sbom::NAME, sbom),
+        (provenance::NAME, provenance::text(&rpms, origin, relinked, bundled)?),
+    ])
 }
 
 /// Returns the libraries of AMD's wheels that the packages of a wheel load.

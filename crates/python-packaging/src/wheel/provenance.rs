@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::payload::Payload;
-use super::{Origin, WheelError};
+use super::{Origin, RocmWheel, WheelError};
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::document::Document;
 use rocmrpm_rpms::{self as rpms, Header};
@@ -58,6 +58,9 @@ pub(super) fn file_name(path: &Path) -> String {
 struct Provenance<'a> {
     /// The key of the build.
     build_key: Sha256,
+    /// The packages of ROCm whose files the wheel has, by file name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    bundled: Vec<BundledPackage<'a>>,
     /// The chroot that the RPMs were built for.
     chroot: &'a str,
     /// The component.
@@ -78,6 +81,16 @@ struct Provenance<'a> {
     schema: &'static str,
     /// The upstream version of the component.
     version: &'a str,
+}
+
+/// A package of ROCm whose files the wheel has.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct BundledPackage<'a> {
+    /// Its file name.
+    file: &'a str,
+    /// Its digest.
+    sha256: Sha256,
 }
 
 /// An RPM whose files the wheel has.
@@ -155,9 +168,12 @@ pub(super) fn text(
     rpms: &[Source],
     origin: &Origin,
     relinked: &BTreeMap<String, Relinked>,
+    bundled: &[RocmWheel],
 ) -> Result<String, WheelError> {
+    let bundled = bundled.iter();
     json(&Provenance {
         build_key: origin.key,
+        bundled: bundled.map(|of| BundledPackage { file: &of.file, sha256: of.sha256 }).collect(),
         chroot: &origin.chroot,
         component: &origin.component,
         generator: generator(),

@@ -12,19 +12,20 @@ use super::search_path::{self, Set};
 use rocmrpm_base::names::Soname;
 
 /// Sets the search paths of all files that need a library of ROCm or have a search path out of
-/// site-packages. `libraries` is the folder of `rocm-sdk-libraries`; `origins` has the path of each
-/// member in its RPM. Returns what changed, by member.
+/// site-packages. `rocm` are the folders of `rocm-sdk-core` and `rocm-sdk-libraries`; `origins` has the
+/// path of each member in its RPM, except for those that are not from an RPM. Returns what changed, by
+/// member.
 pub(super) fn relink(
     members: &mut BTreeMap<String, Member>,
     elfs: &mut BTreeMap<String, Elf>,
     origins: &BTreeMap<String, String>,
-    libraries: &str,
+    rocm: [&str; 2],
     spool: &mut Spool,
 ) -> Result<BTreeMap<String, Relinked>, Refusal> {
     let mut relinked = BTreeMap::new();
     let names: BTreeSet<String> = members.keys().cloned().collect();
-    for (name, elf) in elfs.iter_mut() {
-        let Some(text) = wanted(name, elf, &names, libraries) else { continue };
+    for (name, elf) in elfs.iter_mut().filter(|(name, _)| origins.contains_key(*name)) {
+        let Some(text) = wanted(name, elf, &names, rocm) else { continue };
         let Some(Member { content: Content::File(stored), .. }) = members.get(name) else {
             continue;
         };
@@ -48,7 +49,7 @@ pub(super) fn relink(
         {
             *elf = changed;
         }
-        let file = origins.get(name).unwrap_or(name).clone();
+        let file = origins[name].clone();
         relinked.insert(name.clone(), Relinked { file, sha256: stored.sha256, old, new: text });
         if let Some(member) = members.get_mut(name) {
             member.content = Content::File(new);
@@ -58,7 +59,7 @@ pub(super) fn relink(
 }
 
 /// Returns the search path that a file gets; `None` if its own is right.
-fn wanted(name: &str, elf: &Elf, members: &BTreeSet<String>, libraries: &str) -> Option<String> {
+fn wanted(name: &str, elf: &Elf, members: &BTreeSet<String>, rocm: [&str; 2]) -> Option<String> {
     let (top, _) = name.split_once('/').unwrap_or(("", name));
     // Installers put the schemes of a `.data` folder in other places.
     if !elf.is_loadable() || top.ends_with(".data") {
@@ -79,7 +80,7 @@ fn wanted(name: &str, elf: &Elf, members: &BTreeSet<String>, libraries: &str) ->
     let mut added = Vec::new();
     for soname in elf.needed() {
         let has_own = folders.iter().any(|folder| members.contains(&format!("{folder}/{soname}")));
-        let Some(to) = library_folder(&Soname::new(soname), libraries).filter(|_| !has_own) else {
+        let Some(to) = library_folder(&Soname::new(soname), rocm).filter(|_| !has_own) else {
             continue;
         };
         let entry = format!("$ORIGIN{}/{to}", "/..".repeat(name.matches('/').count()));

@@ -18,8 +18,8 @@ use rocmrpm_base::names::Soname;
 /// The module that a package's `__init__.py` imports before it loads its libraries.
 const INIT: &str = "_rocm_init.py";
 const INIT_LIMIT: u64 = 1 << 20;
-const CORE: &str = "_rocm_sdk_core";
-const LIBRARIES: &str = "_rocm_sdk_libraries";
+pub(super) const CORE: &str = "_rocm_sdk_core";
+pub(super) const LIBRARIES: &str = "_rocm_sdk_libraries";
 
 const REBUILD: &str =
     "build it for the RPMs' ROCm, or set `rocm = \"rocm-sdk\"` under `[wheels]` in rocmrpm.toml";
@@ -42,6 +42,20 @@ struct Table {
     devices: String,
     folders: BTreeMap<Part, Vec<String>>,
     library: Vec<Library>,
+    bundle: Vec<Bundle>,
+}
+
+/// What a library needs at run time besides the libraries that it links to.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Bundle {
+    stem: String,
+    /// Libraries that it opens by name: their names before `.so`.
+    #[serde(default)]
+    pub opens: Vec<String>,
+    /// Patterns of its files, below the folder of ROCm.
+    #[serde(default)]
+    pub data: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -105,12 +119,18 @@ pub fn sdk_stems() -> impl Iterator<Item = &'static str> {
     table().library.iter().map(|library| library.stem.as_str())
 }
 
-/// Returns the folder of site-packages with a library of ROCm; `None` if no wheel has it.
-/// `libraries` is the folder of `rocm-sdk-libraries`.
-pub(super) fn library_folder(soname: &Soname, libraries: &str) -> Option<String> {
+/// Returns the folder of site-packages with a library of ROCm; `None` if no wheel has it. `core` and
+/// `libraries` are the folders of `rocm-sdk-core` and `rocm-sdk-libraries`.
+pub(super) fn library_folder(soname: &Soname, [core, libraries]: [&str; 2]) -> Option<String> {
     let library = table().library.iter().find(|library| library.stem == soname.stem())?;
-    let top = if library.wheel == Part::Core { CORE } else { libraries };
+    let top = if library.wheel == Part::Core { core } else { libraries };
     Some(format!("{top}/{}", library.folder))
+}
+
+/// Returns what the library with this name before `.so` needs at run time besides the libraries that
+/// it links to.
+pub(super) fn bundled_with(stem: &str) -> Option<&'static Bundle> {
+    table().bundle.iter().find(|bundle| bundle.stem == stem)
 }
 
 fn table() -> &'static Table {
@@ -169,7 +189,7 @@ fn part(top: &str) -> Option<Part> {
 }
 
 /// Returns whether a library belongs to ROCm.
-fn is_rocm(soname: &Soname) -> bool {
+pub(super) fn is_rocm(soname: &Soname) -> bool {
     inspect::rocm_sonames(soname.stem(), 0).is_some()
         || table().library.iter().any(|library| library.stem == soname.stem())
 }
@@ -261,6 +281,7 @@ impl<M> Linking<'_, M> {
     pub fn resolve(&self, rocm: &Rocm) -> Result<Outcome, Refusal> {
         match rocm {
             Rocm::System => self.system(),
+            Rocm::Bundled { .. } => self.bundled(),
             Rocm::Sdk { version, preloaded, options } => {
                 let parsed =
                     Version::parse(version).ok_or_else(|| Refusal::Version(version.clone()))?;
@@ -290,6 +311,29 @@ impl<M> Linking<'_, M> {
             }
             None => Ok(Outcome::default()),
         }
+    }
+
+    /// Checks that the files find the libraries of ROCm in the wheel itself.
+    fn bundled(&self) -> Result<Outcome, Refusal> {
+        for load in self.loads.unwrap_or_default() {
+            for (soname, outside) in &load.outside {
+                let soname = Soname::new(soname);
+                if is_rocm(&soname) && super::manylinux::library(soname.as_str()).is_none() {
+                    let reason = "the wheel has it, but no search path leads there";
+                    return Err(refuse(&soname, outside, reason, RELINK));
+                }
+            }
+        }
+        let mut outcome = Outcome::default();
+        for start in self.members.keys().filter(|name| name.ends_with("/__init__.py")) {
+            let Some((owner, "__init__.py")) = start.split_once('/') else { continue };
+            if (self.text)(start)?.is_some_and(|text| imports_init(&text)) {
+                let text = "# Made by rocmrpm: the wheel has the libraries of ROCm.\n\n\n\
+                            def initialize():\n    pass\n";
+                outcome.generated.insert(format!("{owner}/{INIT}"), text.to_owned());
+            }
+        }
+        Ok(outcome)
     }
 
     /// Checks that every search path leads to a folder that exists in an environment.

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use super::RocmWheel;
 use super::header;
 use super::metadata::Metadata;
 use super::provenance::Source;
@@ -19,12 +20,13 @@ use rocmrpm_base::text::{AsciiSet, PATH, SEGMENT, percent_encode};
 /// The path below the dist-info folder.
 pub(super) const NAME: &str = "sboms/rocmrpm.cdx.json";
 
-/// Returns the text of the SBOM. `metadata` was parsed from `text`. `sources` are name, digest, and
+/// Returns the text of the SBOM. `metadata` was parsed from `text`. The files of the wheel are from
+/// RPMs and from packages of ROCm. `sources` are name, digest, and
 /// size of the sources and patches.
 pub(super) fn text(
     metadata: &Metadata,
     text: &str,
-    rpms: &[Source],
+    (rpms, rocm): (&[Source], &[RocmWheel]),
     sources: &[(String, Sha256, u64)],
     source_date_epoch: i64,
 ) -> String {
@@ -62,6 +64,20 @@ pub(super) fn text(
             components.insert(reference, component);
         }
         dependencies.insert(reference.clone(), parts);
+        packages.insert(reference.clone());
+        components.insert(reference, component);
+    }
+    for wheel in rocm {
+        let reference = package_url("pypi", &wheel.distribution, Some(&wheel.version));
+        let component = json!({
+            "type": "library",
+            "bom-ref": reference,
+            "name": wheel.distribution,
+            "version": wheel.version,
+            "purl": reference,
+            "hashes": hashes(&wheel.sha256),
+            "properties": [{"name": "rocmrpm:file", "value": wheel.file}],
+        });
         packages.insert(reference.clone());
         components.insert(reference, component);
     }

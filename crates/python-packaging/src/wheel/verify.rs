@@ -101,6 +101,7 @@ pub fn verify(request: Request<'_>) -> Result<Vec<Proof>, WheelError> {
             dist_info: &plan.dist_info,
             replaced: &plan.replaced,
             relinked: &plan.relinked,
+            bundled: &plan.bundled,
         };
         compare(&path, expected, &spool, &mut proof)?;
         proofs.push(proof);
@@ -134,6 +135,8 @@ pub(super) struct Expected<'a> {
     pub replaced: &'a BTreeMap<String, String>,
     /// The members that differ from the RPMs' files in their search paths.
     pub relinked: &'a BTreeMap<String, Relinked>,
+    /// The members that are from a package of ROCm, each with the file name of that package.
+    pub bundled: &'a BTreeMap<String, String>,
 }
 
 /// Compares a wheel with what it should contain, and adds the result to `proof`.
@@ -304,7 +307,10 @@ fn made(
             Some(Relinked { old, new, .. }) => {
                 vec![format!("-RUNPATH {old}"), format!("+RUNPATH {new}")]
             }
-            None => return Ok(None),
+            None => match plan.bundled.get(name) {
+                Some(package) => vec![format!("+from {package}")],
+                None => return Ok(None),
+            },
         },
         Content::Script(stored, skip) => {
             let mut line = Vec::new();

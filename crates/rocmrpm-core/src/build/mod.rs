@@ -40,7 +40,7 @@ pub(crate) use inputs::lay_out;
 pub use lock::BuildLock;
 pub use mock::{BuildRoot, HermeticError, MockBuilder, check_locks, is_prepared, prepare_root};
 pub use record::{BuildRecord, FileRecord, Results, build_folder};
-pub use rocm_root::{ArtifactError, lay_out_rocm};
+pub use rocm_root::{ArtifactError, fetch_rocm_wheels, lay_out_rocm};
 pub(crate) use run::surroundings;
 pub use run::{Estimate, Options, Outcome, Prepared, Run, prepare, run};
 pub use schedule::Limits;

@@ -6,11 +6,13 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{BuildError, Builder};
 use crate::error::{Diagnose, Diagnosis, Error, IoError, Kind};
+use crate::events::Events;
 use crate::files;
 use crate::process::{Command, ProcessError, find_program};
-use crate::sources::{Fetched, Fetcher, SourceError, unpack};
+use crate::sources::{Cache, Fetched, Fetcher, SourceError, unpack};
 use crate::uv;
-use crate::workspace::{Delivery, RocmFile, RocmLock, Workspace};
+use crate::wheel::RocmWheel;
+use crate::workspace::{Delivery, RocmFile, RocmLock, RocmSource, Workspace};
 
 /// The folder with the files that a build unpacks.
 const FILES: &str = "rocm-files";
@@ -22,10 +24,25 @@ const FOLDERS: &str = "rocm-folders";
 /// The list of the parts of a build tree that an artifact's members are below.
 const MANIFEST: &str = "artifact_manifest.txt";
 
-/// Fails if the provider's ROCm is not locked, or if a builder cannot use it.
+/// Fails if the provider's ROCm is not locked, or if a builder or wheels cannot use it.
 pub(super) fn check(workspace: &Workspace, builder: &dyn Builder) -> Result<(), BuildError> {
-    let Some(delivery) = &workspace.provider.delivery else { return Ok(()) };
+    let delivery = &workspace.provider.delivery;
     let name = &workspace.provider.name;
+    if workspace.manifest.wheel_rocm == RocmSource::Bundled
+        && !matches!(delivery, Some(Delivery::PythonPackages { .. }))
+    {
+        return Err(BuildError::Chroot {
+            message: format!(
+                "`rocm = \"bundled\"` puts ROCm's Python packages into wheels, and the ROCm provider \
+                 `{name}` has none"
+            ),
+            help:
+                "choose a chroot whose provider has `[python-packages]`, or another `rocm` under \
+                   `[wheels]` in rocmrpm.toml"
+                    .into(),
+        });
+    }
+    let Some(delivery) = delivery else { return Ok(()) };
     if builder.name() != "host" {
         return Err(BuildError::Chroot {
             message: format!(
@@ -64,13 +81,8 @@ pub fn lay_out_rocm(
     work: &Path,
 ) -> Result<(), Error> {
     let Some(delivery) = &workspace.provider.delivery else { return Ok(()) };
-    let lock = lock_of(workspace, delivery)?;
-    let own = match delivery {
-        Delivery::PythonPackages { index: Some(index), .. } => Some(fetcher.at_index(index)),
-        _ => None,
-    };
-    for file in &lock.files {
-        let fetched = obtain(file, delivery, own.iter().chain([fetcher]))?;
+    for file in &lock_of(workspace, delivery)?.files {
+        let fetched = obtain(file, delivery, fetcher)?;
         let to = work.join(FILES).join(&file.name);
         fs_err::create_dir_all(work.join(FILES))
             .and_then(|()| files::link_or_copy(&fetched.path, &to))
@@ -79,17 +91,37 @@ pub fn lay_out_rocm(
     Ok(())
 }
 
+/// Fetches the locked wheels of the provider's ROCm, for wheels that contain files of them.
+pub fn fetch_rocm_wheels(
+    workspace: &Workspace,
+    events: &dyn Events,
+) -> Result<Vec<RocmWheel>, Error> {
+    let Some(delivery @ Delivery::PythonPackages { .. }) = &workspace.provider.delivery else {
+        return Ok(Vec::new());
+    };
+    let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events);
+    let lock = lock_of(workspace, delivery)?;
+    let mut wheels = Vec::new();
+    for file in lock.files.iter().filter(|file| file.name.ends_with(".whl")) {
+        let path = obtain(file, delivery, &fetcher)?.path;
+        let (distribution, version) = file.distribution.clone().unwrap_or_default();
+        let (file, sha256) = (file.name.clone(), file.sha256);
+        wheels.push(RocmWheel { path, file, distribution, version, sha256 });
+    }
+    Ok(wheels)
+}
+
 /// Fetches a file from the first index that has it.
-fn obtain<'f>(
-    file: &RocmFile,
-    delivery: &Delivery,
-    fetchers: impl Iterator<Item = &'f Fetcher<'f>>,
-) -> Result<Fetched, Error> {
+fn obtain(file: &RocmFile, delivery: &Delivery, fetcher: &Fetcher<'_>) -> Result<Fetched, Error> {
+    let own = match delivery {
+        Delivery::PythonPackages { index: Some(index), .. } => Some(fetcher.at_index(index)),
+        _ => None,
+    };
     let message = format!("the lock of ROCm does not state what `{}` is", file.name);
     let unclear = Error::new(Kind::Config, message).with_help("run `rocmrpm lock`");
     let Some(pin) = file.pin(delivery) else { return Err(unclear) };
     let mut missing = None;
-    for fetcher in fetchers {
+    for fetcher in own.iter().chain([fetcher]) {
         let fetched = fetcher.obtain(&pin);
         // The name has no progress line afterwards.
         fetcher.leave(&pin.component);

@@ -125,7 +125,7 @@ pub(super) fn repositories(
 
 pub(super) fn apt(workspace: &Workspace) -> Result<Option<&AptSource>, ContainerError> {
     match (workspace.manifest.wheel_rocm, &workspace.provider.ubuntu) {
-        (RocmSource::RocmSdk, _) => Ok(None),
+        (RocmSource::RocmSdk | RocmSource::Bundled, _) => Ok(None),
         (RocmSource::System, Some(source)) => Ok(Some(source)),
         (RocmSource::System, None) => {
             Err(ContainerError::NoRocm { provider: workspace.provider.name.clone() })

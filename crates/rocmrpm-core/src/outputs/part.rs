@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::build::{BuildRecord, FileRecord, Results, Stage};
+use crate::build::{BuildRecord, FileRecord, Results, Stage, fetch_rocm_wheels};
 use crate::canonical::canonical;
 use crate::digest::Sha256;
 use crate::error::{Error, IoError};
@@ -17,7 +17,7 @@ use crate::names::ComponentName;
 use crate::spec::rocm_version;
 use crate::stack::{KeyInputs, Stack};
 use crate::wheel::{self, LocalLabel, Origin, Pins, Request, Rocm, SdkOptions};
-use crate::workspace::{Component, Delivery, RocmSource, Workspace};
+use crate::workspace::{Component, Delivery, RocmLock, RocmSource, Workspace};
 
 /// The folder of the package `rocm-sdk-libraries`.
 const LIBRARIES: &str = "_rocm_sdk_libraries";
@@ -34,6 +34,7 @@ pub(super) struct Part<'w> {
     /// The ROCm version of the build.
     rocm: String,
     source: RocmSource,
+    workspace: &'w Workspace,
     /// How the wheels use ROCm's Python packages.
     sdk: SdkOptions,
     python: Option<(u32, u32)>,
@@ -125,6 +126,7 @@ impl<'w> Part<'w> {
             sdk: sdk_options(workspace, &rocm),
             rocm,
             source: workspace.manifest.wheel_rocm,
+            workspace,
             python,
             leave_out: component.wheel_leaves_out.iter().map(|at| at.value.clone()).collect(),
             not_required: workspace.manifest.index.left_out().into_iter().collect(),
@@ -149,6 +151,10 @@ impl<'w> Part<'w> {
         inputs.add("source of ROCm", rocm_text(self.source, &self.rocm));
         if self.source == RocmSource::RocmSdk && self.sdk != SdkOptions::default() {
             inputs.add("use of ROCm's packages", sdk_text(&self.sdk));
+        }
+        if self.source == RocmSource::Bundled {
+            let lock = self.workspace.provider.lock.as_ref();
+            inputs.add("lock of ROCm", lock.map(RocmLock::text).unwrap_or_default());
         }
         inputs.add("list of files left out", left_out_text(&self.leave_out));
         if !self.not_required.is_empty() {
@@ -282,14 +288,17 @@ impl Preloads {
     }
 
     /// Returns where a component's wheels find ROCm.
-    pub fn rocm(&self, part: &Part<'_>) -> Rocm {
-        match part.source {
+    pub fn rocm(&self, part: &Part<'_>, events: &dyn Events) -> Result<Rocm, Error> {
+        Ok(match part.source {
             RocmSource::System => Rocm::System,
             RocmSource::RocmSdk => {
                 let (version, preloaded) = (part.rocm.clone(), self.0.clone());
                 Rocm::Sdk { version, preloaded, options: part.sdk.clone() }
             }
-        }
+            RocmSource::Bundled => {
+                Rocm::Bundled { wheels: fetch_rocm_wheels(part.workspace, events)? }
+            }
+        })
     }
 }
 

@@ -60,12 +60,12 @@ pub fn verify_wheels(_lock: &BuildLock, stack: &Stack<'_>) -> Result<Vec<Verifie
                 rpms.push((name, difference));
             }
         }
-        let wheels =
-            match wheel::verify(part.request(&pins, &preloads.rocm(part), &part.dir, &Silent)) {
-                // The changed RPM explains why it cannot be read.
-                Err(_) if !rpms.is_empty() => Vec::new(),
-                wheels => wheels?,
-            };
+        let rocm = preloads.rocm(part, &Silent)?;
+        let wheels = match wheel::verify(part.request(&pins, &rocm, &part.dir, &Silent)) {
+            // The changed RPM explains why it cannot be read.
+            Err(_) if !rpms.is_empty() => Vec::new(),
+            wheels => wheels?,
+        };
         // The wheel on disk may be damaged.
         wheels.iter().for_each(|proof| preloads.insert(&proof.wheel, proof.preloads.clone()));
         if !rpms.is_empty() || !wheels.is_empty() {

@@ -58,6 +58,8 @@ pub enum RocmSource {
     System,
     /// AMD's `rocm-sdk-*` wheels, in the same site-packages.
     RocmSdk,
+    /// The wheel itself, with files of ROCm's Python packages.
+    Bundled,
 }
 
 /// How wheels use ROCm's Python packages.
@@ -78,6 +80,7 @@ impl Canonical for RocmSource {
         text.push_str(match self {
             Self::System => "System",
             Self::RocmSdk => "RocmSdk",
+            Self::Bundled => "Bundled",
         });
     }
 }
@@ -138,11 +141,12 @@ fn rocm_source(table: &mut Table<'_>) -> RocmSource {
     match value.as_str() {
         "system" => RocmSource::System,
         "rocm-sdk" => RocmSource::RocmSdk,
+        "bundled" => RocmSource::Bundled,
         other => {
-            let help = nearest(other, ["system", "rocm-sdk"]);
+            let help = nearest(other, ["system", "rocm-sdk", "bundled"]);
             let help = help.map(|name| format!("did you mean `{name}`?"));
             let message = format!("unknown source of ROCm `{}`", visible(other));
-            table.problem(span, message, "expected `system` or `rocm-sdk`", help);
+            table.problem(span, message, "expected `system`, `rocm-sdk` or `bundled`", help);
             RocmSource::default()
         }
     }
