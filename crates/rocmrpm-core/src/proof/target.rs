@@ -147,7 +147,7 @@ impl Target {
             (true, false) => {
                 Verdict::Unchecked("the file does not exist on this machine".to_owned())
             }
-            (false, _) => Verdict::Unmet(self.nothing()),
+            (false, _) => Verdict::Unchecked("package tables do not list files".to_owned()),
         }
     }
 
