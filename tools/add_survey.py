@@ -29,7 +29,8 @@ class Project:
     """A project of the list, and what happened to it; an outcome is a text, or None if it was not tried."""
 
     def __init__(self, name, kind, source):
-        self.name, self.kind, self.source = name, kind, source
+        self.name, _, self.pinned = name.partition("==")
+        self.kind, self.source = kind, source
         self.component = self.template = None
         self.version = self.added = self.linted = self.built = self.installed = self.seconds = None
         self.decided, self.warnings, self.failures = [], [], []
@@ -94,7 +95,8 @@ class Survey:
 
     def add(self, project):
         before = set(self.workspace.glob("specs-templates/*"))
-        added = self.rocmrpm("add", project.name, *self.options(project))
+        wanted = f"{project.name}=={project.pinned}" if project.pinned else project.name
+        added = self.rocmrpm("add", wanted, *self.options(project))
         new = set(self.workspace.glob("specs-templates/*")) - before
         if added.returncode or len(new) != 1:
             lines = [line for line in added.stderr.splitlines() if line.startswith("error")]

@@ -23,12 +23,12 @@ for project in "$@"; do
     mkdir -p "$root" "${log%/*}"
     packages=$(rpm -qp --nosignature --qf '%{name}\n' build/fedora-43/results/"$name"/*.rpm |
         grep -vE -e '-debug(info|source)$' | sort -u)
+    files=$(find build/fedora-43/results/"$name" -name '*.rpm' ! -name '*.src.rpm' ! -name '*-debug*')
     code=0
     dnf5 -y --installroot="$root" --releasever=43 --use-host-config --setopt=reposdir=/nonexistent \
         --setopt=install_weak_deps=0 --setopt=cachedir=/mnt/cache \
         --repofrompath=fedora,file:///lab/fedora --setopt=fedora.gpgcheck=0 \
-        --repofrompath=stack,file://"$PWD"/build/fedora-43/repository --setopt=stack.gpgcheck=0 \
-        install $packages >"$log" 2>&1 && rpm --root "$root" -V $packages >>"$log" 2>&1 || code=$?
+        install $files >"$log" 2>&1 && rpm --root "$root" -V $packages >>"$log" 2>&1 || code=$?
     if ((code == 0)) && [[ -n $modules ]]; then
         chroot "$root" python3 -c "import $modules" >>"$log" 2>&1 || code=$?
     fi

@@ -135,6 +135,13 @@ def provided(names, versions, version):
     return lines
 
 
+def macros_of(fallback):
+    """Returns the macros of each RPM, which one file has for hosts that lack them."""
+    python, rest = fallback.read_text().split("# Of cargo-rpm-macros and rust-srpm-macros.\n")
+    cargo, meson = rest.split("# Of meson.\n")
+    return {"python3-devel": python, "cargo": cargo, "meson": meson}
+
+
 def main():
     table, lab, files, fallback, work = map(pathlib.Path, sys.argv[1:])
     tree = lab / "target"
@@ -148,6 +155,7 @@ def main():
 
     owners, distributions = owners_of(tree)
     depends = depends_of(tree)
+    macros = macros_of(fallback)
     # The preamble and the rest of each RPM, and the RPMs that contain a single distribution.
     preambles, rest, install, apart = {}, {}, ["%install"], []
     for line in table.read_text().splitlines():
@@ -157,10 +165,10 @@ def main():
         requires = requires.split()
         overlay = files / name
         over = set()
-        if name == "python3-devel":
-            macros = work / "overlay" / name / "usr/lib/rpm/macros.d"
-            macros.mkdir(parents=True)
-            shutil.copy(fallback, macros / "macros.pyproject")
+        if name in macros:
+            folder = work / "overlay" / name / "usr/lib/rpm/macros.d"
+            folder.mkdir(parents=True)
+            (folder / f"macros.{name}").write_text(macros[name])
         if overlay.is_dir():
             shutil.copytree(overlay, work / "overlay" / name, symlinks=True, dirs_exist_ok=True)
         if (work / "overlay" / name).is_dir():

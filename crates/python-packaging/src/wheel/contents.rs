@@ -30,6 +30,8 @@ const ENTRY_POINTS_LIMIT: u64 = 1 << 20;
 pub struct Contents {
     /// The importable names in site-packages, without those of `.data` folders.
     pub modules: BTreeSet<String>,
+    /// The packages with only type stubs in site-packages, such as `wrapt-stubs` (PEP 561).
+    pub stubs: BTreeSet<String>,
     /// The names of its programs.
     pub programs: BTreeSet<String>,
     /// Whether the wheel installs anything else: data, or files beside the modules.
@@ -122,9 +124,13 @@ impl Contents {
         let identifier = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let importable =
             !stem.is_empty() && stem.chars().all(identifier) && (rest.is_some() || suffix);
-        match importable {
-            true => drop(self.modules.insert(stem.to_owned())),
-            false => self.others = true,
+        let stubs = stem.strip_suffix("-stubs").filter(|_| rest.is_some());
+        if importable {
+            self.modules.insert(stem.to_owned());
+        } else if stubs.is_some_and(|of| !of.is_empty() && of.chars().all(identifier)) {
+            self.stubs.insert(stem.to_owned());
+        } else {
+            self.others = true;
         }
     }
 
@@ -254,12 +260,14 @@ mod tests {
             ("one/__init__.py", ""),
             ("two.py", ""),
             ("three.cpython-314-x86_64-linux-gnu.so", "not ELF"),
+            ("one-stubs/__init__.pyi", ""),
             ("a-1.dist-info/RECORD", ""),
         ])
         .unwrap();
         assert_eq!(found.modules.into_iter().collect::<Vec<_>>(), ["one", "three", "two"]);
+        assert_eq!(found.stubs.into_iter().collect::<Vec<_>>(), ["one-stubs"]);
         assert!(!found.others && !found.compiled);
-        for other in ["a.pth", "a.libs/b.so", "a-1.data/data/a", "a-stubs/a.pyi"] {
+        for other in ["a.pth", "a.libs/b.so", "a-1.data/data/a", "-stubs/a.pyi"] {
             assert!(read(&[(other, ""), ("a-1.dist-info/RECORD", "")]).unwrap().others, "{other}");
         }
     }

@@ -162,10 +162,12 @@ fn installed(project: &mut Project, package: &str, variable: &str, value: &str, 
         match (primary, &path) {
             _ if file.contains(['$', '@']) => project.installs_more = true,
             ("MANS", _) => add.add_man_page(file),
-            ("TEXINFOS", _) => {
+            // Of others, it is what a manual includes.
+            ("TEXINFOS", _) if folder == "info" => {
                 let stem = base.split('.').next().unwrap_or(base);
                 add.add(format!("%{{_infodir}}/{stem}.info*"));
             }
+            ("TEXINFOS", _) => {}
             ("LTLIBRARIES", Some(path)) if path == "%{_libdir}" => library(project, base, all),
             // Fedora's %configure --disable-static; modules have no versions.
             ("LTLIBRARIES", Some(path)) => {
@@ -273,7 +275,11 @@ mod tests {
         )
         .unwrap();
         fs_err::create_dir(dir.path().join("doc")).unwrap();
-        fs_err::write(dir.path().join("doc/local.mk"), "info_TEXINFOS = doc/vec.texi\n").unwrap();
+        fs_err::write(
+            dir.path().join("doc/local.mk"),
+            "info_TEXINFOS = doc/vec.texi\ndoc_vec_TEXINFOS = doc/fdl.texi\n",
+        )
+        .unwrap();
         let configure = "AC_INIT([Vec], [1.0], [bugs@x], [vec], [https://h/vec])\nLT_INIT\ndnl LT_OLD\n\
             CURRENT=5\nAGE=2\nAC_SUBST([CURRENT])\n";
         let project = project(dir.path(), configure, false);

@@ -56,6 +56,97 @@ pub(super) fn calls(text: &str) -> Vec<(String, String)> {
     found.map(|call| (call[1].to_owned(), call[2].to_owned())).collect()
 }
 
+/// Returns the calls of [`calls`] in a build script of CMake that apply to Linux: without those in an
+/// `if()` for other systems and compilers only.
+pub(super) fn linux_calls(text: &str) -> Vec<(String, String)> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut kept = Vec::new();
+    for (command, arguments) in calls(text) {
+        match command.to_ascii_lowercase().as_str() {
+            "if" => blocks.push(Block::new(condition(&arguments))),
+            "elseif" => blocks
+                .iter_mut()
+                .last()
+                .into_iter()
+                .for_each(|block| block.next(condition(&arguments))),
+            "else" => blocks.iter_mut().last().into_iter().for_each(|block| block.next(None)),
+            "endif" => drop(blocks.pop()),
+            _ if blocks.iter().all(|block| block.applies) => kept.push((command, arguments)),
+            _ => {}
+        }
+    }
+    kept
+}
+
+/// An `if()` of CMake.
+struct Block {
+    /// Whether the branch that is read may apply.
+    applies: bool,
+    /// Whether an earlier branch always applies.
+    done: bool,
+}
+
+impl Block {
+    fn new(condition: Option<bool>) -> Self {
+        Self { applies: condition != Some(false), done: condition == Some(true) }
+    }
+
+    /// Begins the next branch.
+    fn next(&mut self, condition: Option<bool>) {
+        self.applies = !self.done && condition != Some(false);
+        self.done |= condition == Some(true);
+    }
+}
+
+/// Variables of CMake that are false on Linux. Source: cmake-variables(7), "Variables that Describe the
+/// System".
+const OTHER_SYSTEMS: [&str; 11] = [
+    "ANDROID",
+    "APPLE",
+    "BORLAND",
+    "CYGWIN",
+    "EMSCRIPTEN",
+    "IOS",
+    "MINGW",
+    "MSVC",
+    "MSYS",
+    "WIN32",
+    "XCODE",
+];
+
+/// Returns the value of a condition of CMake on Linux if it follows from the system.
+fn condition(text: &str) -> Option<bool> {
+    let words: Vec<&str> = text.split_whitespace().map(|word| word.trim_matches('"')).collect();
+    let value = |words: &[&str]| match words {
+        [name] if OTHER_SYSTEMS.contains(name) => Some(false),
+        ["NOT", name] if OTHER_SYSTEMS.contains(name) => Some(true),
+        ["LINUX" | "UNIX"] => Some(true),
+        ["NOT", "LINUX" | "UNIX"] => Some(false),
+        [name, "STREQUAL" | "MATCHES", system] if name.contains("CMAKE_SYSTEM_NAME") => {
+            let is_plain = system.bytes().all(|b| b.is_ascii_alphanumeric());
+            is_plain.then_some(*system == "Linux")
+        }
+        _ => None,
+    };
+    if text.contains('(') {
+        return None;
+    }
+    let either: Vec<Option<bool>> = words
+        .split(|word| *word == "OR")
+        .map(|all| {
+            let all: Vec<_> = all.split(|word| *word == "AND").map(value).collect();
+            match all.contains(&Some(false)) {
+                true => Some(false),
+                false => all.iter().all(|one| *one == Some(true)).then_some(true),
+            }
+        })
+        .collect();
+    match either.contains(&Some(true)) {
+        true => Some(true),
+        false => either.iter().all(|one| *one == Some(false)).then_some(false),
+    }
+}
+
 /// Returns all calls in the code of a script, also those in arguments.
 pub(super) fn all_calls(code: &str) -> Vec<Call<'_>> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -111,6 +202,18 @@ pub(super) fn split(text: &str, separator: char) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn leaves_out_calls_for_other_systems() {
+        let text = "if(MSVC AND BUNDLED)\n  a()\nelse()\n  b()\nendif()\n\
+            if(NOT WIN32)\n  c()\nelseif(X)\n  d()\nelse()\n  e()\nendif()\n\
+            if(APPLE)\n  if(X)\n    f()\n  endif()\nelseif(CMAKE_SYSTEM_NAME STREQUAL \"Linux\")\n  g()\nendif()\n\
+            if(WIN32 OR CYGWIN)\n  h()\nendif()\nif(WIN32 OR X)\n  i()\nendif()\n\
+            if(CMAKE_SYSTEM_NAME MATCHES \"BSD|Linux\")\n  j()\nendif()\nif(NOT (WIN32))\n  k()\nendif()\n\
+            endif()\nl()\n";
+        let names: String = linux_calls(text).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, "bcgijkl");
+    }
 
     #[test]
     fn reads_nested_calls_and_keywords() {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::calls::calls;
+use super::calls::linux_calls;
 use super::native::{Native, scripts};
 use super::project::Project;
 
@@ -49,10 +49,11 @@ struct Targets {
 pub(super) fn project(root: &Path, native: &Native) -> Project {
     let mut project = Project { file: "CMakeLists.txt", ..Project::default() };
     project.build_requires.extend(["cmake".to_owned(), "gcc-c++".to_owned()]);
-    project.build = build(native.hip);
     project.install = "DESTDIR=%{buildroot} cmake --install build\n".into();
     let scripts = scripts(root, "CMakeLists.txt");
-    let all: Vec<(String, String)> = scripts.iter().flat_map(|(_, text)| calls(text)).collect();
+    let all: Vec<(String, String)> =
+        scripts.iter().flat_map(|(_, text)| linux_calls(text)).collect();
+    project.build = build(native.hip, is_older_than_cmake_4_accepts(&all));
     let name = all.iter().find(|(command, _)| command.eq_ignore_ascii_case("project"));
     let name =
         name.and_then(|(_, arguments)| arguments.split_whitespace().next()).unwrap_or_default();
@@ -74,7 +75,7 @@ pub(super) fn project(root: &Path, native: &Native) -> Project {
         }
     }
     for (folder, text) in &scripts {
-        for (command, arguments) in calls(text) {
+        for (command, arguments) in linux_calls(text) {
             if command.eq_ignore_ascii_case("install") {
                 let arguments = arguments
                     .replace("${PROJECT_NAME}", name)
@@ -89,11 +90,29 @@ pub(super) fn project(root: &Path, native: &Native) -> Project {
     project
 }
 
-fn build(hip: bool) -> String {
+/// Returns whether a project declares compatibility only with versions of CMake before 3.5. CMake 4
+/// refuses it unless a variable permits it. Source: cmake_minimum_required in CMake's manual,
+/// "Compatibility with versions of CMake older than 3.5 has been removed".
+fn is_older_than_cmake_4_accepts(calls: &[(String, String)]) -> bool {
+    let call =
+        calls.iter().find(|(command, _)| command.eq_ignore_ascii_case("cmake_minimum_required"));
+    let version = call.and_then(|(_, arguments)| {
+        let version = arguments.split_whitespace().skip_while(|word| *word != "VERSION").nth(1)?;
+        let newest = version.rsplit("...").next()?;
+        let mut numbers = newest.split('.').map(str::parse);
+        Some((numbers.next()?.ok()?, numbers.next().unwrap_or(Ok(0)).ok()?))
+    });
+    version.is_some_and(|version: (u32, u32)| version < (3, 5))
+}
+
+fn build(hip: bool, is_old: bool) -> String {
     let mut build =
         "cmake -S . -B build -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_SKIP_RPATH=ON \\\n    \
          -DBUILD_SHARED_LIBS=ON -DCMAKE_INSTALL_PREFIX=%{_prefix} -DCMAKE_INSTALL_LIBDIR=%{_lib}"
             .to_owned();
+    if is_old {
+        build += " \\\n    -DCMAKE_POLICY_VERSION_MINIMUM=3.5";
+    }
     if hip {
         build += " \\\n    -DGPU_TARGETS='<{ gpu_targets | join(sep=\";\") }>'";
     }
@@ -300,5 +319,22 @@ mod tests {
         );
         assert!(!project.installs_more);
         assert!(read("project(x)\ninstall(TARGETS ${ALL})\n").installs_more);
+    }
+
+    #[test]
+    fn permits_old_compatibility_only_if_it_is_declared() {
+        for (version, is_old) in [
+            ("VERSION 3.1", true),
+            ("VERSION 2.8.12 FATAL_ERROR", true),
+            ("VERSION 3.5", false),
+            ("VERSION 3", true),
+            ("VERSION 3.1...3.28", false),
+            ("VERSION ${OLD}", false),
+            ("", false),
+        ] {
+            let project = read(&format!("cmake_minimum_required({version})\nproject(x)\n"));
+            let permits = project.build.contains("-DCMAKE_POLICY_VERSION_MINIMUM=3.5");
+            assert_eq!(permits, is_old, "{version}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::calls::{all_calls, calls, without_comments};
+use super::calls::{all_calls, linux_calls, without_comments};
 use crate::sources::read_inside;
 
 /// The contents of `native.toml`.
@@ -17,6 +17,7 @@ struct Table {
     cmake: BTreeMap<String, Vec<String>>,
     meson: BTreeMap<String, Vec<String>>,
     backend: BTreeMap<String, Vec<String>>,
+    environment: BTreeMap<String, BTreeMap<String, String>>,
     compiler: BTreeMap<String, String>,
     passed_over: PassedOver,
 }
@@ -153,7 +154,7 @@ impl Native {
     }
 
     fn read_cmake(&mut self, text: &str) {
-        for (command, arguments) in calls(text) {
+        for (command, arguments) in linux_calls(text) {
             let words: Vec<&str> = arguments.split_whitespace().collect();
             let required = words.contains(&"REQUIRED");
             match command.to_ascii_lowercase().as_str() {
@@ -222,6 +223,12 @@ impl Native {
 /// Returns the programs that a build backend runs.
 pub(super) fn of_backend(backend: &str) -> &'static [String] {
     TABLE.backend.get(backend).map_or(&[], Vec::as_slice)
+}
+
+/// Returns the variables with which a build backend builds as Fedora does.
+pub(super) fn environment_of(backend: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let variables = TABLE.environment.get(backend).into_iter().flatten();
+    variables.map(|(name, value)| (name.as_str(), value.as_str()))
 }
 
 /// Returns whether a name is safe in a spec and does not contain a variable.
@@ -309,7 +316,7 @@ mod tests {
 
     #[test]
     fn names_programs_of_build_backends() {
-        assert_eq!(of_backend("mesonpy"), ["ninja-build"]);
+        assert_eq!(of_backend("mesonpy"), ["ninja-build", "patchelf"]);
         assert!(of_backend("hatchling.build").is_empty());
     }
 }

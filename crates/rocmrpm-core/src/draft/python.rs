@@ -8,7 +8,7 @@ use super::native::{self, Native};
 use super::{Draft, comment, component_toml, head, license_lines, license_texts, tag, with_linked};
 use crate::closure::generate::facts::{Build, WheelFacts, has_extensions, license_files, names_in};
 use crate::closure::generate::member::{
-    RUST_ENV, UNPACK_CRATES, build_rust, installed_licenses, saved,
+    RUST_ENV, UNPACK_CRATES, build_rust, files, installed_licenses, saved,
 };
 use crate::closure::generate::rust;
 use crate::closure::generate::text::{literal, url, wrapped};
@@ -90,11 +90,12 @@ fn facts(
         (false, true) => true,
         _ => has_extensions(&tree.dir) || !native::of_backend(&backend).is_empty(),
     };
+    let has_rust = rust.is_some() || uses_cargo(tree);
     let contents = match wheels.contents {
         Some(contents) => Some(contents),
-        None => installed(tree, &names)?,
+        None => installed(tree, &names)?
+            .map(|contents| Contents { compiled: compiled || has_rust, ..contents }),
     };
-    let has_rust = rust.is_some() || uses_cargo(tree);
     if has_rust && rust.is_none() {
         warnings.push(
             "the source has no Cargo.lock, so that its crates cannot be vendored; ask upstream to \
@@ -189,11 +190,18 @@ impl Wheels {
 fn installed(tree: &Tree, names: &[String]) -> Result<Option<Contents>, Error> {
     let mut contents = Contents::default();
     let folders = names_in(&tree.dir, std::fs::FileType::is_dir)?;
-    for info in folders.iter().filter(|name| name.ends_with(".egg-info")) {
+    let in_src = names_in(&tree.dir.join("src"), std::fs::FileType::is_dir).unwrap_or_default();
+    let in_src = in_src.into_iter().map(|name| format!("src/{name}"));
+    let infos: Vec<String> = folders.iter().cloned().chain(in_src).collect();
+    for info in infos.iter().filter(|name| name.ends_with(".egg-info")) {
         let top = tree.text(&format!("{info}/top_level.txt"))?.unwrap_or_default();
-        contents
-            .modules
-            .extend(top.lines().map(str::trim).filter(|l| is_module(l)).map(str::to_owned));
+        for name in top.lines().map(str::trim) {
+            if is_module(name) {
+                contents.modules.insert(name.to_owned());
+            } else if name.strip_suffix("-stubs").is_some_and(is_module) {
+                contents.stubs.insert(name.to_owned());
+            }
+        }
         let entries = tree.text(&format!("{info}/entry_points.txt"))?.unwrap_or_default();
         contents.programs.extend(commands(&entries));
     }
@@ -256,9 +264,7 @@ fn template(name: &str, facts: &Facts, warnings: &mut Vec<String>) -> String {
     out += &scripts(facts);
     let installed = installed_licenses(&facts.license_files, facts.rust.as_ref());
     out += &format!("\n%files -n {package} -f %{{pyproject_files}}\n{installed}");
-    for program in facts.contents.iter().flat_map(|contents| &contents.programs) {
-        out += &format!("%{{_bindir}}/{program}\n");
-    }
+    out += &facts.contents.as_ref().map(files).unwrap_or_default();
     out + "\n%changelog\n<{ changelog }>\n"
 }
 
@@ -298,6 +304,9 @@ fn scripts(facts: &Facts) -> String {
             \n%build\n<@ include \"_shared/build-env.tera\" @>\n";
     if facts.rust.is_some() {
         out += RUST_ENV;
+    }
+    for (name, value) in native::environment_of(&facts.backend) {
+        out += &format!("export {name}={value}\n");
     }
     out += "%pyproject_wheel\n";
     out += &facts.rust.as_ref().map(build_rust).unwrap_or_default();

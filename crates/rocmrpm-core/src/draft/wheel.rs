@@ -7,7 +7,7 @@ use super::license::{self, License};
 use super::{Draft, component_toml, head, license_lines, tag};
 use crate::closure::generate::facts::WheelFacts;
 use crate::closure::generate::imports::Import;
-use crate::closure::generate::member::{LINKS, check, saved};
+use crate::closure::generate::member::{LINKS, check, files, saved};
 use crate::closure::generate::terms;
 use crate::closure::generate::text::{literal, url, wrapped};
 use crate::closure::package_name::{package, stem};
@@ -191,9 +191,7 @@ fn template(name: &str, facts: &Facts, arch: Option<&str>, warnings: &mut Vec<St
     };
     out += &check(&facts.distribution, &import, Some(contents));
     out += &format!("\n%files -n {package} -f %{{pyproject_files}}\n");
-    for program in &contents.programs {
-        out += &format!("%{{_bindir}}/{program}\n");
-    }
+    out += &files(contents);
     out + "\n%changelog\n<{ changelog }>\n"
 }
 

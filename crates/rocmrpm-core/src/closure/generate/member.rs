@@ -144,9 +144,7 @@ fn spec(context: &Context<'_>, member: &Member, facts: &Facts, import: &Import) 
         Built::Wheel(_) => String::new(),
     };
     out += &format!("\n%files -n {package} -f %{{pyproject_files}}\n{licenses}");
-    for program in facts.built_from.contents().iter().flat_map(|contents| &contents.programs) {
-        out += &format!("%{{_bindir}}/{program}\n");
-    }
+    out += &facts.built_from.contents().map(files).unwrap_or_default();
     out += "\n%changelog\n<{ changelog }>\n";
     out
 }
@@ -266,6 +264,15 @@ fn from_wheel(wheel: &WheelFacts) -> String {
         if wheel.contents.copies { LINKS } else { "" },
         saved(Some(&wheel.contents)),
     )
+}
+
+/// Returns the lines of `%files` for what [`saved`] does not cover: type stubs, whose names are no
+/// modules, and programs.
+pub(crate) fn files(contents: &Contents) -> String {
+    let site = if contents.compiled { "%{python3_sitearch}" } else { "%{python3_sitelib}" };
+    let stubs = contents.stubs.iter().map(|name| format!("{site}/{name}/\n"));
+    let programs = contents.programs.iter().map(|name| format!("%{{_bindir}}/{name}\n"));
+    stubs.chain(programs).collect()
 }
 
 /// Returns the arguments of `%pyproject_save_files`: the modules, and `+auto` if there are files
@@ -438,6 +445,11 @@ mod tests {
         assert_eq!(saved(Some(&of(&["b", "a"], false))), "a b");
         assert_eq!(saved(Some(&of(&["a"], true))), "a +auto");
         assert_eq!(saved(None), "'*' +auto");
+        let contents = Contents { stubs: ["a-stubs".into()].into(), ..of(&["a"], false) };
+        assert_eq!(files(&contents), "%{python3_sitelib}/a-stubs/\n");
+        let programs = BTreeSet::from(["a".into()]);
+        let contents = Contents { compiled: true, programs, ..contents };
+        assert_eq!(files(&contents), "%{python3_sitearch}/a-stubs/\n%{_bindir}/a\n");
     }
 
     #[test]

@@ -50,7 +50,7 @@ impl WheelFacts {
         };
         let metadata = metadata(&fetched.path, name, version).map_err(wrong)?;
         let names_licenses = names_licenses(&metadata);
-        let recipe = format!("wheel contents 3\n{}\n{}\n", file.sha256, bundled::digest());
+        let recipe = format!("wheel contents 4\n{}\n{}\n", file.sha256, bundled::digest());
         let known = fetcher.remembered(&recipe)?.and_then(|text| serde_json::from_str(&text).ok());
         let Looked { contents, traces } = match known {
             Some(known) => known,
