@@ -41,6 +41,7 @@ test       | publishing the index        | awscli rsync                         
 test       | TLS of the COPR test server | openssl                                | openssl
 test       | vLLM's setup.py imports     | python3-torch python3-setuptools-scm   | python3-torch python3-setuptools_scm
 test       | its other imports           | python3-jinja2                         | python3-jinja2
+test       | the tests of torch-tests    | python3-pytest                         | python3-pytest
 test       | building the container file | buildah busybox-static skopeo          | buildah busybox skopeo
 test       | building the laboratory     | debootstrap                            |
 kernels    | configuring AOTriton        | g++ liblzma-dev                        | gcc-c++ xz-devel
