@@ -136,10 +136,15 @@ def provided(names, versions, version):
 
 
 def macros_of(fallback):
-    """Returns the macros of each RPM, which one file has for hosts that lack them."""
+    """Returns the macros of each RPM, which one file has for hosts that lack them, with a file name."""
     python, rest = fallback.read_text().split("# Of cargo-rpm-macros and rust-srpm-macros.\n")
     cargo, meson = rest.split("# Of meson.\n")
-    return {"python3-devel": python, "cargo": cargo, "meson": meson}
+    # macros.pyproject-requires of the overlay is read after macros.pyproject.
+    return {
+        "python3-devel": ("macros.pyproject", python),
+        "cargo": ("macros.cargo", cargo),
+        "meson": ("macros.meson", meson),
+    }
 
 
 def main():
@@ -168,7 +173,8 @@ def main():
         if name in macros:
             folder = work / "overlay" / name / "usr/lib/rpm/macros.d"
             folder.mkdir(parents=True)
-            (folder / f"macros.{name}").write_text(macros[name])
+            file, text = macros[name]
+            (folder / file).write_text(text)
         if overlay.is_dir():
             shutil.copytree(overlay, work / "overlay" / name, symlinks=True, dirs_exist_ok=True)
         if (work / "overlay" / name).is_dir():

@@ -159,7 +159,7 @@ impl Native {
             let required = words.contains(&"REQUIRED");
             match command.to_ascii_lowercase().as_str() {
                 "fetchcontent_declare" | "externalproject_add" => self.downloads = true,
-                "project" | "enable_language" => self.hip |= words.contains(&"HIP"),
+                "project" | "enable_language" => self.read_languages(&command, &words),
                 "find_package" => {
                     let Some(name) = words.first().filter(|name| is_name(name)) else { continue };
                     self.hip |= name.eq_ignore_ascii_case("hip");
@@ -182,6 +182,21 @@ impl Native {
                 _ => {}
             }
         }
+    }
+
+    /// Reads the languages of `project()` and `enable_language()`, which CMake needs compilers for even
+    /// if no file is in them. Without languages, a project has C and C++.
+    fn read_languages(&mut self, command: &str, words: &[&str]) {
+        let known = [("C", "gcc"), ("CXX", "gcc-c++"), ("Fortran", "gcc-gfortran")];
+        let stated: Vec<_> = known.iter().filter(|(name, _)| words.contains(name)).collect();
+        let has_others = ["ASM", "CUDA", "HIP", "LANGUAGES", "NONE"];
+        let by_default = command.eq_ignore_ascii_case("project")
+            && stated.is_empty()
+            && !words.iter().any(|word| has_others.contains(word));
+        let compilers = if by_default { &known[..2] } else { &[][..] };
+        let compilers = stated.into_iter().chain(compilers);
+        self.compilers.extend(compilers.map(|(_, package)| (*package).to_owned()));
+        self.hip |= words.contains(&"HIP");
     }
 
     fn read_meson(&mut self, text: &str, options: &mut Options) {
@@ -281,6 +296,21 @@ mod tests {
         assert_eq!(required(text), "");
         let fetches = format!("{text}FetchContent_Declare(zmq URL ${{URL}})\n");
         assert_eq!(required(&fetches), "pkgconfig(libzmq)");
+    }
+
+    #[test]
+    fn reads_languages_of_cmake() {
+        for (text, compilers) in [
+            ("project(x)", "gcc gcc-c++"),
+            ("project(x VERSION 1)", "gcc gcc-c++"),
+            ("project(x LANGUAGES NONE)\nenable_language(Fortran)", "gcc-gfortran"),
+            ("project(x C)", "gcc"),
+            ("project(x LANGUAGES HIP)", ""),
+            ("enable_language(${LANGUAGE})", ""),
+        ] {
+            let found = native(&[("CMakeLists.txt", text)]);
+            assert_eq!(list(&found.compilers), compilers, "{text}");
+        }
     }
 
     #[test]

@@ -59,6 +59,10 @@ impl Diagnose for ExpandError {
             {
                 let machine = if rpm.is_empty() { "this machine" } else { rpm };
                 let image = if image.is_empty() { "a container of the release" } else { image };
+                if source.to_string().contains(": Unknown tag: ") {
+                    let help = "correct the tag in the template";
+                    return Diagnosis { kind: Kind::Config, ..source.diagnosis().with_help(help) };
+                }
                 let help = format!(
                     "put the spec's own sources beside it if it reads them; where {machine} differs \
                      from the release's rpm and macros, run rocmrpm in {image} with rpm-build and \

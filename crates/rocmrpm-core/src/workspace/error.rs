@@ -64,6 +64,7 @@ impl Diagnose for WorkspaceError {
             Self::Unknown { name, known, .. } => {
                 Kind::Usage.with_help(match nearest(name, known.iter().map(String::as_str)) {
                     Some(near) => format!("did you mean `{near}`?"),
+                    None if known.is_empty() => "add one with `rocmrpm add`".into(),
                     None => format!("expected one of: {}", known.join(", ")),
                 })
             }
