@@ -21,9 +21,8 @@ for project in "$@"; do
     root=/mnt/root log=$PWD/build/install/$name.log
     rm -rf --one-file-system "$root"
     mkdir -p "$root" "${log%/*}"
-    packages=$(rpm -qp --nosignature --qf '%{name}\n' build/fedora-43/results/"$name"/*.rpm |
-        grep -vE -e '-debug(info|source)$' | sort -u)
     files=$(find build/fedora-43/results/"$name" -name '*.rpm' ! -name '*.src.rpm' ! -name '*-debug*')
+    packages=$(rpm -qp --nosignature --qf '%{name} ' $files)
     code=0
     dnf5 -y --installroot="$root" --releasever=43 --use-host-config --setopt=reposdir=/nonexistent \
         --setopt=install_weak_deps=0 --setopt=cachedir=/mnt/cache \

@@ -17,7 +17,7 @@ struct Table {
     cmake: BTreeMap<String, Vec<String>>,
     meson: BTreeMap<String, Vec<String>>,
     backend: BTreeMap<String, Vec<String>>,
-    environment: BTreeMap<String, BTreeMap<String, String>>,
+    options: BTreeMap<String, String>,
     compiler: BTreeMap<String, String>,
     passed_over: PassedOver,
 }
@@ -240,10 +240,9 @@ pub(super) fn of_backend(backend: &str) -> &'static [String] {
     TABLE.backend.get(backend).map_or(&[], Vec::as_slice)
 }
 
-/// Returns the variables with which a build backend builds as Fedora does.
-pub(super) fn environment_of(backend: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let variables = TABLE.environment.get(backend).into_iter().flatten();
-    variables.map(|(name, value)| (name.as_str(), value.as_str()))
+/// Returns the options of `%pyproject_wheel` with which a build backend builds as Fedora does.
+pub(super) fn options_of(backend: &str) -> Option<&'static str> {
+    TABLE.options.get(backend).map(String::as_str)
 }
 
 /// Returns whether a name is safe in a spec and does not contain a variable.

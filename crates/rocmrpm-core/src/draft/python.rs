@@ -93,9 +93,10 @@ fn facts(
     let has_rust = rust.is_some() || uses_cargo(tree);
     let contents = match wheels.contents {
         Some(contents) => Some(contents),
-        None => installed(tree, &names)?
-            .map(|contents| Contents { compiled: compiled || has_rust, ..contents }),
+        None => installed(tree, &names)?,
     };
+    // Upstream may have wheels of both kinds.
+    let contents = contents.map(|contents| Contents { compiled: compiled || has_rust, ..contents });
     if has_rust && rust.is_none() {
         warnings.push(
             "the source has no Cargo.lock, so that its crates cannot be vendored; ask upstream to \
@@ -305,10 +306,8 @@ fn scripts(facts: &Facts) -> String {
     if facts.rust.is_some() {
         out += RUST_ENV;
     }
-    for (name, value) in native::environment_of(&facts.backend) {
-        out += &format!("export {name}={value}\n");
-    }
-    out += "%pyproject_wheel\n";
+    let options = native::options_of(&facts.backend).map(|text| format!(" {text}"));
+    out += &format!("%pyproject_wheel{}\n", options.unwrap_or_default());
     out += &facts.rust.as_ref().map(build_rust).unwrap_or_default();
     for path in facts.license_files.iter().filter(|path| path.contains('/')) {
         out += &format!("cp -p {path} {}\n", path.replace('/', "-"));
