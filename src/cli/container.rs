@@ -1,5 +1,6 @@
 //! `rocmrpm container`.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::path::Path;
 
@@ -11,6 +12,7 @@ use crate::container::{self, Difference, Engine, Launch, Runner};
 use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
 use crate::files;
+use crate::pipeline;
 use crate::report::{Progress, Shell, Style, Table, count};
 use crate::sources;
 use crate::stack::Stack;
@@ -69,7 +71,13 @@ fn build(args: &args::ContainerBuild, dir: &Path, shell: &Shell) -> Done {
         "Building",
         format!("{image} with {} (log: {})", engine.name(), log.display()),
     );
-    engine.build(&path, &image, args.base.as_deref(), &log)?;
+    let labels = match from {
+        PackagesFrom::Local if flavor.has_builds() => {
+            container::tier_labels(&stack, flavor, &pipeline::tiers_of_results(&stack)?)?
+        }
+        _ => BTreeMap::new(),
+    };
+    engine.build(&path, &image, args.base.as_deref(), &labels, &log)?;
     shell.status(Style::Good, "Built", &image);
     Ok(0)
 }

@@ -53,6 +53,7 @@ pub fn changed_text(changed: &[Changed]) -> String {
     let width = changed.iter().map(|change| change.key.chars().count()).max().unwrap_or(0);
     let line = |Changed { key, old, new }: &Changed| {
         let value = match old {
+            Some(old) if new.is_empty() => format!("{} removed", short(old)),
             Some(old) => arrow(&short(old), &short(new)),
             None => visible(new),
         };

@@ -74,6 +74,38 @@ fn walks_five_releases() {
     page_shows_it(&lab);
 }
 
+/// An image states what the records prove about the packages that it installs, and nothing else.
+#[test]
+fn images_have_the_tiers_of_their_packages() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let lab = Lab::new();
+    let manifest = lab.workspace.read("rocmrpm.toml");
+    let base = "\n[container.fedora]\nbase = \"example.org/base:1\"\n";
+    lab.workspace.write("rocmrpm.toml", manifest + base);
+    let component = lab.workspace.read("specs-templates/greet/component.toml");
+    let packages = "\n[container]\npackages = [\"greet\"]\n";
+    lab.workspace.write("specs-templates/greet/component.toml", component + packages);
+    lab.workspace.commit("Describe an image");
+    lab.pipeline(&["run"]).exits(0);
+    let programs = lab.workspace.holder().join("programs");
+    let podman = programs.join("podman");
+    std::fs::create_dir(&programs).unwrap();
+    std::fs::write(&podman, "#!/bin/sh\nprintf '%s\\n' \"$@\"\n").unwrap();
+    std::fs::set_permissions(&podman, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let labels = || -> Vec<String> {
+        let tree = lab.tree("");
+        let args = ["-C", tree.to_str().unwrap(), "container", "build"];
+        ran(lab.workspace.command(&args).env("PATH", &path)).exits(0);
+        let log = lab.tree("build/host/container/fedora.log");
+        let called = std::fs::read_to_string(log).unwrap();
+        called.lines().filter(|line| line.contains(".tier.")).map(str::to_owned).collect()
+    };
+    assert_eq!(labels(), ["io.rocmrpm.tier.base=inspected", "io.rocmrpm.tier.greet=inspected"]);
+    std::fs::remove_dir_all(lab.folder("evidence")).unwrap();
+    assert_eq!(labels(), ["io.rocmrpm.tier.base=none", "io.rocmrpm.tier.greet=none"]);
+}
+
 fn component<'v>(status: &'v serde_json::Value, name: &str) -> &'v serde_json::Value {
     let all = status["sets"][0]["components"].as_array().unwrap();
     all.iter().find(|one| one["component"] == name).unwrap()

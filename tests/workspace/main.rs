@@ -26,6 +26,7 @@ mod mechanisms;
 mod other_gpus;
 mod overview;
 mod own_package;
+mod pins_manifest;
 mod pins_other_stack;
 mod pins_update;
 mod pins_upstream;

@@ -30,3 +30,40 @@ pub fn of_spec(version: &Version) -> String {
     let dev = version.dev().map(|dev| format!("~dev{dev}")).unwrap_or_default();
     format!("{release}{pre}{post}{dev}")
 }
+
+/// Returns upstream's version of a pinned one: `2.15.0a0` for `2.15.0~a0^20261122git1234567`.
+pub fn upstream(version: &str) -> String {
+    let base = match version.rsplit_once('^') {
+        Some((base, commit)) if commit.contains("git") => base,
+        _ => version,
+    };
+    let base = base.strip_suffix("~snapshot").unwrap_or(base);
+    if !base.contains(['~', '^']) {
+        return base.to_owned();
+    }
+    let python = Version::from_str(&base.replace(['~', '^'], "."));
+    python.map_or_else(|_| base.to_owned(), |version| version.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn restores_the_upstream_version_of_a_snapshot() {
+        for (pinned, stated) in [
+            ("2.14.0", "2.14.0"),
+            ("0.1.20.post1", "0.1.20.post1"),
+            ("2.15.0~a0^20261122git1234567", "2.15.0a0"),
+            ("2.15.0~a0^20261122.1git1234567", "2.15.0a0"),
+            ("2.15.0~dev20261122^0git1234567", "2.15.0.dev20261122"),
+            ("2.15.0~snapshot^20261122git1234567", "2.15.0"),
+            ("2.15.0^git1234567", "2.15.0"),
+            ("2.15.0~rc1", "2.15.0rc1"),
+            ("2.0~a1^post2~dev3", "2.0a1.post2.dev3"),
+            ("1^x~y", "1^x~y"),
+        ] {
+            assert_eq!(upstream(pinned), stated, "{pinned}");
+        }
+    }
+}

@@ -1,14 +1,16 @@
 //! `rocmrpm pins import`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::{Done, args, context};
 use crate::error::IoError;
 use crate::events::Events;
-use crate::pins;
+use crate::pins::{self, SetText};
 use crate::report::{Progress, Shell, Style, changed_text};
 use crate::sources::{Cache, Fetcher};
 use crate::workspace::document::File;
+use crate::workspace::{Pin, Workspace};
 
 pub(super) fn run(args: &args::PinsImport, dir: &Path, shell: &Shell) -> Done {
     let choice = args::Choice { chroot: None, pins: args.pins.clone() };
@@ -16,7 +18,8 @@ pub(super) fn run(args: &args::PinsImport, dir: &Path, shell: &Shell) -> Done {
     let shown = args.file.display().to_string();
     let file =
         File::read(&args.file, &*shown).map_err(IoError::doing("read the file to import"))?;
-    let json = file.text.trim_start().starts_with('{');
+    let json = file.text.trim_start().starts_with(['{', '['])
+        || args.file.extension().is_some_and(|extension| extension == "json");
     let format = args.format.unwrap_or(if json {
         args::PinsFormat::SourceManifest
     } else {
@@ -42,6 +45,11 @@ pub(super) fn run(args: &args::PinsImport, dir: &Path, shell: &Shell) -> Done {
         shell.warning(format!("pins/{}.toml has no pins for: {names}", workspace.pins.name));
     }
     let set = format!("pins/{}.toml", workspace.pins.name);
+    let lines = outdated_comments(&workspace, &text);
+    if !lines.is_empty() {
+        let lines = format!("{}{lines}", if lines.contains(',') { "lines " } else { "line " });
+        shell.warning(format!("comments in {set} mention the old version of a pin: {lines}"));
+    }
     if text.changed().is_empty() {
         shell.status(Style::Dim, "Unchanged", format!("{set} already matches {shown}"));
         return Ok(0);
@@ -55,4 +63,17 @@ pub(super) fn run(args: &args::PinsImport, dir: &Path, shell: &Shell) -> Done {
     let next = format!("run `rocmrpm lock --pins {}` to update the lock file", workspace.pins.name);
     shell.talk(format!("\n{} {next}", Style::Note.paint("next:")));
     Ok(0)
+}
+
+/// Returns the numbers of the lines whose comments mention the old version of a component.
+fn outdated_comments(workspace: &Workspace, text: &SetText) -> String {
+    let of = |pin: &Pin| {
+        let key = format!("{}.version", pin.component);
+        let is_moved = text.changed().iter().any(|changed| changed.key == key);
+        let name = pin.component.as_str();
+        if is_moved { text.comments_with(name, &pin.version) } else { Vec::new() }
+    };
+    let lines: BTreeSet<usize> =
+        workspace.pins.written().flat_map(of).map(|(line, _)| line).collect();
+    lines.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
 }

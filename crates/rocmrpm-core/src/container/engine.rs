@@ -105,16 +105,20 @@ impl Engine {
         }
     }
 
-    /// Builds an image from a container file, with the file's folder as the context. Writes the
-    /// output to `log`.
+    /// Builds an image from a container file, with the file's folder as the context, and adds these
+    /// labels. Writes the output to `log`.
     pub fn build(
         self,
         file: &Path,
         image: &str,
         base: Option<&str>,
+        labels: &BTreeMap<String, String>,
         log: &Path,
     ) -> Result<(), EngineError> {
         let mut command = Command::new(self.name()).arg("build");
+        for (name, value) in labels {
+            command = command.arg("--label").arg(format!("{name}={value}"));
+        }
         if let Some(base) = base {
             command = command.arg("--build-arg").arg(format!("BASE_IMAGE={base}"));
         }

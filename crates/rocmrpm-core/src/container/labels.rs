@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::sources;
 use crate::spec::rocm_version;
 use crate::stack::Stack;
+use crate::tier::Tier;
 use crate::workspace::pin::shown_folder;
 use crate::workspace::{Component, Flavor, Pin, Source, Workspace};
 
@@ -73,6 +74,18 @@ pub(super) fn versions(labels: &BTreeMap<String, String>) -> Vec<String> {
         Some(format!("{name}={value}"))
     };
     labels.iter().filter_map(own).collect()
+}
+
+/// Returns the labels with the tier of each component of an image, which is `none` without a record.
+pub(super) fn tiers(
+    components: &[&Component],
+    tiers: &BTreeMap<String, Option<Tier>>,
+) -> BTreeMap<String, String> {
+    let label = |component: &&Component| {
+        let tier = tiers.get(component.name.as_str()).copied().flatten();
+        (format!("{OWN}.tier.{}", component.name), tier.map_or("none", Tier::name).to_owned())
+    };
+    components.iter().map(label).collect()
 }
 
 /// Returns the name of an image of a flavor.

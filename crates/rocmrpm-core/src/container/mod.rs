@@ -25,6 +25,7 @@ use crate::error::Error;
 use crate::rpms::signing::key_file;
 use crate::stack::Stack;
 use crate::template::Templates;
+use crate::tier::Tier;
 use crate::workspace::{Component, Container, Flavor, PackagesFrom, Workspace};
 use values::{
     AptValues, ContainerValues, apt, environment, how_to, in_quotes, indexes, quoted_all,
@@ -147,6 +148,17 @@ pub fn render(stack: &Stack<'_>, flavor: Flavor) -> Result<String, Error> {
     // The including template ends the line after an included one.
     let templates = TEMPLATES.map(|(name, text)| (name.to_owned(), text.trim_end().to_owned()));
     Ok(Templates::parse(templates)?.render(template, &values)? + "\n")
+}
+
+/// Returns the labels with the tier of each component of an image, from the tiers of the packages
+/// that it installs. A container file does not have them, because they depend on the build.
+pub fn tier_labels(
+    stack: &Stack<'_>,
+    flavor: Flavor,
+    tiers: &BTreeMap<String, Option<Tier>>,
+) -> Result<BTreeMap<String, String>, Error> {
+    let (components, _) = packages(stack, flavor)?;
+    Ok(labels::tiers(&components, tiers))
 }
 
 /// Returns the labels that an image of a flavor must have.

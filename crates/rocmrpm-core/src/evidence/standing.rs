@@ -56,6 +56,12 @@ impl Standing {
                 || self.packages == evidence.packages)
     }
 
+    /// Returns the tier if the evidence lists the packages that it was proved for.
+    pub fn tier_of(&self, evidence: &ComponentEvidence) -> Option<Tier> {
+        let listed = !self.packages.is_empty() && !evidence.packages.is_empty();
+        self.tier.filter(|_| listed && self.is_of(evidence))
+    }
+
     /// Adds evidence about the same packages.
     fn add(&mut self, evidence: &ComponentEvidence, record: &EvidenceRecord) {
         if self.release.is_empty() {

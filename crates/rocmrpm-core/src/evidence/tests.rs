@@ -117,6 +117,21 @@ fn tiers_are_those_of_the_current_packages() {
 }
 
 #[test]
+fn a_tier_is_only_of_the_packages_of_its_record() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut made = chain(dir.path());
+    let tier = |made: &Chain, header| {
+        standings(made, &[], "host")["greet"].tier_of(&greet(Tier::Inspected, header))
+    };
+    add(&mut made, "plan", vec![greet(Tier::Rendered, "")]);
+    assert_eq!(tier(&made, "a"), None, "the record has no packages");
+    add(&mut made, "install", vec![greet(Tier::Installed, "a")]);
+    assert_eq!(tier(&made, "a"), Some(Tier::Installed));
+    assert_eq!(tier(&made, "b"), None, "other packages");
+    assert_eq!(tier(&made, ""), None, "no packages");
+}
+
+#[test]
 fn evidence_of_others_counts_only_for_the_packages_that_it_names() {
     let dir = tempfile::tempdir().unwrap();
     let mut own = chain(&dir.path().join("own"));

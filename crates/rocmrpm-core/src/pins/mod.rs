@@ -7,6 +7,7 @@ pub mod check;
 pub mod derive;
 mod error;
 mod import;
+mod import_source;
 mod members;
 mod outdated;
 mod requirements_file;
@@ -18,7 +19,8 @@ pub mod upstream;
 mod versions_env;
 
 pub use error::PinsError;
-pub use import::{Import, Imported, apply as import};
+pub use import::{Import, apply as import};
+pub use import_source::Imported;
 pub use members::{MemberOutdated, outdated_members};
 pub use outdated::{Outdated, OutdatedState, outdated};
 pub use set_lock::{SetLock, lock_set};

@@ -22,7 +22,7 @@ pub struct Changed {
     pub key: String,
     /// The old value; null if the key is new.
     pub old: Option<String>,
-    /// The new value.
+    /// The new value; empty if the key was removed.
     pub new: String,
 }
 
@@ -66,17 +66,76 @@ impl SetText {
         if old.as_deref() == Some(value) {
             return;
         }
-        let quoted = Value::from(value).to_string();
+        self.put(table, key, Value::from(value), old, value);
+    }
+
+    /// Sets a key of a pin to true.
+    pub fn set_true(&mut self, table: &[&str], key: &str) {
+        let path: Vec<&str> = table.iter().copied().chain([key]).collect();
+        match self.item(&path).and_then(Item::as_bool) {
+            Some(true) => {}
+            old => self.put(table, key, true.into(), old.map(|old| old.to_string()), "true"),
+        }
+    }
+
+    fn put(&mut self, table: &[&str], key: &str, value: Value, old: Option<String>, new: &str) {
+        let path: Vec<&str> = table.iter().copied().chain([key]).collect();
         match self.item(&path).and_then(Item::span) {
-            Some(span) => self.replaced.push((span, quoted)),
+            Some(span) => self.replaced.push((span, value.to_string())),
             None => match self.place_for(table, key) {
                 Some((at, before, after)) => {
-                    self.replaced.push((at..at, format!("{before}{quoted}{after}")))
+                    self.replaced.push((at..at, format!("{before}{value}{after}")))
                 }
                 None => return,
             },
         }
-        self.changed.push(Changed { key: path.join("."), old, new: value.to_owned() });
+        self.changed.push(Changed { key: path.join("."), old, new: new.to_owned() });
+    }
+
+    /// Replaces a key of a pin and its value by another key in the same place; sets the other key if
+    /// the pin does not have the first.
+    pub fn replace(&mut self, table: &[&str], old_key: &str, key: &str, value: &str) {
+        let Some((key_span, value_span)) = self.spans(table, old_key) else {
+            return self.set(table, key, value);
+        };
+        self.replaced.push((key_span, key.to_owned()));
+        self.replaced.push((value_span, Value::from(value).to_string()));
+        self.note_removal(table, old_key);
+        let path = [table, &[key]].concat().join(".");
+        self.changed.push(Changed { key: path, old: None, new: value.to_owned() });
+    }
+
+    /// Removes a key of a pin, if it is there, with the comment in its line.
+    pub fn remove(&mut self, table: &[&str], key: &str) {
+        let Some((key_span, value_span)) = self.spans(table, key) else { return };
+        let text = &self.file.text;
+        let removed = if self.item(table).is_some_and(Item::is_inline_table) {
+            let rest = &text[value_span.end..];
+            let after = rest.trim_start();
+            match (text[..key_span.start].trim_end().strip_suffix(','), after.strip_prefix(',')) {
+                (Some(before), _) => before.len()..value_span.end,
+                (None, Some(next)) => key_span.start..text.len() - next.trim_start().len(),
+                (None, None) => key_span.start..value_span.end,
+            }
+        } else {
+            let start = text[..key_span.start].rfind('\n').map_or(0, |at| at + 1);
+            let length = text[value_span.end..].find('\n').map(|length| length + 1);
+            start..length.map_or(text.len(), |length| value_span.end + length)
+        };
+        self.replaced.push((removed, String::new()));
+        self.note_removal(table, key);
+    }
+
+    fn note_removal(&mut self, table: &[&str], key: &str) {
+        let path = [table, &[key]].concat();
+        let old = self.get(&path).map(str::to_owned);
+        self.changed.push(Changed { key: path.join("."), old, new: String::new() });
+    }
+
+    /// Returns the positions of a key and its value.
+    fn spans(&self, table: &[&str], key: &str) -> Option<(Range<usize>, Range<usize>)> {
+        let (key, value) = self.item(table)?.as_table_like()?.get_key_value(key)?;
+        Some((key.span()?, value.span()?))
     }
 
     /// Returns the position of a new key, and the text before and after its value.
@@ -138,9 +197,9 @@ impl SetText {
     pub fn text(&self) -> String {
         let mut text = self.file.text.clone();
         let mut replaced: Vec<_> = self.replaced.iter().enumerate().collect();
-        // Replace from the end, so that earlier positions stay valid; of two at one position the
-        // later call's comes second.
-        replaced.sort_by_key(|(nth, (span, _))| std::cmp::Reverse((span.start, *nth)));
+        // Replace from the end, so that earlier positions stay valid; of two insertions at one
+        // position the later call's comes second, and what is removed there comes after both.
+        replaced.sort_by_key(|(nth, (span, _))| std::cmp::Reverse((span.start, span.end, *nth)));
         for (_, (span, value)) in replaced {
             text.replace_range(span.clone(), value);
         }
@@ -221,6 +280,33 @@ mod tests {
             "`pins/x.toml` changed since it was read, so it was not overwritten"
         );
         assert_eq!(fs_err::read_to_string(&path).unwrap(), one.text());
+    }
+
+    #[test]
+    fn replaces_and_removes_keys() {
+        let text = "[a]\nurl = \"u\" # u\ntop-folder = \"t\" # t\nsha256 = \"s\"\nversion = \"1\"\n\
+                    [b]\nc = { url = \"u\", top-folder = \"t\" }\nd = { branch = \"m\", git = \"g\" }\n\
+                    e.git = \"g\"\ne.branch = \"m\"";
+        let mut set = set(text);
+        set.replace(&["a"], "url", "git", "g");
+        set.replace(&["a"], "sha256", "commit", "c");
+        set.remove(&["a"], "top-folder");
+        set.set_true(&["a"], "submodules");
+        set.replace(&["b", "c"], "url", "git", "g");
+        set.replace(&["b", "c"], "sha256", "commit", "c");
+        set.remove(&["b", "c"], "top-folder");
+        set.remove(&["b", "d"], "branch");
+        set.set(&["b", "e"], "version", "2");
+        set.remove(&["b", "e"], "branch");
+        set.remove(&["b", "e"], "none");
+        assert_eq!(
+            set.text(),
+            "[a]\ngit = \"g\" # u\ncommit = \"c\"\nversion = \"1\"\nsubmodules = true\n\
+             [b]\nc = { git = \"g\", commit = \"c\" }\nd = { git = \"g\" }\n\
+             e.git = \"g\"\ne.version = \"2\"\n"
+        );
+        let removed = Changed { key: "a.url".into(), old: Some("u".into()), new: String::new() };
+        assert_eq!(set.changed()[0], removed);
     }
 
     #[test]

@@ -9,10 +9,13 @@ use std::fmt;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
+use strsim::damerau_levenshtein;
 
 use super::PinsError;
-use super::import::{Import, Imported};
+use super::import::Import;
+use super::import_source::Imported;
 use crate::error::{Problem, Problems};
+use crate::rpm_version;
 use crate::sources::SourceError;
 use crate::workspace::document::{At, File};
 use crate::workspace::{Pin, Source, Workspace};
@@ -71,7 +74,7 @@ pub fn export(workspace: &Workspace) -> Result<(String, Vec<String>), PinsError>
         .filter_map(|known| Some((known.therock.as_deref()?, known.name.as_str())));
     for (project, component) in named.collect::<BTreeMap<_, _>>() {
         let pin = workspace.pins.pins.iter().find(|(name, _)| name.as_str() == component);
-        let Some(Pin { version, source: Source::Git { url, commit, .. }, .. }) =
+        let Some(Pin { version, source: Source::Git { url, commit, .. }, follows, .. }) =
             pin.map(|(_, at)| &at.value)
         else {
             continue;
@@ -81,8 +84,17 @@ pub fn export(workspace: &Workspace) -> Result<(String, Vec<String>), PinsError>
             version: version.clone(),
             missing: "commit",
         })?;
-        let fields = [("repo", url.clone()), ("commit", commit), ("version", version.clone())];
-        let fields = fields.map(|(key, value)| (key.to_owned(), Value::from(value))).into();
+        let branch = follows.as_ref().map(|follows| follows.branch.clone());
+        let fields = [
+            ("repo", Some(url.clone())),
+            ("commit", Some(commit)),
+            ("branch", branch),
+            ("version", Some(rpm_version::upstream(version))),
+        ];
+        let fields = fields
+            .into_iter()
+            .filter_map(|(key, value)| Some((key.to_owned(), Value::from(value?))))
+            .collect();
         root.push((project.to_owned(), ManifestEntry::Project(Object(fields))));
         left_out.retain(|name| name != component);
     }
@@ -99,7 +111,7 @@ pub fn read(file: &File, workspace: &Workspace) -> Result<Import, PinsError> {
 }
 
 fn read_root(file: &File, workspace: &Workspace, problems: &mut Vec<Problem>) -> Import {
-    let mut import = Import::default();
+    let mut import = Import { of_commits: true, ..Import::default() };
     let root: Object<ManifestEntry> = match serde_json::from_str(&file.text) {
         Ok(root) => root,
         Err(error) => {
@@ -111,49 +123,73 @@ fn read_root(file: &File, workspace: &Workspace, problems: &mut Vec<Problem>) ->
                 .sum();
             let at = file.text.floor_char_boundary(start + error.column().saturating_sub(1));
             let message = "this is not a source manifest";
-            problems.push(file.problem(at..at, message, error.to_string()));
+            let help = "correct the JSON, or name another format with `--format`";
+            problems.push(problem(file, at..at, message, error.to_string(), help));
             return import;
         }
     };
+    let components = &workspace.upstreams.components;
+    let known = || components.iter().filter_map(|component| component.therock.as_deref());
     let mut seen: Vec<&str> = Vec::new();
     for (name, entry) in &root.0 {
+        let span = place(file, name, None);
         if seen.contains(&name.as_str()) {
             let message = format!("`{name}` is defined twice");
-            problems.push(file.problem(place(file, name, None), message, "remove one of them"));
+            problems.push(problem(file, span, message, "the second one", "remove one of them"));
             continue;
         }
         seen.push(name);
         let project = match entry {
-            ManifestEntry::Project(project) => project,
             ManifestEntry::Other(value) if name == "schema_version" => {
                 if value.as_u64() != Some(SCHEMA_VERSION) {
                     let message = format!("unsupported schema version {value}");
-                    problems.push(file.problem(place(file, name, None), message, "expected 1"));
+                    let help = "update rocmrpm, or generate the manifest with an older TheRock";
+                    problems.push(problem(file, span, message, "expected 1", help));
                 }
                 continue;
             }
             ManifestEntry::Other(_) => {
                 let message = format!("`{name}` is not an object");
-                problems.push(file.problem(
-                    place(file, name, None),
-                    message,
-                    "expected `repo` and `commit`",
-                ));
+                let help = format!("write `\"{name}\": {{\"repo\": ..., \"commit\": ...}}`");
+                problems.push(problem(file, span, message, "expected `{`", help));
                 continue;
             }
+            ManifestEntry::Project(project) => project,
         };
-        let component =
-            workspace.upstreams.components.iter().find(|c| c.therock.as_ref() == Some(name));
+        let component = components.iter().find(|c| c.therock.as_ref() == Some(name));
         let is_pinned = |name: &str| workspace.pins.pins.keys().any(|known| known.as_str() == name);
-        match component.filter(|component| is_pinned(&component.name)) {
-            Some(component) => {
+        let is_typo = |known: &&str| damerau_levenshtein(name, known) <= name.len() / 4;
+        match (component, known().find(is_typo)) {
+            (Some(component), _) if is_pinned(&component.name) => {
                 let entry = read_project(file, name, project, &mut import.notes, problems);
                 import.entries.insert((component.name.clone(), String::new()), entry);
             }
-            None => import.unknown.push(name.clone()),
+            (None, Some(meant)) => {
+                let message = format!("unknown project `{name}`");
+                let label =
+                    format!("upstreams.toml has {}", known().collect::<Vec<_>>().join(", "));
+                problems.push(problem(file, span, message, label, format!("write `{meant}`")));
+            }
+            _ => import.unknown.push(name.clone()),
         }
     }
+    if import.entries.is_empty() && problems.is_empty() {
+        let message = format!("`{}` pins no project of this manifest", workspace.pins.file.name);
+        let label = format!("it has {}", seen.join(", "));
+        let help = "add `therock = \"PROJECT\"` to the components in upstreams.toml, and pin them";
+        problems.push(problem(file, 0..0, message, label, help));
+    }
     import
+}
+
+fn problem(
+    file: &File,
+    span: std::ops::Range<usize>,
+    message: impl Into<String>,
+    label: impl Into<String>,
+    help: impl Into<String>,
+) -> Problem {
+    Problem { help: Some(help.into()), ..file.problem(span, message, label) }
 }
 
 fn read_project(
@@ -169,24 +205,23 @@ fn read_project(
     for (key, value) in &project.0 {
         let span = place(file, name, Some(key));
         if seen.contains(&key.as_str()) {
-            problems.push(file.problem(
-                span,
-                format!("`{key}` of `{name}` is defined twice"),
-                "remove one of them",
-            ));
+            let message = format!("`{key}` of `{name}` is defined twice");
+            problems.push(problem(file, span, message, "the second one", "remove one of them"));
             continue;
         }
         seen.push(key);
         let Some(text) = value.as_str() else {
-            problems.push(file.problem(
-                span,
-                format!("`{key}` of `{name}` is not a string"),
-                "expected a string",
-            ));
+            let message = format!("`{key}` of `{name}` is not a string");
+            problems.push(problem(file, span, message, "expected a string", "quote the value"));
             continue;
         };
         let at = At { value: text.to_owned(), span };
         match key.as_str() {
+            "repo" if !text.contains([':', '/']) => {
+                let message = format!("`{text}` is not the URL of a git repository");
+                let help = "write a URL such as https://github.com/OWNER/NAME";
+                problems.push(problem(file, at.span, message, "expected a URL", help));
+            }
             "repo" => imported.url = Some(at),
             "commit" => imported.commit = Some(at),
             "version" => imported.version = Some(without_label(name, at, notes)),
@@ -194,11 +229,17 @@ fn read_project(
             _ => notes.push(format!("ignored the unknown key `{key}` of `{name}`")),
         }
     }
-    if let (None, Some(branch)) = (&imported.commit, branch) {
+    if let (false, Some(branch)) = (seen.contains(&"commit"), &branch) {
         let message = format!("`{name}` has the branch `{}` but no commit", branch.value);
-        let mut problem = file.problem(branch.span, message, "a branch can move");
-        problem.help = Some("add a `commit`".into());
-        problems.push(problem);
+        let (span, label) = (branch.span.clone(), "a branch can move");
+        problems.push(problem(file, span, message, label, "add a `commit`"));
+    }
+    for key in ["repo", "commit"] {
+        if !seen.contains(&key) && (key == "repo" || branch.is_none()) {
+            let message = format!("`{key}` is missing in `{name}`");
+            let (span, help) = (place(file, name, None), format!("add a `{key}`"));
+            problems.push(problem(file, span, message, "expected `repo` and `commit`", help));
+        }
     }
     imported
 }

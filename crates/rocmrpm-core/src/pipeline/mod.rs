@@ -26,7 +26,7 @@ pub use place::{branch, evidence_folder, folder};
 pub use preview::{Preview, PreviewStage, preview};
 pub use promote::check_tier;
 pub use rollback::{Rollback, plan_rollback};
-pub use status::{collect, page_of, read};
+pub use status::{collect, page_of, read, tiers_of_results};
 
 use crate::build::BuilderName;
 use crate::error::{Error, Kind};

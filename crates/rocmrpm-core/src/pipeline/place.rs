@@ -35,6 +35,13 @@ pub fn evidence_folder(root: &Path, pins: &str) -> PathBuf {
     folder(root, pins).join("evidence")
 }
 
+/// Returns the folder of the evidence of a set for a workspace, which can be the pipeline's worktree.
+pub(super) fn evidence_folder_for(root: &Path, pins: &str) -> PathBuf {
+    let tree = Path::new(FOLDER).join(pins).join("tree");
+    let dir = root.ancestors().find(|dir| dir.ends_with(&tree)).and_then(Path::parent);
+    dir.map_or_else(|| evidence_folder(root, pins), |dir| dir.join("evidence"))
+}
+
 /// The branch of a set's pipeline.
 pub fn branch(pins: &str) -> String {
     format!("rocmrpm/{pins}")

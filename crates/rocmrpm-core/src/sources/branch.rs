@@ -9,6 +9,7 @@ use jiff::tz::TimeZone;
 use pep440_rs::Version;
 
 use super::{Fetcher, SourceError, url};
+use crate::error::{Diagnose, Kind};
 use crate::rpm_version;
 use crate::workspace::compare;
 use crate::workspace::pin::{LockEntry, Pin, Source};
@@ -51,12 +52,8 @@ impl Fetcher<'_> {
         if version.is_empty() {
             let last = last.map(|(_, version)| version.as_str());
             version = self.version_of_commit(pin, follows.version_from.as_deref(), last)?;
-            if let Some(last) = last.filter(|last| compare(&version, last) != Ordering::Greater) {
-                self.warn(format!(
-                    "`{}` goes back from {last} to {version}: its packages do not update those that \
-                     are installed",
-                    pin.component
-                ));
+            if let Some(last) = last {
+                self.warn_if_older(pin, last, &version);
             }
         }
         pin.version = version;
@@ -74,9 +71,7 @@ impl Fetcher<'_> {
         let Source::Git { url, commit, .. } = &pin.source else { return Ok(pin.version.clone()) };
         let commit = super::pinned_commit(pin, commit)?;
         let repository = self.repository(url);
-        repository.obtain(commit, self.is_offline(), || {
-            self.phase(pin, "Fetching", format!("{} at {commit}", url::shown(url)));
-        })?;
+        self.obtain_commit(pin, url, commit)?;
         let file = version_from.unwrap_or(VERSION_FILE);
         let stated = match repository.text(commit, file)? {
             Some(text) => Some(stated_version(&text)),
@@ -105,9 +100,79 @@ impl Fetcher<'_> {
             }
             None => (tagged.max().ok_or_else(without)?, true),
         };
-        let day = repository.commit_time(commit)?;
-        let day = Timestamp::from_second(day).unwrap_or_default().to_zoned(TimeZone::UTC);
-        Ok(snapshot(&base, is_released, &day.strftime("%Y%m%d").to_string(), commit, last))
+        Ok(snapshot(&base, is_released, &self.commit_day(url, commit)?, commit, last))
+    }
+
+    /// Returns the version of a pinned commit for which `stated` is known to be upstream's version:
+    /// the release itself if the commit has its tag. `last` is the version before it. Without
+    /// network, the version has no day, and the user is warned.
+    pub(crate) fn version_of_stated(
+        &self,
+        pin: &Pin,
+        stated: &Version,
+        last: &str,
+    ) -> Result<String, SourceError> {
+        let Source::Git { url, commit, .. } = &pin.source else { return Ok(pin.version.clone()) };
+        let commit = super::pinned_commit(pin, commit)?;
+        let found = self.release_and_day(pin, url, commit, stated);
+        let version = match found {
+            Ok((Some(tagged), _)) if tagged == commit => rpm_version::of_spec(stated),
+            Ok((tagged, day)) => {
+                let is_released = tagged.is_some()
+                    || compare(last, &rpm_version::of_spec(stated)) != Ordering::Less;
+                snapshot(stated, is_released, &day, commit, Some(last))
+            }
+            Err(error) if error.diagnosis().kind == Kind::Network => {
+                let version = snapshot(stated, true, "0", commit, Some(last));
+                self.warn(format!(
+                    "the version {version} of `{}` has no day: {error}",
+                    pin.component
+                ));
+                version
+            }
+            Err(error) => return Err(error),
+        };
+        self.warn_if_older(pin, last, &version);
+        Ok(version)
+    }
+
+    /// Returns the commit of the tag for a version, if there is one, and the day of a commit.
+    fn release_and_day(
+        &self,
+        pin: &Pin,
+        url: &str,
+        commit: &str,
+        version: &Version,
+    ) -> Result<(Option<String>, String), SourceError> {
+        let releases = self.releases(pin, pin.component.as_str())?;
+        let is_tagged = |text: &str| Version::from_str(text).is_ok_and(|found| found == *version);
+        let found = releases.into_iter().flat_map(|releases| releases.found);
+        let tagged = found.filter(|release| is_tagged(&release.version)).find_map(|r| r.commit);
+        self.obtain_commit(pin, url, commit)?;
+        Ok((tagged, self.commit_day(url, commit)?))
+    }
+
+    fn obtain_commit(&self, pin: &Pin, url: &str, commit: &str) -> Result<(), SourceError> {
+        self.repository(url).obtain(commit, self.is_offline(), || {
+            self.phase(pin, "Fetching", format!("{} at {commit}", url::shown(url)));
+        })
+    }
+
+    /// Returns the day of a cached commit in UTC, such as `20261122`.
+    fn commit_day(&self, url: &str, commit: &str) -> Result<String, SourceError> {
+        let time = self.repository(url).commit_time(commit)?;
+        let day = Timestamp::from_second(time).unwrap_or_default().to_zoned(TimeZone::UTC);
+        Ok(day.strftime("%Y%m%d").to_string())
+    }
+
+    fn warn_if_older(&self, pin: &Pin, last: &str, version: &str) {
+        if compare(version, last) != Ordering::Greater {
+            self.warn(format!(
+                "`{}` goes back from {last} to {version}: its packages do not update those that \
+                 are installed",
+                pin.component
+            ));
+        }
     }
 }
 
@@ -185,6 +250,11 @@ mod tests {
         assert_eq!(second, "2.15.0~a0^20261122.1git0000000");
         let third = of("2.15.0a0", false, "20261121", "ffffffffff", Some(&second));
         assert_eq!(third, "2.15.0~a0^20261122.2gitfffffff");
+        // Without network, the day is 0.
+        let unknown = of("2.15.0a0", false, "0", "1111111111", None);
+        assert_eq!(unknown, "2.15.0~a0^0git1111111");
+        let later = of("2.15.0a0", false, "0", "0000000000", Some(&unknown));
+        assert_eq!(later, "2.15.0~a0^0.1git0000000");
         let next_day = of("2.15.0a0", false, "20261123", "0000000000", Some(&third));
         let dev = of("2.15.0", false, "20261122", "1234567890", None);
         assert_eq!(dev, "2.15.0~snapshot^20261122git1234567");
@@ -193,6 +263,8 @@ mod tests {
         let order = [
             "2.14.1",
             "2.15.0~a0",
+            &unknown,
+            &later,
             &first,
             &second,
             &third,

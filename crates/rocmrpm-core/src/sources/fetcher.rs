@@ -85,7 +85,7 @@ impl<'a> Fetcher<'a> {
         self.workspace_root
     }
 
-    pub(super) fn warn(&self, warning: String) {
+    pub(crate) fn warn(&self, warning: String) {
         self.send(Event::Warning(warning));
     }
 
