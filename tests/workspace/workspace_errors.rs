@@ -677,7 +677,7 @@ error: unknown source of ROCm `rocm-sdc`
  --> rocmrpm.toml:2:8
   |
 2 | rocm = "rocm-sdc"
-  |        ^^^^^^^^^^ expected `system` or `rocm-sdk`
+  |        ^^^^^^^^^^ expected `system`, `rocm-sdk` or `bundled`
   |
   = help: did you mean `rocm-sdk`?
 

@@ -18,8 +18,15 @@ struct Table {
     meson: BTreeMap<String, Vec<String>>,
     backend: BTreeMap<String, Vec<String>>,
     options: BTreeMap<String, String>,
+    wheel_only: WheelOnly,
     compiler: BTreeMap<String, String>,
     passed_over: PassedOver,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WheelOnly {
+    backends: BTreeSet<String>,
 }
 
 #[derive(Deserialize)]
@@ -245,6 +252,11 @@ pub(super) fn options_of(backend: &str) -> Option<&'static str> {
     TABLE.options.get(backend).map(String::as_str)
 }
 
+/// Returns whether a build backend states what a package requires only in the wheel.
+pub(super) fn states_requirements_in_wheel(backend: &str) -> bool {
+    TABLE.wheel_only.backends.contains(backend)
+}
+
 /// Returns whether a name is safe in a spec and does not contain a variable.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._+-".contains(&b))
@@ -347,5 +359,12 @@ mod tests {
     fn names_programs_of_build_backends() {
         assert_eq!(of_backend("mesonpy"), ["ninja-build", "patchelf"]);
         assert!(of_backend("hatchling.build").is_empty());
+        assert_eq!(
+            options_of("scikit_build_core.build"),
+            Some("-Ccmake.build-type=RelWithDebInfo")
+        );
+        assert!(
+            states_requirements_in_wheel("mesonpy") && !states_requirements_in_wheel("flit_core")
+        );
     }
 }

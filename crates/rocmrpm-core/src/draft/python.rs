@@ -32,6 +32,8 @@ struct Facts {
     pure: bool,
     native: Native,
     backend: String,
+    /// The option of `%pyproject_buildrequires` that says where the requirements are.
+    requirements: &'static str,
     /// Whether the build runs cargo.
     has_rust: bool,
     /// Its Rust project, if it has a `Cargo.lock`.
@@ -112,12 +114,29 @@ fn facts(
         license_files,
         pure: !compiled && !has_rust,
         native: Native::of(&tree.dir),
+        requirements: where_requirements_are(tree, &backend)?,
         backend,
         toolchain_files: toolchain.map(str::to_owned).collect(),
         has_rust,
         rust,
         contents,
     })
+}
+
+/// Returns the option of `%pyproject_buildrequires` for a build backend: without one, it asks the
+/// backend; `-p` reads pyproject.toml, and `-w` builds the wheel.
+fn where_requirements_are(tree: &Tree, backend: &str) -> Result<&'static str, Error> {
+    if !native::states_requirements_in_wheel(backend) {
+        return Ok("");
+    }
+    let text = tree.text("pyproject.toml")?.unwrap_or_default();
+    let table = text.parse::<toml::Table>().unwrap_or_default();
+    let project = table.get("project").and_then(toml::Value::as_table);
+    let is_static = project.is_some_and(|project| {
+        let dynamic = project.get("dynamic").and_then(toml::Value::as_array);
+        !dynamic.into_iter().flatten().any(|name| name.as_str() == Some("dependencies"))
+    });
+    Ok(if is_static { " -p" } else { " -w" })
 }
 
 /// Returns whether the build of a project runs cargo.
@@ -301,8 +320,11 @@ fn scripts(facts: &Facts) -> String {
             "# Only rustup reads this file, and would download that release.\nrm {file}\n"
         );
     }
-    out += "<@ include \"_shared/edits.tera\" @>\n%generate_buildrequires\n%pyproject_buildrequires\n\
-            \n%build\n<@ include \"_shared/build-env.tera\" @>\n";
+    out += &format!(
+        "<@ include \"_shared/edits.tera\" @>\n%generate_buildrequires\n%pyproject_buildrequires{}\n\
+         \n%build\n<@ include \"_shared/build-env.tera\" @>\n",
+        facts.requirements
+    );
     if facts.rust.is_some() {
         out += RUST_ENV;
     }

@@ -1,9 +1,10 @@
 """Prints a Python project's build and run-time requirements as RPM requirements.
 
-usage: pyproject_buildrequires.py [--no-runtime] [--extras NAMES]
+usage: pyproject_buildrequires.py [--no-runtime | --static | --wheel] [--extras NAMES]
 
 First prints the build requirements in pyproject.toml; once those are installed, also the
-requirements of the build backend and of the project's metadata. If something is missing,
+requirements of the build backend and of the project's metadata, which --static reads from
+pyproject.toml, and --wheel from a wheel that it builds. If something is missing,
 stops after printing it; rpmbuild then installs it and runs this again. Source: PEP 517,
 PEP 518; the README of Fedora's pyproject-rpm-macros.
 """
@@ -18,6 +19,7 @@ import re
 import sys
 import tempfile
 import tomllib
+import zipfile
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -74,6 +76,8 @@ def need(texts, extras=("",)):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--no-runtime", action="store_true")
+    parser.add_argument("--static", action="store_true")
+    parser.add_argument("--wheel", action="store_true")
     parser.add_argument("--extras", default="")
     options = parser.parse_args()
     project = pathlib.Path("pyproject.toml")
@@ -94,10 +98,22 @@ def main():
     if not need(asked) or options.no_runtime:
         return
     extras = ["", *filter(None, options.extras.split(","))]
+    if options.static:
+        declared = table["project"]
+        need(declared.get("dependencies", []))
+        need(text for extra in extras[1:] for text in declared.get("optional-dependencies", {})[extra])
+        return
+    # The hook is optional.
+    prepare = getattr(backend, "prepare_metadata_for_build_wheel", None)
+    if prepare is None and not options.wheel:
+        sys.exit(f"error: {module} does not give metadata without building the wheel; use -p, -w, or -R")
     with tempfile.TemporaryDirectory() as folder:
         with contextlib.redirect_stdout(sys.stderr):
-            name = backend.prepare_metadata_for_build_wheel(folder)
-        metadata = importlib.metadata.PathDistribution(pathlib.Path(folder, name))
+            name = backend.build_wheel(folder) if options.wheel else prepare(folder)
+        place = pathlib.Path(folder, name)
+        if options.wheel:
+            place = next(path for path in zipfile.Path(place).iterdir() if path.name.endswith(".dist-info"))
+        metadata = importlib.metadata.PathDistribution(place)
         need(metadata.requires or [], extras)
 
 
