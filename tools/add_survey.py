@@ -117,7 +117,7 @@ class Survey:
         if PLACEHOLDER in text and project.name in decisions:
             decision = decisions[project.name]
             project.template.write_text(text.replace(PLACEHOLDER, decision["license"]))
-            project.decided.append(f"License: {decision['license']}, because {decision['reason']}")
+            project.decided.append(f"`License: {decision['license']}`, because {decision['reason']}")
 
     def lint(self, project):
         if not project.component:
@@ -155,11 +155,10 @@ def drafts(survey, projects):
 
 
 def outcomes(projects):
-    rows = [["project", "version", "kind", "add", "lint", "build", "install", "seconds", "decided"]]
+    rows = [["project", "version", "kind", "add", "lint", "build", "install", "seconds"]]
     for project in projects:
         steps = [project.version, project.kind, project.added, project.linted, project.built, project.installed]
-        decided = "; ".join(project.decided) or "nothing"
-        rows.append([project.name, *(step or "-" for step in steps), project.seconds or "-", decided])
+        rows.append([project.name, *(step or "-" for step in steps), project.seconds or "-"])
     return table(rows)
 
 
@@ -171,11 +170,14 @@ def page(projects, seed):
         "# Projects that `rocmrpm add` packaged\n\n"
         "`make add-survey-lab` wrote this page. It chose projects at random from the "
         f"{len(names)} of\n`tools/add-survey.toml`, at least one of each kind (seed {seed}). `rocmrpm add` wrote a component of each,\n"
-        "which nothing edited except for the decisions in the last column. mock built it in\n"
+        "which nothing edited except for the licenses below the table. mock built it in\n"
         "[the laboratory](../contributing/laboratory.md#the-laboratory), which has Debian's packages under the names of Fedora 43's,\n"
         "and dnf5 installed it into an empty root. The seconds are those of mock.\n\n"
         f"On {datetime.date.today()}, {whole} of {len(projects)} were built and installed.\n\n{outcomes(projects)}"
     )
+    decided = [f"- {project.name}: {text}\n" for project in projects for text in project.decided]
+    if decided:
+        text += "\n## What a person decided\n\n" + "".join(decided)
     failures = [(project, step, reason) for project in projects for step, reason in project.failures]
     if failures:
         text += "\n## What failed\n\n"

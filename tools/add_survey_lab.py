@@ -113,7 +113,7 @@ def install(survey, projects):
     for project in built:
         log = survey.workspace / "build/install" / f"{project.component}.log"
         if codes.get(project.component) == "0":
-            project.installed = "yes, and imports" if modules(project) else "yes"
+            project.installed = "imported" if modules(project) else "yes"
             continue
         lines = log.read_text().splitlines() if log.exists() else []
         reasons = [line.strip(" -") for line in lines if "nothing provides" in line or "Error:" in line]

@@ -27,7 +27,7 @@ class Survey(unittest.TestCase):
         text = add_survey.page([whole, broken], 1)
         self.assertIn("1 of 2 were built and installed.", text)
         self.assertIn("\n- sd, build: %build: no | memory\n", text)
-        self.assertIn("| sd | - | program in Rust | yes | - | no | - | - | nothing |\n", text)
+        self.assertIn("| sd | - | program in Rust | yes | - | no | - | - |\n", text)
 
 
 if __name__ == "__main__":
