@@ -158,7 +158,7 @@ fn resumes_after_a_kill_during_rsync() {
 #[test]
 fn resumes_after_a_kill_during_aws() {
     let server = Moto::start();
-    kill_at_every(&Where::s3(&server), "aws", (1..).step_by(4));
+    kill_at_every(&Where::s3(&server), "aws", (1..).step_by(8));
 }
 
 #[test]
