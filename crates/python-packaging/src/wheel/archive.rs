@@ -13,6 +13,9 @@ use super::{WheelError, deflate, record};
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::process;
 
+/// Upper bound on members, because links to folders could multiply without end.
+pub(super) const MAX_MEMBERS: usize = 1_000_000;
+
 /// The earliest and latest time that a zip archive can hold, in seconds since 1970.
 const ZIP_TIMES: std::ops::RangeInclusive<i64> = 315_532_800..=4_354_819_198;
 /// The first line of a script for which installers fill in the interpreter.

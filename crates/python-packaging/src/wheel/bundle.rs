@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use super::WheelError;
-use super::archive::{Content, Member};
+use super::archive::{Content, MAX_MEMBERS, Member};
 use super::linkage::Elf;
 use super::manylinux;
 use super::payload::Spool;
@@ -21,8 +21,6 @@ use rocmrpm_base::text::covers;
 const ABSENT: &str = "add the package that has it to `requirements` of the ROCm provider's \
                       `[python-packages]`, e.g. `rocm[libraries,devel]`, then run `rocmrpm lock` and \
                       `rocmrpm build`";
-/// The largest number of files that a package can have.
-const MAX_MEMBERS: usize = 1_000_000;
 
 /// A package of ROCm that files are taken from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,6 +117,12 @@ fn is_license(name: &str) -> bool {
     name.split_once(".dist-info/").is_some_and(|(_, rest)| rest.starts_with("licenses/"))
 }
 
+/// Returns the name in the wheel of a package's file. Installers take each folder `.dist-info` for a
+/// distribution.
+fn member_name(top: &str, name: &str) -> String {
+    format!("{top}/{}", name.replace(".dist-info/licenses/", "/licenses/"))
+}
+
 /// Adds what the files of a wheel need of ROCm to its members. `stem` is the name of the distribution
 /// as wheels write it. Fails if a library is in no package.
 pub(super) fn bundle(
@@ -178,13 +182,15 @@ pub(super) fn bundle(
     }
     let bundles = stems.iter().filter_map(|stem| bundled_with(stem));
     let patterns: Vec<&str> = bundles.flat_map(|bundle| &bundle.data).map(String::as_str).collect();
-    let below =
-        |name: &str| name.split_once('/').map_or(String::new(), |(_, rest)| rest.to_owned());
+    let matches = |name: &str| {
+        let below = name.split_once('/').map_or("", |(_, rest)| rest);
+        patterns.iter().any(|pattern| covers(pattern, below))
+    };
     let data: Vec<String> = packages
         .files
         .keys()
         .filter(|name| is_runtime(name) && !taken.contains(*name))
-        .filter(|name| patterns.iter().any(|pattern| covers(pattern, &below(name))))
+        .filter(|name| matches(name))
         .cloned()
         .collect();
     taken.extend(data.iter().cloned());
@@ -196,27 +202,18 @@ pub(super) fn bundle(
     for name in data.iter().chain(&licenses) {
         process::check_stop()?;
         if let Some(member) = packages.member(name, spool)? {
-            let to = match is_license(name) {
-                true => format!("{top}/{}", name.replace(".dist-info/licenses/", "/licenses/")),
-                false => format!("{top}/{name}"),
-            };
-            members.insert(to, member);
+            members.insert(member_name(&top, name), member);
         }
     }
-    let of = |name: &String| Some((name.clone(), wheels[*packages.files.get(name)?].file.clone()));
+    let from = |name: &String| {
+        Some((member_name(&top, name), wheels[*packages.files.get(name)?].file.clone()))
+    };
     let libraries = taken.iter().find(|name| name.starts_with(LIBRARIES));
     let libraries = libraries.and_then(|name| name.split('/').next()).unwrap_or(LIBRARIES);
     Ok(Ok(Bundled {
         libraries: format!("{top}/{libraries}"),
         core: format!("{top}/{CORE}"),
-        members: taken
-            .iter()
-            .chain(&licenses)
-            .filter_map(of)
-            .map(|(name, file)| {
-                (format!("{top}/{}", name.replace(".dist-info/licenses/", "/licenses/")), file)
-            })
-            .collect(),
+        members: taken.iter().chain(&licenses).filter_map(from).collect(),
         packages: used.into_iter().map(|at| wheels[at].clone()).collect(),
     }))
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use super::archive::{Content, Member, python_shebang};
+use super::archive::{Content, MAX_MEMBERS, Member, python_shebang};
 use super::bundle::{Bundled, bundle};
 use super::layout::WheelDestination;
 use super::linkage::{self, Elf, Load};
@@ -22,8 +22,6 @@ use rocmrpm_base::text::visible;
 
 /// Upper bound on the text files of a dist-info folder, which are read as a whole.
 const TEXT_LIMIT: u64 = 16 << 20;
-/// Upper bound on members, because links to folders could multiply without end.
-const MAX_MEMBERS: usize = 1_000_000;
 /// Files that installers write, or that describe the RPM rather than the wheel.
 const OWN_FILES: [&str; 6] =
     ["INSTALLER", "RECORD", "RECORD.jws", "RECORD.p7s", "REQUESTED", "direct_url.json"];

@@ -16,17 +16,23 @@ use crate::sources::read_inside;
 struct Table {
     cmake: BTreeMap<String, Vec<String>>,
     meson: BTreeMap<String, Vec<String>>,
-    backend: BTreeMap<String, Vec<String>>,
-    options: BTreeMap<String, String>,
-    wheel_only: WheelOnly,
+    backend: BTreeMap<String, Backend>,
     compiler: BTreeMap<String, String>,
     passed_over: PassedOver,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WheelOnly {
-    backends: BTreeSet<String>,
+/// What `native.toml` says about a build backend.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Backend {
+    /// The programs that it runs.
+    pub programs: Vec<String>,
+    /// Options of `%pyproject_wheel`, after a space.
+    #[serde(default)]
+    pub options: String,
+    /// Whether it states what a package requires only in the wheel.
+    #[serde(default)]
+    pub metadata_in_wheel: bool,
 }
 
 #[derive(Deserialize)]
@@ -242,19 +248,10 @@ impl Native {
     }
 }
 
-/// Returns the programs that a build backend runs.
-pub(super) fn of_backend(backend: &str) -> &'static [String] {
-    TABLE.backend.get(backend).map_or(&[], Vec::as_slice)
-}
-
-/// Returns the options of `%pyproject_wheel` with which a build backend builds as Fedora does.
-pub(super) fn options_of(backend: &str) -> Option<&'static str> {
-    TABLE.options.get(backend).map(String::as_str)
-}
-
-/// Returns whether a build backend states what a package requires only in the wheel.
-pub(super) fn states_requirements_in_wheel(backend: &str) -> bool {
-    TABLE.wheel_only.backends.contains(backend)
+/// Returns what is known about a build backend: nothing for those that do not compile.
+pub(super) fn backend(name: &str) -> &'static Backend {
+    static OTHER: LazyLock<Backend> = LazyLock::new(Backend::default);
+    TABLE.backend.get(name).unwrap_or(&OTHER)
 }
 
 /// Returns whether a name is safe in a spec and does not contain a variable.
@@ -356,15 +353,11 @@ mod tests {
     }
 
     #[test]
-    fn names_programs_of_build_backends() {
-        assert_eq!(of_backend("mesonpy"), ["ninja-build", "patchelf"]);
-        assert!(of_backend("hatchling.build").is_empty());
-        assert_eq!(
-            options_of("scikit_build_core.build"),
-            Some("-Ccmake.build-type=RelWithDebInfo")
-        );
-        assert!(
-            states_requirements_in_wheel("mesonpy") && !states_requirements_in_wheel("flit_core")
-        );
+    fn knows_build_backends() {
+        assert_eq!(backend("mesonpy").programs, ["ninja-build", "patchelf"]);
+        assert!(backend("hatchling.build").programs.is_empty());
+        let options = backend("scikit_build_core.build").options.as_str();
+        assert_eq!(options, " -Ccmake.build-type=RelWithDebInfo");
+        assert!(backend("mesonpy").metadata_in_wheel && !backend("flit_core").metadata_in_wheel);
     }
 }

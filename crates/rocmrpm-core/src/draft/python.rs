@@ -90,7 +90,7 @@ fn facts(
     let compiled = match (wheels.pure, wheels.compiled) {
         (true, false) => false,
         (false, true) => true,
-        _ => has_extensions(&tree.dir) || !native::of_backend(&backend).is_empty(),
+        _ => has_extensions(&tree.dir) || !native::backend(&backend).programs.is_empty(),
     };
     let has_rust = rust.is_some() || uses_cargo(tree);
     let contents = match wheels.contents {
@@ -126,7 +126,7 @@ fn facts(
 /// Returns the option of `%pyproject_buildrequires` for a build backend: without one, it asks the
 /// backend; `-p` reads pyproject.toml, and `-w` builds the wheel.
 fn where_requirements_are(tree: &Tree, backend: &str) -> Result<&'static str, Error> {
-    if !native::states_requirements_in_wheel(backend) {
+    if !native::backend(backend).metadata_in_wheel {
         return Ok("");
     }
     let text = tree.text("pyproject.toml")?.unwrap_or_default();
@@ -294,7 +294,7 @@ fn build_requires(facts: &Facts) -> String {
     if !facts.pure {
         let Native { compilers, required, optional: more, .. } = &facts.native;
         all.extend(compilers.iter().chain(required).map(String::as_str));
-        all.extend(native::of_backend(&facts.backend).iter().map(String::as_str));
+        all.extend(native::backend(&facts.backend).programs.iter().map(String::as_str));
         if compilers.is_empty() {
             all.insert("gcc");
         }
@@ -328,8 +328,7 @@ fn scripts(facts: &Facts) -> String {
     if facts.rust.is_some() {
         out += RUST_ENV;
     }
-    let options = native::options_of(&facts.backend).map(|text| format!(" {text}"));
-    out += &format!("%pyproject_wheel{}\n", options.unwrap_or_default());
+    out += &format!("%pyproject_wheel{}\n", native::backend(&facts.backend).options);
     out += &facts.rust.as_ref().map(build_rust).unwrap_or_default();
     for path in facts.license_files.iter().filter(|path| path.contains('/')) {
         out += &format!("cp -p {path} {}\n", path.replace('/', "-"));

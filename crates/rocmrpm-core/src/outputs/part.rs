@@ -1,6 +1,7 @@
 //! Collects a component's inspected RPMs and everything that determines the bytes of its wheels. It
 //! does not build wheels.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ use crate::machine;
 use crate::names::ComponentName;
 use crate::spec::rocm_version;
 use crate::stack::{KeyInputs, Stack};
-use crate::wheel::{self, LocalLabel, Origin, Pins, Request, Rocm, SdkOptions};
+use crate::wheel::{self, LocalLabel, Origin, Pins, Request, Rocm, RocmWheel, SdkOptions};
 use crate::workspace::{Component, Delivery, RocmLock, RocmSource, Workspace};
 
 /// The folder of the package `rocm-sdk-libraries`.
@@ -265,9 +266,14 @@ fn origin(record: &BuildRecord) -> Origin {
     }
 }
 
-/// Libraries from AMD's wheels that the distributions built so far load on import.
+/// What the wheels of all components have in common about ROCm.
 #[derive(Default)]
-pub(super) struct Preloads(BTreeMap<String, BTreeSet<String>>);
+pub(super) struct Preloads {
+    /// The libraries from AMD's wheels that the distributions built so far load on import.
+    names: BTreeMap<String, BTreeSet<String>>,
+    /// The wheels of ROCm, once they were fetched: checking the digests of gigabytes takes seconds.
+    rocm_wheels: OnceCell<Vec<RocmWheel>>,
+}
 
 impl Preloads {
     /// Adds a component's wheels.
@@ -284,7 +290,7 @@ impl Preloads {
     /// Adds a wheel by file name.
     pub fn insert(&mut self, wheel: &str, names: BTreeSet<String>) {
         let name = wheel.split('-').next().and_then(wheel::normalized).unwrap_or_default();
-        self.0.entry(name).or_default().extend(names);
+        self.names.entry(name).or_default().extend(names);
     }
 
     /// Returns where a component's wheels find ROCm.
@@ -292,11 +298,18 @@ impl Preloads {
         Ok(match part.source {
             RocmSource::System => Rocm::System,
             RocmSource::RocmSdk => {
-                let (version, preloaded) = (part.rocm.clone(), self.0.clone());
+                let (version, preloaded) = (part.rocm.clone(), self.names.clone());
                 Rocm::Sdk { version, preloaded, options: part.sdk.clone() }
             }
             RocmSource::Bundled => {
-                Rocm::Bundled { wheels: fetch_rocm_wheels(part.workspace, events)? }
+                let wheels = match self.rocm_wheels.get() {
+                    Some(wheels) => wheels.clone(),
+                    None => {
+                        let wheels = fetch_rocm_wheels(part.workspace, events)?;
+                        self.rocm_wheels.get_or_init(|| wheels).clone()
+                    }
+                };
+                Rocm::Bundled { wheels }
             }
         })
     }
