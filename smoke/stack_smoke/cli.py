@@ -37,29 +37,44 @@ def run_here(name):
     print(f"\n{MARK}{json.dumps(result)}", flush=True)
 
 
+def environment():
+    """Returns the environment in which Python finds this package."""
+    path = [str(pathlib.Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))}
+
+
+def run_group(command, limit, **options):
+    """Runs a command for so many seconds at most, and returns its output and exit code; the code is None if
+    it took longer."""
+    # A group, so that what takes too long ends with all that it started.
+    running = subprocess.Popen(command, stderr=subprocess.STDOUT, start_new_session=True, **options)
+    try:
+        return running.communicate(timeout=limit)[0], running.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.communicate()
+        return None, None
+    except BaseException:
+        os.killpg(running.pid, signal.SIGKILL)
+        raise
+
+
+def ended(code):
+    """Returns how a process ended, as text."""
+    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
+
 def run(check):
     """Runs a check in a process of its own."""
     start = time.monotonic()
     limit = LIMITS.get(check.id, LIMIT)
     command = [sys.executable, "-m", "stack_smoke", "--run", check.id]
-    path = [str(pathlib.Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))}
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "env": environment}
-    # A group, so that a check that takes too long ends with all that it started.
-    running = subprocess.Popen(command, text=True, errors="replace", start_new_session=True, **options)
-    try:
-        output, _ = running.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        output = None
-    except BaseException:
-        os.killpg(running.pid, signal.SIGKILL)
-        raise
-    if output is None:
-        os.killpg(running.pid, signal.SIGKILL)
-        running.communicate()
+    options = {"text": True, "errors": "replace", "stdout": subprocess.PIPE, "env": environment()}
+    output, code = run_group(command, limit, **options)
+    if code is None:
         result = {"outcome": FAIL, "detail": f"it took more than {limit} seconds", "values": {}}
     else:
-        result = read(output, running.returncode)
+        result = read(output, code)
     about = {"id": check.id, "what": check.what, "seconds": round(time.monotonic() - start, 3)}
     return about | result
 
@@ -69,9 +84,8 @@ def read(output, code):
     lines = output.splitlines()
     if code == 0 and lines and lines[-1].startswith(MARK + "{"):
         return json.loads(lines[-1].removeprefix(MARK))
-    how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     last = next((line for line in reversed(lines) if line.strip() and not line.startswith(MARK)), "")
-    detail = f"the process ended with {how}" + (f": {last.strip()}" if last else "")
+    detail = f"the process ended with {ended(code)}" + (f": {last.strip()}" if last else "")
     return {"outcome": FAIL, "detail": detail[:2000], "values": {}}
 
 
@@ -136,11 +150,11 @@ def arguments():
     return parser
 
 
-def earlier(parser, path):
+def earlier(parser, path, schema=SCHEMA):
     try:
         before = json.loads(pathlib.Path(path).read_text())
-        if before["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {before['schema']}, not {SCHEMA}")
+        if before["schema"] != schema:
+            raise ValueError(f"its schema is {before['schema']}, not {schema}")
         return before
     except (OSError, ValueError, KeyError, TypeError) as error:
         parser.error(f"cannot compare with {path}: {error}")

@@ -8,7 +8,6 @@ import json
 import os
 import pathlib
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ import tomllib
 import xml.etree.ElementTree as xml
 
 from . import __version__
-from .cli import FAIL, NOT_RUN, PASS, write
+from .cli import FAIL, NOT_RUN, PASS, earlier, ended, environment, run_group, write
 
 SCHEMA = "torch-tests/1"
 FOLDER = "/usr/share/python3-torch-rocm-tests"
@@ -84,9 +83,7 @@ def run(suite, folder, rocm, known, results, limit):
     if not file.is_file():
         return done | {"outcome": NOT_RUN, "detail": f"{file} does not exist", "seconds": 0}
     junit = results / f"{suite}.xml"
-    path = [str(pathlib.Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(filter(None, path)),
+    variables = environment() | {
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTORCH_TEST_WITH_ROCM": "1" if rocm else "0",
         "TORCH_TESTS_SKIPS": json.dumps(known),
@@ -94,26 +91,15 @@ def run(suite, folder, rocm, known, results, limit):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "stack_smoke.torch_skips"]
     command += ["-o", "junit_duration_report=call", f"--junitxml={junit}", str(file)]
     with open(results / f"{suite}.log", "wb") as log:
-        options = {"cwd": folder, "stdout": log, "stderr": subprocess.STDOUT, "env": environment}
-        running = subprocess.Popen(command, start_new_session=True, **options)
-        try:
-            code = running.wait(limit)
-        except subprocess.TimeoutExpired:
-            code = None
-        except BaseException:
-            os.killpg(running.pid, signal.SIGKILL)
-            raise
+        _, code = run_group(command, limit, cwd=folder, stdout=log, env=variables)
     if code is None:
-        os.killpg(running.pid, signal.SIGKILL)
-        running.wait()
         done["detail"] = f"it took more than {limit} seconds"
     # pytest ends with 0, or with 1 if tests failed. Otherwise it did not run to the end.
     elif code not in (0, 1) or not junit.is_file():
-        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         lines = (results / f"{suite}.log").read_text(errors="replace").splitlines()
         lines = [line.strip() for line in lines if line.strip()]
         last = next((line for line in reversed(lines) if line.startswith("ERROR ")), (lines or [""])[-1])
-        done["detail"] = f"pytest ended with {how}: {last}"[:2000]
+        done["detail"] = f"pytest ended with {ended(code)}: {last}"[:2000]
     else:
         for case in xml.parse(junit).iter("testcase"):
             name = f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name')}"
@@ -133,9 +119,9 @@ def run(suite, folder, rocm, known, results, limit):
 
 def differences(now, before):
     """Yields what failed now and not in an earlier run."""
-    earlier = {result["suite"]: result for result in before["suites"]}
+    last = {result["suite"]: result for result in before["suites"]}
     for result in now:
-        old = earlier.get(result["suite"], {"detail": "", "failed": []})
+        old = last.get(result["suite"], {"detail": "", "failed": []})
         if result["detail"] and not old["detail"]:
             yield f"{result['suite']} ran to its end before"
         for name in sorted(set(result["failed"]) - set(old["failed"])):
@@ -165,18 +151,8 @@ def arguments():
     return parser
 
 
-def compared(path):
-    try:
-        before = json.loads(pathlib.Path(path).read_text())
-        if before["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {before['schema']}, not {SCHEMA}")
-        return before
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise Unusable(f"cannot compare with {path}: {error}") from None
-
-
-def work(args):
-    before = compared(args.compare) if args.compare else None
+def work(args, parser):
+    before = earlier(parser, args.compare, SCHEMA) if args.compare else None
     if not args.list_skips and not pathlib.Path(args.folder).is_dir():
         raise Unusable(f"{args.folder} does not exist; install python3-torch-rocm-tests, or name the folder with --folder")
     version, rocm, target = about()
@@ -214,6 +190,6 @@ def work(args):
 def main():
     parser = arguments()
     try:
-        return work(parser.parse_args())
+        return work(parser.parse_args(), parser)
     except Unusable as error:
         parser.error(str(error))
