@@ -46,7 +46,7 @@ fn run_pipeline(args: &args::PipelineRun, dir: &Path, shell: &Shell) -> Done {
     let request = Request {
         pins: args.pins.clone(),
         chroots: args.chroot.clone(),
-        builder: args.builder.map(Into::into),
+        builder: args.builder.map_or_else(Default::default, Into::into),
         timeout: args.timeout,
         offline: args.offline,
     };

@@ -9,6 +9,7 @@ mod support;
 mod accepted;
 mod faults;
 mod interrupted;
+mod pipeline;
 mod push;
 mod server_itself;
 mod site;

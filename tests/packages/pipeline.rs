@@ -1,6 +1,7 @@
 //! Walks releases of a local upstream repository through the whole pipeline with real builds, and kills
 //! it at every stage.
 
+mod destinations;
 mod faults;
 pub(crate) mod lab;
 mod notify;

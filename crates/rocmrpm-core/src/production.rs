@@ -103,24 +103,18 @@ pub fn render<'s, 'w>(
     fetcher: &Fetcher<'_>,
     events: &dyn Events,
 ) -> Result<Prepared<'s, 'w>, Error> {
-    let chosen = choose(stack, order, fetcher)?;
-    prepare_order(stack, order, &chosen, events)
+    let components = selected(stack, &order.components, order.until)?;
+    let (builder, warning) = choose(stack, order, fetcher)?;
+    let about_builder = warning.as_deref();
+    prepare_order(stack, order, components, (builder.as_ref(), about_builder), events)
 }
 
-/// The components and the builder of an order.
-struct Chosen<'w> {
-    components: Vec<&'w Component>,
-    builder: Box<dyn Builder + 'w>,
-    /// A warning about the builder.
-    warning: Option<String>,
-}
-
+/// Returns the builder of an order, and a warning about it, if there is one.
 fn choose<'w>(
     stack: &Stack<'w>,
     order: &Order,
     fetcher: &Fetcher<'_>,
-) -> Result<Chosen<'w>, Error> {
-    let components = selected(stack, &order.components, order.until)?;
+) -> Result<(Box<dyn Builder + 'w>, Option<String>), Error> {
     let cache = fetcher.cache();
     let options = MockOptions {
         ccache: order.ccache.then(|| cache.dir().join("ccache").join(&stack.workspace.chroot.name)),
@@ -134,7 +128,7 @@ fn choose<'w>(
             return Err(Error::new(Kind::Usage, message));
         }
     }
-    Ok(Chosen { components, builder, warning })
+    Ok((builder, warning))
 }
 
 /// Renders the specs and makes the plan. Sends warnings about the workspace, and about the builder
@@ -142,17 +136,17 @@ fn choose<'w>(
 fn prepare_order<'s, 'w>(
     stack: &'s Stack<'w>,
     order: &Order,
-    chosen: &Chosen<'w>,
+    components: Vec<&'w Component>,
+    (builder, warning): (&dyn Builder, Option<&str>),
     events: &dyn Events,
 ) -> Result<Prepared<'s, 'w>, Error> {
-    let builder = chosen.builder.as_ref();
-    let mut prepared = prepare(stack, chosen.components.clone(), builder, order.until)?;
+    let mut prepared = prepare(stack, components, builder, order.until)?;
     if order.force {
         prepared.force(&order.components);
     }
-    let about_builder = chosen.warning.iter().filter(|_| prepared.plan.stale() > 0);
-    for warning in prepared.warnings.iter().chain(about_builder) {
-        events.event(Event::Warning(warning.clone()));
+    let about_builder = warning.filter(|_| prepared.plan.stale() > 0);
+    for warning in prepared.warnings.iter().map(String::as_str).chain(about_builder) {
+        events.event(Event::Warning(warning.to_owned()));
     }
     if let [first, others @ ..] = &prepared.long_and_uncommitted()[..] {
         let more = match others.len() {
@@ -182,12 +176,30 @@ pub fn produce<'s, 'w>(
     fetcher: &Fetcher<'_>,
     events: &dyn Events,
 ) -> Result<Production<'s, 'w>, Error> {
-    let chosen = choose(stack, order, fetcher)?;
+    let (builder, warning) = choose(stack, order, fetcher)?;
+    let builder = (builder.as_ref(), warning.as_deref());
+    produce_with(builder, || Ok(()), stack, order, fetcher, events)
+}
+
+/// Builds an order with another builder than its own, which comes with a warning about it. `get_ready`
+/// is called before the first build.
+pub fn produce_with<'s, 'w>(
+    builder: (&dyn Builder, Option<&str>),
+    get_ready: impl FnOnce() -> Result<(), Error>,
+    stack: &'s Stack<'w>,
+    order: &Order,
+    fetcher: &Fetcher<'_>,
+    events: &dyn Events,
+) -> Result<Production<'s, 'w>, Error> {
+    let components = selected(stack, &order.components, order.until)?;
     let lock = match order.wait {
         true => BuildLock::wait_for(stack.workspace, events)?,
         false => BuildLock::take(stack.workspace)?,
     };
-    let prepared = prepare_order(stack, order, &chosen, events)?;
+    let prepared = prepare_order(stack, order, components, builder, events)?;
+    if prepared.plan.stale() > 0 {
+        get_ready()?;
+    }
     let options = Options {
         until: order.until,
         keep_going: order.keep_going,
@@ -195,7 +207,7 @@ pub fn produce<'s, 'w>(
         verbose: order.verbose,
         installable: proof::provided,
     };
-    let run = run(&lock, &prepared, chosen.builder.as_ref(), fetcher, options, events)?;
+    let run = run(&lock, &prepared, builder.0, fetcher, options, events)?;
     let outputs = match run.usable(order.keep_going) {
         true => Some(make_outputs(&lock, stack, order.until, fetcher, events)?),
         false => None,

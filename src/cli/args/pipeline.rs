@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
-use super::BuilderName;
+use crate::build::BuilderName;
 
 /// The commands below `rocmrpm pipeline`.
 #[derive(Debug, Subcommand)]
@@ -36,7 +36,7 @@ pub struct PipelineRun {
 
     /// Build with this instead of the chroot's default
     #[arg(long, value_name = "NAME", value_enum)]
-    pub builder: Option<BuilderName>,
+    pub builder: Option<PipelineBuilder>,
 
     /// Stop each build after this time, such as `8 h` [default: `timeout` of the component]
     #[arg(long, value_name = "DURATION", value_parser = super::build::parse_duration)]
@@ -53,6 +53,27 @@ pub struct PipelineRun {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// What can build the packages of a pipeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PipelineBuilder {
+    /// In a chroot by mock
+    Mock,
+    /// With rpmbuild on this machine
+    Host,
+    /// On COPR, in the project of copr/project.toml
+    Copr,
+}
+
+impl From<PipelineBuilder> for crate::pipeline::PipelineBuilder {
+    fn from(name: PipelineBuilder) -> Self {
+        match name {
+            PipelineBuilder::Mock => Self::Local(Some(BuilderName::Mock)),
+            PipelineBuilder::Host => Self::Local(Some(BuilderName::Host)),
+            PipelineBuilder::Copr => Self::Copr,
+        }
+    }
 }
 
 /// `rocmrpm pipeline status`.

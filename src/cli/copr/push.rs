@@ -1,7 +1,6 @@
 //! `rocmrpm copr push`.
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::{Target, sync};
 use crate::build::{BuildLock, Options, Outcome, Prepared, Run, Stage, prepare, run as run_plan};
@@ -10,8 +9,7 @@ use crate::cli::plan::Planned;
 use crate::cli::{Done, args, build, install};
 use crate::closure::resolve;
 use crate::copr::{
-    Client, CoprBuilder, CoprError, MacrosPackage, ProjectChroot, Published, Sent, Sync, package,
-    publish,
+    Client, CoprBuilder, MacrosPackage, ProjectChroot, Published, Sent, get_ready, package, publish,
 };
 use crate::document::Document;
 use crate::error::{Error, Kind};
@@ -25,19 +23,6 @@ use crate::sources::{Cache, Fetcher};
 use crate::stack::{Stack, Verdict};
 use crate::workspace::copr::AFTER_INSPECTION;
 use crate::workspace::{Component, CoprProject, Workspace};
-
-/// Keys of the project that do not affect builds.
-const TEXTS: &[&str] = &[
-    "auto-prune",
-    "contact",
-    "description",
-    "follow-fedora-branching",
-    "homepage",
-    "instructions",
-    "priority",
-    "runtime-repositories",
-    "unlisted",
-];
 
 /// What `rocmrpm copr push --json` prints: what was built on COPR, or would be.
 #[derive(Serialize)]
@@ -183,14 +168,7 @@ impl Push<'_> {
             return self.show(place, &prepared);
         }
         if stale {
-            client.check_login()?;
-            self.check_synced()?;
-            if let Some(macros) = &place.macros {
-                builder.provide_macros(
-                    macros,
-                    &workspace.build_dir().join("work").join(&macros.name),
-                )?;
-            }
+            get_ready(&builder, self.places, place)?;
         }
         let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events);
         if stale {
@@ -230,44 +208,6 @@ impl Push<'_> {
             code,
             ChrootPush::Run { run: RunReport::of(workspace, &done, Stage::Rpm, None), builds },
         ))
-    }
-
-    /// Refuses to build in a project whose settings on COPR differ from the workspace.
-    fn check_synced(&self) -> Result<(), Error> {
-        let sync = Sync::find(self.client, self.project, self.places)?;
-        if !sync.exists {
-            let (project, url) = (self.client.project().to_owned(), self.client.url().to_owned());
-            return Err(CoprError::NoProject { project, url }.into());
-        }
-        let differs = sync.changes.iter().find(|change| {
-            let only_macros = change.key == "packages"
-                && self.places.iter().filter_map(|place| place.macros.as_ref()).any(|macros| {
-                    let others = |list: &Value| -> Vec<String> {
-                        let list = list.as_array().into_iter().flatten().filter_map(Value::as_str);
-                        list.filter(|package| !macros.is_one(package)).map(str::to_owned).collect()
-                    };
-                    others(&change.old) == others(&change.new)
-                });
-            !TEXTS.contains(&change.key) && !only_macros
-        });
-        match differs {
-            None => Ok(()),
-            Some(change) => {
-                let place = change
-                    .chroot
-                    .as_deref()
-                    .map(|chroot| format!(" of {chroot}"))
-                    .unwrap_or_default();
-                let message = format!(
-                    "the project on COPR differs from copr/project.toml: `{}`{place}",
-                    change.key
-                );
-                Err(Error::new(Kind::Config, message).with_help(format!(
-                    "run `{} copr sync` to show and apply the differences",
-                    own_program()
-                )))
-            }
-        }
     }
 
     fn show(

@@ -10,7 +10,6 @@ use crate::document::Document;
 use crate::error::{Error, Kind};
 use crate::publishing::check_closures;
 use crate::report::{Progress, Shell, Style, count};
-use crate::spec::History;
 use crate::text::visible;
 
 /// What `rocmrpm copr sync --json` prints: how the project on COPR differs from `copr/project.toml`.
@@ -132,11 +131,7 @@ pub(super) fn show_obstacles(client: &Client<'_>, obstacles: Vec<Obstacle>, shel
 
 /// Returns the chroots of the project, each with its macros package.
 pub(super) fn places(target: &Target) -> Result<Vec<ProjectChroot<'_>>, Error> {
-    let places = target.chroots().map(|(chroot, workspace)| {
-        let macros = MacrosPackage::new(workspace, &History::read(workspace)?);
-        Ok(ProjectChroot { chroot, workspace, macros })
-    });
-    places.collect()
+    target.chroots().map(|(chroot, workspace)| ProjectChroot::new(chroot, workspace)).collect()
 }
 
 /// Prints a difference, as a unified diff for a multi-line text.

@@ -3,12 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
+use super::copr::project_of;
 use super::stage::{self, Flow, When};
-use super::{Pipeline, PipelineStage};
+use super::{Pipeline, PipelineBuilder, PipelineStage};
 use crate::build::{
-    FileRecord, MockOptions, Outcome, Prepared, Results, Stage, build_logs, choose_builder,
-    main_log, prepare, result_rpms,
+    Builder as _, FileRecord, MockOptions, Outcome, Prepared, Results, Stage, build_logs,
+    choose_builder, main_log, prepare, result_rpms,
 };
+use crate::copr::CoprBuilder;
 use crate::digest::Sha256;
 use crate::error::{Error, IoError, Kind};
 use crate::evidence::{Chain, ComponentEvidence, Draft, PackageEvidence};
@@ -35,10 +37,21 @@ impl Pipeline<'_> {
         stage::run(PipelineStage::Plan, Some(chroot), always, chain, self.events, |draft, _| {
             let stack = Stack::new(&workspace)?;
             let selected = stack.named_with_requirements(&[])?;
-            let asked = self.request.builder;
-            let (builder, _) = choose_builder(&stack, asked, Stage::Rpm, MockOptions::default());
-            let prepared = prepare(&stack, selected, builder.as_ref(), Stage::Rpm)?;
-            draft.inputs.add("builder", builder.identity());
+            let (identity, prepared) = match self.request.builder {
+                PipelineBuilder::Local(asked) => {
+                    let options = MockOptions::default();
+                    let (builder, _) = choose_builder(&stack, asked, Stage::Rpm, options);
+                    let prepared = prepare(&stack, selected, builder.as_ref(), Stage::Rpm)?;
+                    (builder.identity(), prepared)
+                }
+                PipelineBuilder::Copr => {
+                    let project = project_of(&workspace, chroot)?;
+                    let client = self.client(&project)?;
+                    let builder = CoprBuilder::new(&client, &project, &workspace, self.events)?;
+                    (builder.identity(), prepare(&stack, selected, &builder, Stage::Rpm)?)
+                }
+            };
+            draft.inputs.add("builder", identity);
             for step in &prepared.plan.steps {
                 draft.inputs.add(format!("key of {}", step.component), step.key);
                 let reasons = match &step.verdict {
@@ -62,10 +75,14 @@ impl Pipeline<'_> {
         inputs.add("commit", format!("git:{}", self.place.head()?));
         let always = (inputs, When::Always);
         stage::run(PipelineStage::Build, Some(chroot), always, chain, self.events, |draft, _| {
+            let builder = match self.request.builder {
+                PipelineBuilder::Local(asked) => asked,
+                PipelineBuilder::Copr => None,
+            };
             let order = Order {
                 components: Vec::new(),
                 until: Stage::Index,
-                builder: self.request.builder,
+                builder,
                 ccache: false,
                 hermetic: false,
                 offline: self.request.offline,
@@ -76,7 +93,10 @@ impl Pipeline<'_> {
                 timeout: self.request.timeout,
             };
             let fetcher = self.fetcher(&workspace, self.events)?;
-            let done = produce(&stack, &order, &fetcher, self.events)?;
+            let done = match self.request.builder {
+                PipelineBuilder::Local(_) => produce(&stack, &order, &fetcher, self.events)?,
+                PipelineBuilder::Copr => self.produce_on_copr(&stack, &order, &fetcher)?,
+            };
             let mut built = 0;
             let mut first: Option<Error> = None;
             for (name, outcome) in done.run.outcomes {

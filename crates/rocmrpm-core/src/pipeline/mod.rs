@@ -4,6 +4,7 @@
 
 mod build;
 mod checks;
+mod copr;
 mod destination;
 mod error;
 mod newer;
@@ -108,6 +109,21 @@ impl PipelineStage {
     }
 }
 
+/// What builds the packages of a pipeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PipelineBuilder {
+    /// This machine; `None` for the chroot's default.
+    Local(Option<BuilderName>),
+    /// COPR, in the project that `copr/project.toml` describes.
+    Copr,
+}
+
+impl Default for PipelineBuilder {
+    fn default() -> Self {
+        Self::Local(None)
+    }
+}
+
 /// What a pipeline works on, and how.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
@@ -115,8 +131,8 @@ pub struct Request {
     pub pins: Option<String>,
     /// The chroots; the workspace's default if empty.
     pub chroots: Vec<String>,
-    /// The builder; `None` for the chroot's default.
-    pub builder: Option<BuilderName>,
+    /// What builds.
+    pub builder: PipelineBuilder,
     /// The time limit of each build; `None` for those of the components.
     pub timeout: Option<Duration>,
     /// Whether to use only the cache.
@@ -183,6 +199,10 @@ pub fn run(dir: &Path, request: &Request, events: &dyn Events) -> Result<End, Er
     let workspace = home_workspace(dir, request)?;
     let pins = workspace.pins.name.clone();
     let chroots = chosen(&workspace, request)?;
+    if request.builder == PipelineBuilder::Copr {
+        let projects = chroots.iter().map(|chroot| copr::project_of(&workspace, chroot));
+        projects.collect::<Result<Vec<_>, _>>()?;
+    }
     let settings = PipelineSettings::load(&workspace.root)?;
     let place = Place::open(&workspace)?;
     let mut chain = Chain::read(&evidence_folder(&workspace.root, &pins), &pins)?;

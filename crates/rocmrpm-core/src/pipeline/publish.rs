@@ -2,11 +2,12 @@
 //! and the evidence beside both.
 
 use super::build::{add_packages, all_results};
+use super::copr::OnCopr;
 use super::destination::open;
 use super::place::evidence_folder;
 use super::rollback::taken_back;
 use super::stage::{self, Flow, When};
-use super::{Pipeline, PipelineStage};
+use super::{Pipeline, PipelineBuilder, PipelineStage};
 use crate::build::BuildLock;
 use crate::error::Error;
 use crate::events::Event;
@@ -37,7 +38,8 @@ impl Pipeline<'_> {
         let settings = self.settings;
         let repository = settings.repository.as_ref().map(|to| to.replace("{chroot}", chroot));
         let destinations = [settings.index.clone(), repository];
-        if destinations.iter().all(Option::is_none) {
+        let on_copr = self.request.builder == PipelineBuilder::Copr;
+        if destinations.iter().all(Option::is_none) && !on_copr {
             return Ok(Flow::Continue);
         }
         let workspace = self.workspace(chroot)?;
@@ -54,7 +56,7 @@ impl Pipeline<'_> {
         let always = (inputs, When::Always);
         let stage = PipelineStage::Publish;
         let flow = stage::run(stage, Some(chroot), always, chain, self.events, |draft, chain| {
-            if repository.is_some()
+            if (repository.is_some() || on_copr)
                 && let Some(question) = self.publishes_again(&components, chain, chroot)
             {
                 draft.question = Some(question);
@@ -62,8 +64,18 @@ impl Pipeline<'_> {
             }
             let lock = BuildLock::take(&workspace)?;
             let mut done = Vec::new();
+            if on_copr {
+                match self.publish_on_copr(&workspace)? {
+                    OnCopr::Published => done.push("all builds on COPR".to_owned()),
+                    OnCopr::Unchanged => {}
+                    OnCopr::Question(question) => {
+                        draft.question = Some(question);
+                        return Ok(false);
+                    }
+                }
+            }
             if let Some(to) = repository {
-                let target = open(self.home, to)?;
+                let target = open(self.home, settings, to)?;
                 let PlannedPackages { change, signed } =
                     plan_packages(&target, &stack, &lock, false)?;
                 if !change.is_empty() {
@@ -82,7 +94,7 @@ impl Pipeline<'_> {
                     let cache = Cache::from_env()?;
                     let fetcher = Fetcher::new(cache, &workspace.root, self.events);
                     let foreign = foreign::wheels(&workspace, &wheels, &fetcher, self.events)?;
-                    let target = open(self.home, to)?;
+                    let target = open(self.home, settings, to)?;
                     let (time, tracks) = (upload_time()?, tracked_index(&workspace)?);
                     let mut change = plan_add(
                         target.place(),
@@ -147,7 +159,7 @@ impl Pipeline<'_> {
         workspace: &Workspace,
         chain: &Chain,
     ) -> Result<(), Error> {
-        let target = open(self.home, to)?;
+        let target = open(self.home, self.settings, to)?;
         let manifest = &workspace.manifest;
         let bundle = Bundle::of(chain, &manifest.name, self.pins).bytes();
         let path = |end: &str| format!("{EVIDENCE}/{}.{end}", self.pins);

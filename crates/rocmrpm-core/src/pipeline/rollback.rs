@@ -63,12 +63,12 @@ pub fn plan_rollback(dir: &Path, pins: Option<&str>, number: u64) -> Result<Roll
     }
     let (mut wheels, mut packages, mut targets) = (None, None, [None, None]);
     if let Some(to) = settings.index.clone() {
-        let target = open(&workspace.root, &to)?;
+        let target = open(&workspace.root, &settings, &to)?;
         let change = wheels_of(&chain, &record, &target, &workspace, &settings)?;
         (wheels, targets[0]) = (Some((to, change)), Some(target));
     }
     if let Some(to) = to_repository {
-        let target = open(&workspace.root, &to)?;
+        let target = open(&workspace.root, &settings, &to)?;
         let signer = match &workspace.manifest.signing_key {
             Some(key) => Some(Signer::find(key, &workspace.manifest.name)?),
             None => None,

@@ -25,6 +25,8 @@ pub struct PipelineSettings {
     pub index: Option<String>,
     /// The destination of packages; `{chroot}` stands for the chroot.
     pub repository: Option<String>,
+    /// The address of an S3 service other than Amazon's.
+    pub endpoint_url: Option<String>,
     /// The lowest tier that `publish promote` accepts.
     pub promote: Option<Tier>,
     /// The command that gets the summary of a run as its standard input: a program and its arguments.
@@ -74,6 +76,7 @@ impl PipelineSettings {
             choose: versions(root, "choose").into_iter().collect(),
             index: root.string("index").map(|at| at.value),
             repository: root.string("repository").map(|at| at.value),
+            endpoint_url: root.string("endpoint-url").map(|at| at.value),
             promote: promote(root),
             notify: root.strings("notify").into_iter().map(|at| at.value).collect(),
             releases: root.tables("releases", release_page).into_iter().flatten().collect(),
