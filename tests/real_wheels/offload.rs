@@ -4,10 +4,11 @@
 //! several compressed bundles follow each other; there the carved objects decide.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
 use std::ops::Range;
 use std::path::Path;
+use std::process::Stdio;
 
-use md5::{Digest as _, Md5};
 use rocmrpm::process::Command;
 
 use super::llvm::llvm;
@@ -206,8 +207,23 @@ fn decompressed(bytes: &[u8]) -> (String, usize, Vec<u8>) {
         _ => std::io::copy(&mut zstd::stream::read::Decoder::new(packed).unwrap(), &mut content),
     }
     .unwrap();
-    assert_eq!((content.len(), &Md5::digest(&content)[..8]), (length, hash));
+    assert_eq!((content.len(), &md5(&content)[..16]), (length, &hex(hash)[..]));
     (format!("ccob{version}-{name}"), size, content)
+}
+
+/// Returns the hash in hexadecimal digits, by another implementation than ours.
+fn md5(content: &[u8]) -> String {
+    let mut sum = std::process::Command::new("md5sum")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    sum.stdin.take().unwrap().write_all(content).unwrap();
+    String::from_utf8(sum.wait_with_output().unwrap().stdout).unwrap()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn number<const N: usize>(bytes: &[u8], at: usize) -> usize {
