@@ -80,13 +80,15 @@ pub fn not_spdx(expression: &str) -> Option<String> {
     let mut unknown = None;
     tree.visit(&mut |id, exception| {
         let of_a_project = id.starts_with("LicenseRef-") || id.starts_with("DocumentRef-");
-        if !of_a_project && spdx::license_id(id.strip_suffix('+').unwrap_or(id)).is_none() {
+        let license = id.strip_suffix('+').unwrap_or(id);
+        let known = |name: &str| license.eq_ignore_ascii_case(name);
+        if !of_a_project && !spdx::identifiers::LICENSES.iter().any(|one| known(one.name)) {
             unknown.get_or_insert_with(|| {
                 format!("`{}` is not in the SPDX License List", visible(id))
             });
         }
         if let Some(name) = exception
-            && spdx::exception_id(name).is_none()
+            && !spdx::identifiers::EXCEPTIONS.iter().any(|one| name.eq_ignore_ascii_case(one.name))
         {
             unknown.get_or_insert_with(|| format!("`{}` is not an SPDX exception", visible(name)));
         }
@@ -313,6 +315,8 @@ mod tests {
             "Apache-2.0 WITH LLVM-exception AND (MIT OR 0BSD)",
             "LicenseRef-Fedora-Public-Domain",
             "GPL-2.0+",
+            // The list compares without case (SPDX 2.3, Annex D.1).
+            "apache-2.0 WITH LLVM-Exception",
         ] {
             assert_eq!(not_spdx(valid), None);
         }

@@ -4,6 +4,7 @@
 use memchr::memmem;
 
 use super::messages::without_messages;
+use super::quotes::Quotes;
 use super::table::{Language, Pattern, TABLE};
 
 /// A place in a build script that downloads something.
@@ -138,16 +139,11 @@ pub(super) fn code(language: &Language, text: &str) -> Vec<String> {
 
 /// Finds a comment that starts the line or follows whitespace, outside of strings.
 fn comment_at(line: &str, comment: &str) -> Option<usize> {
-    let mut quote = None;
+    let mut quotes = Quotes::default();
     let mut before = ' ';
     for (at, c) in line.char_indices() {
-        match quote {
-            Some(open) if c == open && before != '\\' => quote = None,
-            Some(_) => {}
-            None if line[at..].starts_with(comment) && before.is_whitespace() => return Some(at),
-            // An apostrophe within a word does not open a string.
-            None if c == '"' || c == '\'' && !before.is_alphanumeric() => quote = Some(c),
-            None => {}
+        if !quotes.takes(c) && line[at..].starts_with(comment) && before.is_whitespace() {
+            return Some(at);
         }
         before = c;
     }

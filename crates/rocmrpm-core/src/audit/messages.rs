@@ -1,6 +1,7 @@
 //! Blanks out text that a script only prints: the arguments of `echo`, of a function such as
 //! `log_error`, or of CMake's `message()`. Line numbers stay the same. It does not find downloads.
 
+use super::quotes::Quotes;
 use super::table::Language;
 
 /// Programs that run what they read, as in `echo "curl x" | sh`.
@@ -48,18 +49,8 @@ fn python(language: &Language, code: &[String]) -> Vec<String> {
 
 /// Returns a line of Python with blanks in place of the text in strings.
 fn outside_strings(line: &str) -> String {
-    let (mut quote, mut escaped) = (None, false);
-    let blank = |c: char| {
-        let inside = quote.is_some();
-        match (quote, c) {
-            (None, '"' | '\'') => quote = Some(c),
-            (Some(open), _) if open == c && !escaped => quote = None,
-            _ => {}
-        }
-        escaped = inside && c == '\\' && !escaped;
-        if inside { ' ' } else { c }
-    };
-    line.chars().map(blank).collect()
+    let mut quotes = Quotes::default();
+    line.chars().map(|c| if quotes.takes(c) { ' ' } else { c }).collect()
 }
 
 /// How a command uses its arguments.

@@ -4,6 +4,7 @@
 
 mod find;
 mod messages;
+mod quotes;
 mod scan;
 mod table;
 
