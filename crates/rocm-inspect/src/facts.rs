@@ -87,6 +87,14 @@ pub struct Contents {
     pub gpu_provides: Option<BTreeSet<String>>,
 }
 
+impl Contents {
+    /// Adds what the header of an RPM states, which every reader of its members has read.
+    pub(crate) fn add_header(&mut self, header: Self) {
+        self.requires = header.requires.or(self.requires.take());
+        self.gpu_provides = header.gpu_provides.or(self.gpu_provides.take());
+    }
+}
+
 /// The contents of one ELF file, code object, bundle or kpack archive.
 #[derive(Debug, Clone, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -89,6 +89,7 @@ pub(super) fn read(path: &Path, kind: SubjectKind, depth: Depth) -> Result<Subje
             contents.paths.extend(paths.paths);
             contents.links.extend(paths.links);
             contents.archives.extend(paths.archives);
+            contents.add_header(part.contents);
             (subject.name, subject.debug) = (part.name, part.debug);
             subject.package = subject.package.take().or(part.package);
             subject.unread.extend(part.unread);
@@ -123,6 +124,7 @@ pub(super) fn read_alone(
     let mut walker = Walker::new(path, size, depth, &next, &mut inspect);
     let mut subject = Subject::new(path, kind);
     walker.walk(kind, &mut subject)?;
+    walker.contents.add_header(std::mem::take(&mut subject.contents));
     (subject.contents, subject.unread) = (walker.contents, walker.unread);
     subject.files = files;
     Ok(subject.completed())

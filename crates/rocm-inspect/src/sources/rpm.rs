@@ -13,7 +13,9 @@ pub(super) fn walk(members: &mut dyn Members, subject: &mut Subject) -> Result<(
         EntryKind::Symlink(target) => members.link(&entry.path, target),
         _ => Ok(()),
     })?;
+    // Also has `rpmlib(...)` and `rtld(...)`.
     let libraries = header.requires.iter().filter_map(|name| name.split_once('('));
+    let libraries = libraries.filter(|(library, _)| library.contains(".so"));
     subject.contents.requires = Some(libraries.map(|(library, _)| library.to_owned()).collect());
     let targets = header.provides.iter().filter_map(|name| name.strip_prefix("rocm-gfx("));
     let targets = targets.filter_map(|rest| rest.strip_suffix(')'));

@@ -393,3 +393,30 @@ fn rejects_members_outside_of_the_archive() {
         report.findings.iter().map(|f| format!("{} {}", f.severity, f.id)).collect();
     assert_eq!(found, ["error path-outside"]);
 }
+
+#[test]
+fn judges_an_rpm_by_its_header() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("k.rpm");
+    let found = |provides: Option<&str>| {
+        let mut builder = ::rpm::PackageBuilder::new("k", "1.0", "MIT", "x86_64", "a fixture");
+        let library = HostElf::new().fatbin(&fatbin()).build();
+        builder.with_file_contents(library, ::rpm::FileOptions::new("/usr/lib64/libk.so")).unwrap();
+        builder.requires(::rpm::Dependency::any("libx.so.1()(64bit)"));
+        if let Some(name) = provides {
+            builder.provides(::rpm::Dependency::any(name));
+        }
+        builder.build().unwrap().write_file(&path).unwrap();
+        let gpu_targets = vec![GpuTarget::parse("gfx1151").unwrap()];
+        let expectations =
+            Expectations { gpu_targets, device_code: Some(true), ..Default::default() };
+        let report = inspect(std::slice::from_ref(&path), &expectations, Depth::Quick).unwrap();
+        let contents = &report.subjects[0].contents;
+        assert_eq!(contents.requires, Some(["libx.so.1".to_owned()].into()), "without rpmlib()");
+        let ids = report.findings.iter().map(|f| f.id.to_string());
+        ids.filter(|id| id.starts_with("gpu-")).collect::<Vec<_>>()
+    };
+    assert_eq!(found(Some("rocm-gfx(gfx1151)")), [""; 0]);
+    assert_eq!(found(None), ["gpu-provide-missing"]);
+    assert_eq!(found(Some("rocm-gfx(gfx1100)")), ["gpu-provide-false", "gpu-provide-missing"]);
+}
