@@ -49,6 +49,10 @@ const FILES: &[(&str, &str)] = &[
         include_str!("../../specs-templates/_shared/edits.tera"),
     ),
     (
+        "specs-templates/_shared/device-packages.tera",
+        include_str!("../../examples/quickstart/specs-templates/_shared/device-packages.tera"),
+    ),
+    (
         "pins/stable.toml",
         "# One table per component: version and source. `rocmrpm add NAME` adds one.\n",
     ),

@@ -7,6 +7,7 @@
 mod build;
 mod closure;
 mod container;
+mod device_packages;
 mod install;
 mod lab;
 mod mock;

@@ -5,6 +5,7 @@
 mod closed_index;
 mod closure;
 mod closure_build;
+mod device_packages;
 #[path = "../real_wheels/fetch.rs"]
 mod fetch;
 mod index_manifest;

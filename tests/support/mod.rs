@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use rocmrpm::digest::Sha256;
 
 pub mod archive;
+pub mod device;
 pub mod documents;
 mod index;
 mod ran;

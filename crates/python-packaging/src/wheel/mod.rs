@@ -8,6 +8,7 @@ mod components;
 mod container;
 mod contents;
 mod deflate;
+mod device;
 mod distributions;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 #[doc(hidden)]
@@ -73,6 +74,7 @@ use rocmrpm_base::process::{self, ProcessError};
 use rocmrpm_base::text::{covers, visible};
 use rocmrpm_rpms::RpmError;
 
+use device::Device;
 use plan::Plan;
 
 /// The input of [`build`].
@@ -311,14 +313,22 @@ fn plans(request: Request<'_>, spool: &mut Spool) -> Result<Vec<Plan>, WheelErro
     }
     leave_out(&mut payloads, request)?;
     let mut plans: Vec<Plan> = Vec::new();
-    for (payload, dist_info) in by_distribution(payloads)? {
-        process::check_stop()?;
-        let plan = Plan::new(&payload, &dist_info, request, spool)?;
+    let mut add = |plan: Plan, payload: &Payload| {
         if plans.iter().any(|other| other.file_name == plan.file_name) {
             let reason = format!("another package also makes {}", plan.file_name);
             return Err(WheelError::package(payload.rpm(), reason));
         }
         plans.push(plan);
+        Ok(())
+    };
+    for Group { payload, dist_info, devices } in by_distribution(payloads)? {
+        process::check_stop()?;
+        let targets: Vec<Device> = devices.iter().map(|(device, _)| device.clone()).collect();
+        let plan = Plan::new(&payload, &dist_info, &targets, request, spool)?;
+        for (device, payload) in &devices {
+            add(device.plan(payload, &plan, request, spool)?, payload)?;
+        }
+        add(plan, &payload)?;
     }
     Ok(plans)
 }
@@ -367,10 +377,39 @@ fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     tempfile::Builder::new().prefix(".rocmrpm-").permissions(permissions).tempfile_in(folder)
 }
 
-/// Groups the payloads of a component by the distribution they belong to, with the name of its
-/// dist-info folder.
-fn by_distribution(mut payloads: Vec<Payload>) -> Result<Vec<(Payload, String)>, WheelError> {
-    payloads.retain(|payload| plan::wanted_path(payload).is_some());
+/// The payloads of one distribution.
+struct Group {
+    payload: Payload,
+    /// The name of its dist-info folder.
+    dist_info: String,
+    /// Its GPU code for single targets.
+    devices: Vec<(Device, Payload)>,
+}
+
+/// Groups the payloads of a component by the distribution they belong to.
+fn by_distribution(all: Vec<Payload>) -> Result<Vec<Group>, WheelError> {
+    let (mut payloads, mut devices) = (Vec::new(), Vec::new());
+    for payload in all.into_iter().filter(|payload| plan::wanted_path(payload).is_some()) {
+        match Device::of_payload(&payload)? {
+            Some(device) => devices.push((device, payload)),
+            None => payloads.push(payload),
+        }
+    }
+    let mut groups = hosts(payloads)?;
+    let alone = groups.len() == 1;
+    for (device, payload) in devices {
+        let is_host = |rpm: &PathBuf| rocmrpm_rpms::name_of_file(rpm) == Some(&device.host);
+        match groups.iter_mut().find(|group| alone || group.payload.rpms.iter().any(is_host)) {
+            Some(group) => group.devices.push((device, payload)),
+            None => plan::refuse_modules(&payload)?,
+        }
+    }
+    Ok(groups)
+}
+
+/// Groups the payloads without packages for one GPU target.
+fn hosts(payloads: Vec<Payload>) -> Result<Vec<Group>, WheelError> {
+    let group = |payload, dist_info| Group { payload, dist_info, devices: Vec::new() };
     let found: Vec<BTreeSet<String>> = payloads.iter().map(plan::dist_infos).collect();
     let all: BTreeSet<&String> = found.iter().flatten().collect();
     if all.is_empty() {
@@ -383,7 +422,7 @@ fn by_distribution(mut payloads: Vec<Payload>) -> Result<Vec<(Payload, String)>,
         for payload in payloads {
             whole.merge(payload)?;
         }
-        return Ok(vec![(whole, name)]);
+        return Ok(vec![group(whole, name)]);
     }
     let mut groups: BTreeMap<String, Payload> = BTreeMap::new();
     for (payload, mut names) in payloads.into_iter().zip(found) {
@@ -412,5 +451,5 @@ fn by_distribution(mut payloads: Vec<Payload>) -> Result<Vec<(Payload, String)>,
             }
         }
     }
-    Ok(groups.into_iter().map(|(name, payload)| (payload, name)).collect())
+    Ok(groups.into_iter().map(|(name, payload)| group(payload, name)).collect())
 }

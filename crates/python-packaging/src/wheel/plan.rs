@@ -6,6 +6,7 @@ use std::io;
 
 use super::archive::{Content, MAX_MEMBERS, Member, python_shebang};
 use super::bundle::{Bundled, bundle};
+use super::device::{Device, with_extras};
 use super::layout::WheelDestination;
 use super::linkage::{self, Elf, Load};
 use super::metadata::{self, Metadata};
@@ -39,6 +40,8 @@ const FOREIGN: &str =
 #[derive(Debug)]
 pub(super) struct Plan {
     pub file_name: String,
+    /// The tags as in the file name.
+    pub compressed_tags: String,
     pub dist_info: String,
     pub members: BTreeMap<String, Member>,
     pub distribution: String,
@@ -46,6 +49,8 @@ pub(super) struct Plan {
     pub tags: BTreeSet<String>,
     pub requires_python: Option<String>,
     pub metadata: String,
+    /// The requirement on ROCm's Python packages, with the code for all targets.
+    pub sdk: Option<String>,
     /// The file names of the RPMs.
     pub rpms: Vec<String>,
     /// The text of RPM files that rocmrpm regenerates, by member.
@@ -107,10 +112,12 @@ pub(super) fn refuse_modules(payload: &Payload) -> Result<(), WheelError> {
 }
 
 impl Plan {
-    /// Plans the wheel of the distribution with this dist-info folder.
+    /// Plans the wheel of the distribution with this dist-info folder. Other wheels have its GPU
+    /// code for `devices`.
     pub fn new(
         payload: &Payload,
         dist_info: &str,
+        devices: &[Device],
         request: Request<'_>,
         spool: &mut Spool,
     ) -> Result<Self, WheelError> {
@@ -127,19 +134,8 @@ impl Plan {
         let stem = format!("{}-{}", new.normalized.replace('-', "_"), new.version);
 
         let commands = text("entry_points.txt", spool)?.map(|(_, text)| metadata::commands(&text));
-        let mut gathering = Gathering {
-            payload,
-            spool,
-            old_dist_info: dist_info,
-            stem: &stem,
-            commands: commands.unwrap_or_default(),
-            python: request.python,
-            members: BTreeMap::new(),
-            origins: BTreeMap::new(),
-            elfs: BTreeMap::new(),
-            evidence: Evidence::default(),
-            check_stop: process::check_stop,
-        };
+        let mut gathering = Gathering::new(payload, spool, dist_info, &stem, request.python);
+        gathering.commands = commands.unwrap_or_default();
         gathering.run()?;
         let Gathering { mut members, origins, mut elfs, mut evidence, commands, .. } = gathering;
         let refused = |refusal| refused(payload, &origins, refusal);
@@ -164,17 +160,12 @@ impl Plan {
                 relink(&mut members, &mut elfs, &origins, folders, spool).map_err(refused)?;
         }
         let gathering = Gathering {
-            payload,
-            spool,
-            old_dist_info: dist_info,
-            stem: &stem,
             commands,
-            python: request.python,
             members,
             origins,
             elfs,
             evidence,
-            check_stop: process::check_stop,
+            ..Gathering::new(payload, spool, dist_info, &stem, request.python)
         };
         let loads = linkage::follow(&gathering.elfs);
         let mut required = required_by(&payload.rpms, request.pins)?;
@@ -182,9 +173,14 @@ impl Plan {
         let changed = rewrite(&changed, &required, &request, &stem).map_err(wrong)?;
         let linked = gathering.link(loads.as_deref(), &changed, &request)?;
         let policy = linkage::policy(&gathering.elfs, loads.as_deref());
-        let extra = linked.requirement.as_slice();
-        let added = requirements::rewrite(&changed, &Pins::new(), extra, None).map_err(wrong)?;
-        let changed = added.text;
+        let sdk = linked.requirement;
+        let own = sdk.as_deref().map(|sdk| match devices {
+            [] => sdk.to_owned(),
+            _ => rocm_sdk::without_devices(sdk),
+        });
+        let added =
+            requirements::rewrite(&changed, &Pins::new(), own.as_slice(), None).map_err(wrong)?;
+        let changed = with_extras(&added.text, &new, devices);
 
         let backend = text("WHEEL", spool)?.map(|(_, text)| text);
         let stated = backend.as_deref().map(metadata::wheel_tags).unwrap_or_default();
@@ -222,6 +218,8 @@ impl Plan {
             preloads: preloads(&members, spool)?,
             rpms: payload.rpms.iter().map(|rpm| provenance::file_name(rpm)).collect(),
             file_name: format!("{stem}-{}.whl", tags.compressed()),
+            compressed_tags: tags.compressed(),
+            sdk,
             dist_info,
             members,
             distribution: new.name,
@@ -235,7 +233,7 @@ impl Plan {
 
 /// Pins the requirements in METADATA and adds those of the RPMs, `required`. Warns about those of
 /// upstream that the stack does not meet.
-fn rewrite(
+pub(super) fn rewrite(
     metadata: &str,
     required: &BTreeSet<String>,
     request: &Request<'_>,
@@ -259,7 +257,7 @@ fn rewrite(
 }
 
 /// Returns the SBOM and the provenance by file name; nothing if the origin is not known.
-fn origin_files(
+pub(super) fn origin_files(
     payload: &Payload,
     metadata: &Metadata,
     text: &str,
@@ -347,7 +345,7 @@ fn refused(payload: &Payload, origins: &BTreeMap<String, String>, refusal: Refus
     }
 }
 
-struct Gathering<'a> {
+pub(super) struct Gathering<'a> {
     payload: &'a Payload,
     spool: &'a Spool,
     old_dist_info: &'a str,
@@ -356,7 +354,7 @@ struct Gathering<'a> {
     commands: BTreeSet<String>,
     /// The Python of the chroot, if relevant.
     python: Option<(u32, u32)>,
-    members: BTreeMap<String, Member>,
+    pub members: BTreeMap<String, Member>,
     /// The path in the payload of each member.
     origins: BTreeMap<String, String>,
     /// The ELF files among the members.
@@ -366,8 +364,33 @@ struct Gathering<'a> {
     check_stop: fn() -> Result<(), process::ProcessError>,
 }
 
+impl<'a> Gathering<'a> {
+    /// Returns an empty plan.
+    pub fn new(
+        payload: &'a Payload,
+        spool: &'a Spool,
+        old_dist_info: &'a str,
+        stem: &'a str,
+        python: Option<(u32, u32)>,
+    ) -> Self {
+        Self {
+            payload,
+            spool,
+            old_dist_info,
+            stem,
+            commands: BTreeSet::new(),
+            python,
+            members: BTreeMap::new(),
+            origins: BTreeMap::new(),
+            elfs: BTreeMap::new(),
+            evidence: Evidence::default(),
+            check_stop: process::check_stop,
+        }
+    }
+}
+
 impl Gathering<'_> {
-    fn run(&mut self) -> Result<(), WheelError> {
+    pub fn run(&mut self) -> Result<(), WheelError> {
         for (path, node) in &self.payload.nodes {
             match node {
                 _ if self.payload.place(path) == WheelDestination::Dropped => {}

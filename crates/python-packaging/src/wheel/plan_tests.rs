@@ -59,7 +59,7 @@ fn plan(files: &[(&str, &str)], links: &[(&str, &str)]) -> Result<Plan, WheelErr
         origin: None,
         events: &Silent,
     };
-    Plan::new(&payload, "demo-1.0.dist-info", request, &mut spool)
+    Plan::new(&payload, "demo-1.0.dist-info", &[], request, &mut spool)
 }
 
 fn text_of<'p>(plan: &'p Plan, name: &str) -> &'p str {

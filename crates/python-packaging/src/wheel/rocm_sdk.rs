@@ -476,6 +476,24 @@ impl<M> Linking<'_, M> {
     }
 }
 
+/// Returns a requirement on ROCm's Python packages without the GPU code for any target.
+pub(super) fn without_devices(requirement: &str) -> String {
+    with_extras(requirement, |extra| !extra.starts_with("device-")).unwrap_or_default()
+}
+
+/// Returns a requirement on ROCm's GPU code for only this target, if it requires that code.
+pub(super) fn for_device(requirement: &str, target: &str) -> Option<String> {
+    with_extras(requirement, |extra| extra.strip_prefix("device-") == Some(target))
+}
+
+/// Returns `rocm[EXTRAS]==VERSION` with only these extras; `None` if it has none of them.
+fn with_extras(requirement: &str, wanted: impl Fn(&str) -> bool) -> Option<String> {
+    let (name, rest) = requirement.split_once('[')?;
+    let (extras, version) = rest.split_once(']')?;
+    let extras: Vec<&str> = extras.split(',').filter(|extra| wanted(extra)).collect();
+    (!extras.is_empty()).then(|| format!("{name}[{}]{version}", extras.join(",")))
+}
+
 /// Returns the normalized names of the distributions that METADATA requires, without extras.
 fn required(metadata: &str) -> BTreeSet<String> {
     let all = requirements(metadata).unwrap_or_default().into_iter();

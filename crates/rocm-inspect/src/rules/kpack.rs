@@ -42,6 +42,17 @@ pub(super) const PARTIAL: Rule = Rule {
            targets",
 };
 
+pub(super) const MISPLACED: Rule = Rule {
+    id: RuleId("kpack-archive-misplaced"),
+    severity: Severity::Error,
+    what: "a component has a package for each GPU target, but a kpack archive is outside of its target's package",
+    why: "dnf installs the archive for GPUs that the user did not choose; an archive without a package of its \
+          target was built for a GPU that the stack does not want",
+    incident: "",
+    help: "write `%exclude_device_archives` into the %files of the package with the library, build only for \
+           `gpu-targets`, and name each archive after its target",
+};
+
 /// The placeholder for a target in search paths. Source: ROCm/rocm-systems, `shared/kpack`,
 /// `runtime/src/loader.cpp`.
 const PLACEHOLDER: &str = "@GFXARCH@";
@@ -56,7 +67,7 @@ pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Fi
         .flat_map(|subject| subject.files.iter().map(move |file| (subject, file)))
         .filter_map(|(subject, file)| Some((subject, file, file.kpack_reference.as_ref()?)))
         .collect();
-    let mut findings = Vec::new();
+    let mut findings = misplaced(subjects, expectations);
     if hosts.is_empty() {
         return findings;
     }
@@ -66,6 +77,38 @@ pub(super) fn check(subjects: &[Subject], expectations: &Expectations) -> Vec<Fi
         let archives = Archives::of(&installed, subject, file, reference);
         let found = archives.judge(reference, &wanted);
         findings.extend(found.into_iter().map(|finding| finding.at(subject, file)));
+    }
+    findings
+}
+
+/// Checks that RPMs built here have archives only for the targets that they provide, if one of them
+/// has nothing else: then each target has its package.
+fn misplaced(subjects: &[Subject], expectations: &Expectations) -> Vec<Finding> {
+    let packages: Vec<(&Subject, &BTreeSet<String>)> = subjects
+        .iter()
+        .filter(|subject| expectations.built && !subject.debug)
+        .filter_map(|subject| Some((subject, subject.contents.gpu_provides.as_ref()?)))
+        .collect();
+    let of_target = |(subject, provided): &(&Subject, &BTreeSet<String>)| {
+        let only = subject.files.iter().all(|file| file.kpack.is_some());
+        only && !subject.files.is_empty() && !provided.is_empty()
+    };
+    if !packages.iter().any(of_target) {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for (subject, provided) in packages {
+        let provided: Vec<_> = provided.iter().filter_map(|name| GpuTarget::parse(name)).collect();
+        for file in &subject.files {
+            let targets = file.kpack.iter().flat_map(|archive| &archive.targets);
+            let mut others =
+                targets.filter(|target| !provided.iter().any(|gpu| target.serves(gpu)));
+            if let Some(target) = others.next() {
+                let expected = format!("only in a package that provides rocm-gfx({target})");
+                let found = format!("a kpack archive for {target}");
+                findings.push(MISPLACED.finding(found, expected).at(subject, file));
+            }
+        }
     }
     findings
 }
@@ -336,6 +379,52 @@ mod tests {
             let folder = subject("out", vec![host("lib/x/libk.so", 2), archive]);
             assert_eq!(found(&[folder], &[wanted]), [""; 0]);
         }
+    }
+
+    #[test]
+    fn reports_archives_outside_of_their_targets_package() {
+        let (lib, folder) = ("/opt/rocm/lib/libk.so", "/opt/rocm/.kpack");
+        let place = |target: &str| format!("{folder}/k_lib_{target}.kpack");
+        let package = |provides: &[&str], files: Vec<FileFacts>| {
+            let mut package = subject("a.rpm", files);
+            package.contents.gpu_provides = Some(provides.iter().map(|&p| p.into()).collect());
+            package
+        };
+        let device = |provided: &str, target: &str| {
+            package(&[provided], vec![whole(&place(target), target)])
+        };
+        let found = |subjects: &[Subject], built| {
+            let gpu_targets = vec![gpu("gfx1100"), gpu("gfx1151")];
+            let expectations = Expectations { gpu_targets, built, ..Expectations::default() };
+            let findings = check(subjects, &expectations).into_iter();
+            findings
+                .map(|f| format!("{}: {}: {}", f.id, f.file.unwrap(), f.found))
+                .collect::<Vec<_>>()
+        };
+        let main = package(&[], vec![host(lib, 2)]);
+        let split = [main.clone(), device("gfx1100", "gfx1100"), device("gfx1151", "gfx1151")];
+        assert_eq!(found(&split, true), [""; 0]);
+        let generic = [main, device("gfx1100", "gfx11-generic"), package(&[], Vec::new())];
+        assert_eq!(found(&generic, true), [""; 0]);
+        // Not excluded from the main package; for a target that the stack does not want.
+        for target in ["gfx1151", "gfx1030"] {
+            let main = package(&[], vec![host(lib, 2), whole(&place(target), target)]);
+            let set = [main, split[1].clone(), split[2].clone()];
+            let one =
+                format!("kpack-archive-misplaced: {}: a kpack archive for {target}", place(target));
+            assert_eq!(found(&set, true), [one]);
+            assert_eq!(found(&set, false), [""; 0], "packages of other projects");
+        }
+        let swapped =
+            [split[0].clone(), device("gfx1100", "gfx1151"), device("gfx1151", "gfx1100")];
+        assert_eq!(found(&swapped, true).len(), 2);
+        // Packages for all targets together.
+        let all = vec![
+            host(lib, 2),
+            whole(&place("gfx1100"), "gfx1100"),
+            whole(&place("gfx1151"), "gfx1151"),
+        ];
+        assert_eq!(found(&[package(&["gfx1100"], all)], true), [""; 0]);
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub struct Rule {
 
 /// Increases whenever a rule changes its judgment, so that files accepted by an older rocmrpm are
 /// inspected again.
-pub const RULES_VERSION: u32 = 6;
+pub const RULES_VERSION: u32 = 7;
 
 /// All rules, by group.
 pub const RULES: &[Rule] = &[
@@ -64,6 +64,7 @@ pub const RULES: &[Rule] = &[
     kpack::UNRESOLVED,
     kpack::MISSING,
     kpack::PARTIAL,
+    kpack::MISPLACED,
     counts::FEW,
     counts::STUBS,
     counts::LOST,

@@ -15,6 +15,7 @@ use super::surroundings::{
     ChrootValues, ClosureValues, RocmValue, chroot_values, closure_values, rocm_values,
 };
 use crate::digest::Sha256;
+use crate::gpu::GpuTarget;
 use crate::rpm_version::of_pin;
 use crate::sources;
 use crate::stack::Stack;
@@ -58,6 +59,8 @@ struct SpecValues<'a> {
     gpu_targets: Vec<&'a str>,
     /// The provides that list the GPU targets of a package.
     gpu_provides: String,
+    /// The processors of the GPU targets, for one package each.
+    gpu_processors: Vec<Processor<'a>>,
     exports: Vec<Export>,
     /// The `[env]` table of component.toml, verbatim.
     env: BTreeMap<&'a str, &'a str>,
@@ -65,6 +68,14 @@ struct SpecValues<'a> {
     rocm: BTreeMap<String, RocmValue>,
     chroot: ChrootValues,
     closure: ClosureValues,
+}
+
+#[derive(Serialize)]
+struct Processor<'a> {
+    /// The target without features: RPM's names cannot contain `:`.
+    name: &'a str,
+    /// The lines of `gpu_provides` for its targets.
+    provides: String,
 }
 
 #[derive(Serialize)]
@@ -150,6 +161,7 @@ pub(super) fn render_form(
             None => gpu_provides(&targets),
             Some(_) => String::new(),
         },
+        gpu_processors: processors(stack.gpu_targets(component), edit_patches.is_none()),
         env: component.env.iter().map(|(name, at)| (name.as_str(), at.value.as_str())).collect(),
         exports: exports(component, &workspace.provider, &targets)?,
         gpu_targets: targets,
@@ -268,6 +280,16 @@ fn source_lines(sources: &[(&str, SourceValues)]) -> String {
 fn gpu_provides(targets: &[&str]) -> String {
     let line = |target: &&str| format!("Provides:       rocm-gfx({target})");
     targets.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn processors(targets: &[GpuTarget], provides: bool) -> Vec<Processor<'_>> {
+    let mut processors: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for target in targets {
+        let provided = processors.entry(target.processor()).or_default();
+        provided.extend(provides.then_some(target.as_str()));
+    }
+    let processors = processors.into_iter();
+    processors.map(|(name, of)| Processor { name, provides: gpu_provides(&of) }).collect()
 }
 
 fn template_files(
