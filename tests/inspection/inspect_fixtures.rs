@@ -355,6 +355,9 @@ fn reads_libraries_from_relocatable_device_code() {
 fn rpm(lab: &Lab, name: &str, files: &[(&Path, &str)]) -> PathBuf {
     let mut builder = rpm::PackageBuilder::new(name, "1.0", "MIT", "x86_64", "a fixture");
     builder.release("1.fc43");
+    if files.iter().any(|(file, _)| file.ends_with("libk.so")) {
+        builder.provides(rpm::Dependency::any("rocm-gfx(gfx1151)"));
+    }
     builder.with_file_contents("text", rpm::FileOptions::new("/usr/share/k/readme")).unwrap();
     for (file, place) in files {
         builder

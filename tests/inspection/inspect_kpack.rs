@@ -81,6 +81,7 @@ impl Lab {
         let mut builder =
             rpm::PackageBuilder::new("python3-k-rocm", "1.0", "MIT", "x86_64", "a fixture");
         builder.release("1.fc43");
+        builder.provides(rpm::Dependency::any("rocm-gfx(gfx1151)"));
         for (name, bytes) in files {
             let options = rpm::FileOptions::new(format!("{MODULES}/k/{name}"));
             builder.with_file_contents(bytes.to_vec(), options).unwrap();
