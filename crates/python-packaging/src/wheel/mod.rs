@@ -9,6 +9,7 @@ mod container;
 mod contents;
 mod deflate;
 mod device;
+mod device_plan;
 mod distributions;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 #[doc(hidden)]
@@ -326,7 +327,7 @@ fn plans(request: Request<'_>, spool: &mut Spool) -> Result<Vec<Plan>, WheelErro
         let targets: Vec<Device> = devices.iter().map(|(device, _)| device.clone()).collect();
         let plan = Plan::new(&payload, &dist_info, &targets, request, spool)?;
         for (device, payload) in &devices {
-            add(device.plan(payload, &plan, request, spool)?, payload)?;
+            add(device_plan::plan(device, payload, &plan, request, spool)?, payload)?;
         }
         add(plan, &payload)?;
     }
