@@ -128,7 +128,7 @@ fn packages_and_wheels_install_the_code_of_chosen_targets() {
     let archives = || {
         let files = walkdir::WalkDir::new(environment.path()).sort_by_file_name().into_iter();
         let names = files.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
-        names.filter(|name| name.ends_with(".kpack")).collect::<Vec<_>>()
+        names.filter(|name| name.starts_with("k_gfx")).collect::<Vec<_>>()
     };
     run("uv", &["--no-config", "venv", "--quiet", "--python", PYTHON, "venv"]);
     let uv = ["--no-config", "pip", "install", "--python", "venv/bin/python", "--default-index"];
