@@ -48,7 +48,7 @@ struct Targets {
 
 pub(super) fn project(root: &Path, native: &Native) -> Project {
     let mut project = Project { file: "CMakeLists.txt", ..Project::default() };
-    project.build_requires.extend(["cmake".to_owned(), "gcc-c++".to_owned()]);
+    project.build_requires.insert("cmake".to_owned());
     project.install = "DESTDIR=%{buildroot} cmake --install build\n".into();
     let scripts = scripts(root, "CMakeLists.txt");
     let all: Vec<(String, String)> =
