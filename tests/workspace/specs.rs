@@ -11,7 +11,7 @@
 
 use std::path::Path;
 
-use crate::support::{self, REPOSITORY, Workspace, golden};
+use crate::support::{self, REPOSITORY, Workspace, device, golden};
 use rocmrpm::build::MockBuilder;
 use rocmrpm::process::Command;
 use rocmrpm::workspace::{self, Selection};
@@ -344,4 +344,29 @@ fn mock_config_escapes_hostile_values() {
     let config = mock_config(&lab, "fedora-43");
     assert_eq!(config["opts"]["macros"]["%evil"], "'\\'); import os; os.remove('x')#{ 1 }");
     assert!(lab.path("x").exists());
+}
+
+#[test]
+fn renders_one_package_per_processor() {
+    let workspace = Workspace::new();
+    let shared = "specs-templates/_shared/device-packages.tera";
+    workspace.write(shared, fs_err::read(Path::new(REPOSITORY).join(shared)).unwrap());
+    device::add(&workspace);
+    // Names of packages cannot contain features.
+    device::set_targets(&workspace, &["gfx90a:xnack+", "gfx90a:xnack-"]);
+    let template = "specs-templates/k/k.spec.tera";
+    workspace.replace(template, "<@ include", "<@ set device_requires = [\"base\"] @><@ include");
+    workspace.run(&["render", "--chroot", "host"]).exits(0);
+    let spec = workspace.built("specs/k.spec");
+    let package = "%package -n k-gfx90a\n\
+         Summary:        GPU code of k for gfx90a\n\
+         Provides:       k-gfx = %{version}-%{release}\n\
+         Requires:       k%{?_isa} = %{version}-%{release}\n\
+         Requires:       base-gfx90a\n\
+         Provides:       rocm-gfx(gfx90a:xnack+)\n\
+         Provides:       rocm-gfx(gfx90a:xnack-)\n";
+    let text = fs_err::read_to_string(&spec).unwrap();
+    assert!(text.contains(package), "{text}");
+    let names = support::rpmspec(&spec, &["-q", "--builtrpms", "--qf", "%{name}\n"]);
+    assert_eq!(names, "k\nk-gfx90a\n");
 }
