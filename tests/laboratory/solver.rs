@@ -23,14 +23,19 @@ const RUNTIME: &str = "vllm-rocm-runtime";
 
 #[test]
 fn dnf5_installs_each_written_closure_and_names_removed_packages() {
-    for stem in names_in(&Workspace::stack().path("specs-templates/generated")) {
-        // Each workspace is handed over to the laboratory's user.
-        let workspace = Workspace::stack().with_shared_cache();
-        let manifest: toml::Table = workspace.read("rocmrpm.toml").parse().unwrap();
-        let default = manifest["stack"]["default-chroot"].as_str().unwrap().to_owned();
-        let (pins, chroot) = stem.split_once('.').unwrap_or((stem.as_str(), default.as_str()));
-        Closure::of(&workspace, pins, chroot).solve();
-    }
+    // Each needs a processor for some minutes, with pauses for downloads.
+    std::thread::scope(|scope| {
+        for stem in names_in(&Workspace::stack().path("specs-templates/generated")) {
+            scope.spawn(move || {
+                // Each workspace is handed over to the laboratory's user.
+                let workspace = Workspace::stack().with_shared_cache();
+                let manifest: toml::Table = workspace.read("rocmrpm.toml").parse().unwrap();
+                let default = manifest["stack"]["default-chroot"].as_str().unwrap().to_owned();
+                let (pins, chroot) = stem.split_once('.').unwrap_or((stem.as_str(), &default));
+                Closure::of(&workspace, pins, chroot).solve();
+            });
+        }
+    });
 }
 
 /// A written closure with a proof by rocmrpm.

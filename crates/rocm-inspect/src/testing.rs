@@ -124,7 +124,7 @@ pub fn ccob(plain: &[u8], version: u16, method: Method) -> Vec<u8> {
         2 => bytes.extend([(total as u32).to_le_bytes(), (plain as u32).to_le_bytes()].concat()),
         _ => bytes.extend([total.to_le_bytes(), plain.to_le_bytes()].concat()),
     }
-    bytes.extend(&<md5::Md5 as md5::Digest>::digest(content)[..8]);
+    bytes.extend(&md5_lanes::all(&[content])[0][..8]);
     bytes.extend(payload);
     bytes
 }

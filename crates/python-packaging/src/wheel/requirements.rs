@@ -584,14 +584,14 @@ mod tests {
     #[test]
     fn hostile_texts_take_linear_time() {
         let started = Instant::now();
-        let many: String = (0..100_000)
+        let many: String = (0..10_000)
             .map(|n| format!("Requires-Dist: torch>={n}; extra == 'e{}'\n", n % 7))
             .collect();
         let rewritten = rewrite(&many, &stack(), &["rocm".to_owned()], None).unwrap();
-        assert_eq!(rewritten.text.lines().count(), 100_001);
-        assert_eq!(rewritten.unmet.len(), 100_000 - 3);
+        assert_eq!(rewritten.text.lines().count(), 10_001);
+        assert_eq!(rewritten.unmet.len(), 10_000 - 3);
         let long = |head: &str, unit: &str| {
-            format!("Requires-Dist: {head}{}", unit.repeat((10 << 20) / unit.len()))
+            format!("Requires-Dist: {head}{}", unit.repeat((1 << 20) / unit.len()))
         };
         for (text, good) in [
             (long("torch>=", "1"), false),
@@ -605,15 +605,10 @@ mod tests {
             assert_eq!(rewrite(&text, &stack(), &[], None).is_ok(), good, "{}", &text[..40]);
         }
         assert!(
-            rewrite(
-                &format!("Name: x\nSummary: {}\n\n", "y".repeat(10 << 20)),
-                &stack(),
-                &[],
-                None
-            )
-            .is_ok()
+            rewrite(&format!("Name: x\nSummary: {}\n\n", "y".repeat(1 << 20)), &stack(), &[], None)
+                .is_ok()
         );
-        // Quadratic time would take hours.
+        // Quadratic time would take an hour.
         assert!(started.elapsed().as_secs() < 300, "{:?}", started.elapsed());
     }
 
