@@ -1,6 +1,6 @@
 """Writes records of the laboratory's runs, and the tables that show them.
 
-usage: evidence.py record WORKSPACE CHROOT COMPONENT COMMAND STAGE STATUS SECONDS [DEVICE] [INPUT=FILE]...
+usage: evidence.py record WORKSPACE CHROOT COMPONENT COMMAND STAGE STATUS SECONDS [DEVICE] [INPUT=FILE|INPUT=git:COMMIT]...
        evidence.py wheels VERSION TARGET COMMAND SECONDS RESULTS SUITE [FILE]...
        evidence.py table [--check]
 
@@ -8,7 +8,8 @@ usage: evidence.py record WORKSPACE CHROOT COMPONENT COMMAND STAGE STATUS SECOND
 built from which inputs, where, when, how long it took, and the last stage that it reached. STAGE
 is that stage, or `failed` to derive it from the build's log. STATUS is the exit status of the run.
 Sources, packages, GPU code, and times are those in the build's results; the time is wall time. If the
-build failed, it is SECONDS. DEVICE is that of the stage `ran`. `table` writes
+build failed, it is SECONDS. DEVICE is that of the stage `ran`. If the workspace has another version
+than pins/PINS.toml, the record has both, and the pages show it apart. `table` writes
 docs/stack/evidence.md and the marked parts of docs/stack/README.md from all records;
 `table --check` compares. Run it in the repository's root.
 
@@ -34,7 +35,7 @@ import tomllib
 STAGES = {
     "prepared": "`%prep`",
     "configured": "CMake, if the component uses it",
-    "compiled": "`rpmbuild`, with `%check`",
+    "compiled": "`rpmbuild`, with `%check`, except if only the headers and names of PyTorch are there",
     "inspected": "`rocmrpm inspect --deep`",
     "installed": "`dnf5 install` into an empty root, and the start of a program",
     "ran": "a computation on a device",
@@ -43,6 +44,8 @@ STAGES = {
 BUILT = {
     "lab-llama": "ROCm flavor",
     "lab-llama-vulkan": "Vulkan flavor",
+    "lab-torch-extensions": "with only the headers and names of PyTorch",
+    "lab-triton": "with LLVM 22.1.8 of Debian",
     "lab-vllm": "without kernels, with Debian's PyTorch",
     "lab-vllm-kernels": "with only the headers and names of PyTorch",
 }
@@ -64,7 +67,8 @@ OF_BUILD = [ALWAYS, PINNED, BUILDS, SOME_BUILDS]
 FIELDS = {
     "component": (str, ALWAYS, "the component"),
     "pins": (str, PINNED, "the pin set"),
-    "version": (str, ALWAYS, "the component's version in the pin set, or that of the RPMs"),
+    "version": (str, ALWAYS, "the version of the component's sources, or of the RPMs"),
+    "instead-of": (str, SOME_BUILDS, "the version in the pin set, if it is another one"),
     "chroot": (str, BUILDS, "the chroot"),
     "rocm": (str, BUILDS, "the version of the chroot's ROCm provider"),
     "triton": (str, OF_KERNELS, "the version of the compiler"),
@@ -90,6 +94,7 @@ WHEELS_HEADS = ["release", "GPU target", "packages", "upstream's tests", "time",
 FOLDER = pathlib.Path("docs/stack/evidence")
 TABLE = pathlib.Path("docs/stack/evidence.md")
 FRONT = pathlib.Path("docs/stack/README.md")
+OTHERS = "Built from a folder with another version of the sources than the pinned one"
 OLDER = "Records of versions that are no longer pinned"
 # Around the part of FRONT that is generated.
 START, END = "<!-- records: `python3 tests/laboratory/evidence.py table` -->", "<!-- end of records -->"
@@ -98,14 +103,15 @@ PAGE = """\
 
 This page is generated from the records in `docs/stack/evidence/` by
 `tests/laboratory/evidence.py table`. A run in the laboratory writes a record; see the
-[laboratory](../contributing/laboratory.md). The tables show the records of pinned versions.{older}
+[laboratory](../contributing/laboratory.md). The tables show the records of pinned versions, except for
+builds that name another one.{older}
 
 ## Builds
 
 [What was proved](README.md#what-was-proved) shows the stages that each build reached.
 
 {builds}
-| stage | what succeeded |
+{others}| stage | what succeeded |
 |---|---|
 {stages}
 ## Triton kernels
@@ -158,8 +164,10 @@ def machine():
 
 def described(component, pins, **fields):
     """Returns a record of a run that ends now on this machine; `pins` is the file of the pin set."""
-    pin = tomllib.loads(pins.read_text())[component]
-    return {"component": component, "pins": pins.stem, "version": pin["version"], **ran_here(), **fields}
+    version = tomllib.loads(pins.read_text())[component]["version"]
+    pinned = tomllib.loads((pathlib.Path("pins") / pins.name).read_text())[component]["version"]
+    other = {"instead-of": pinned} if version != pinned else {}
+    return {"component": component, "pins": pins.stem, "version": version, **other, **ran_here(), **fields}
 
 
 def ran_here():
@@ -257,7 +265,8 @@ def record(workspace, chroot, component, command, stage, status, seconds, *input
         outputs = {name: of for name, of in made.items() if name.endswith(".rpm") and not name.endswith(".src.rpm")}
         files = {file["file"]: f"sha256:{file['sha256']}" for file in build["sources"]}
         files |= {name: of for name, of in made.items() if name.endswith(".spec")}
-    files |= {name: digest(path) for name, path in (entry.split("=", 1) for entry in inputs if entry)}
+    for name, of in (entry.split("=", 1) for entry in inputs if entry):
+        files[name] = of if of.startswith("git:") else digest(of)
     write(described(component, workspace / "pins" / f"{stack['default-pins']}.toml", **{
         "chroot": chroot, "rocm": "" if without_hip else provider["version"],
         "gpu-targets": [] if without_hip else stack["gpu-targets"], "command": command,
@@ -308,7 +317,8 @@ def name_of(build):
     """Returns the name of what a run built."""
     words = build["command"].split()
     built = BUILT.get(words[1]) if words[0] == "make" else None
-    return f"{build['component']} {build['version']}" + (f", {built}" if built else "")
+    other = f" instead of {build['instead-of']}" if "instead-of" in build else ""
+    return f"{build['component']} {build['version']}{other}" + (f", {built}" if built else "")
 
 
 def stages_of(build):
@@ -320,17 +330,20 @@ def stages_of(build):
     return marks + [""] * (len(STAGES) - len(marks))
 
 
+def progress(build):
+    """Describes the last stage of a build."""
+    stage = build["stage"] or "nothing"
+    if build["result"] == "failed":
+        return stage + ", then failed"
+    return f"{stage} on {build['device']}" if stage == "ran" else stage
+
+
 def build_row(build):
     """Returns the facts of a build."""
     code = build.get("gpu-code")
     counts = f"{code['kernels']} kernels in {code['code objects']} code objects" if code else ""
-    reached = build["stage"] or "nothing"
-    if build["result"] == "failed":
-        reached += ", then failed"
-    elif build["stage"] == "ran":
-        reached += " on " + build["device"]
     about = [time_of(build["seconds"]), build["date"], f"`{build['command']}`"]
-    return [name_of(build), build["pins"], build["rocm"], reached, counts, *about]
+    return [name_of(build), build["pins"], build["rocm"], progress(build), counts, *about]
 
 
 def kernels_row(found):
@@ -363,7 +376,7 @@ def compiled_kernels(found):
     return f"{kernels['compiled']} of {total} of {found['component']} {found['version']}{sample}"
 
 
-def front(builds, kernels, without):
+def front(builds, others, kernels, without):
     """Returns the part of the first page: the stages of each build, and what has no record."""
     text = table(["component", "pin set", "ROCm", *STAGES], [
         [name_of(build), build["pins"], build["rocm"], *stages_of(build)] for build in builds
@@ -375,6 +388,8 @@ def front(builds, kernels, without):
     for names in dict.fromkeys(without.values()):
         sets = " and ".join(f"`{name}`" for name in without if without[name] == names)
         text += filled(f"- {sets}: {', '.join(names) or 'none'}")
+    if others:
+        text += "\n" + filled(f"{OTHERS}: {'; '.join(f'{name_of(build)}: {progress(build)}' for build in others)}.")
     if kernels:
         triton = ", ".join(sorted({found["triton"] for found in kernels}))
         text += "\n" + filled(f"The released Triton {triton} compiles these Triton kernels for gfx1151: "
@@ -393,7 +408,8 @@ def pages():
     for pins in (path for path in sorted(pathlib.Path("pins").glob("*.toml")) if "." not in path.stem):
         pinned |= {(name, pins.stem): pin["version"] for name, pin in tomllib.loads(pins.read_text()).items()}
     packages = [r for r in records.values() if r["stage"] == WHEELS]
-    records = {name: r for name, r in records.items() if r["stage"] != WHEELS}
+    others = [r for r in records.values() if "instead-of" in r]
+    records = {name: r for name, r in records.items() if r["stage"] != WHEELS and r not in others}
     current = {name: r for name, r in records.items() if pinned.get((r["component"], r["pins"])) == r["version"]}
     builds = [r for r in current.values() if r["stage"] != KERNELS]
     kernels = [r for r in current.values() if r["stage"] == KERNELS]
@@ -412,9 +428,10 @@ def pages():
     fields = "".join(row([f"`{field}`", of, meaning]) for field, (_, of, meaning) in FIELDS.items())
     start, _, end = marked(FRONT)
     return {
-        FRONT: start + front(builds, kernels, without) + end,
+        FRONT: start + front(builds, others, kernels, without) + end,
         TABLE: PAGE.format(
             builds=table(heads, [build_row(build) for build in builds]) or "There is no record of a build.\n",
+            others=f"{filled(OTHERS + ':')}\n{table(heads, [build_row(r) for r in others])}\n" if others else "",
             wheels=table(WHEELS_HEADS, [wheels_row(r) for r in packages]) or "There is no record of a run.\n",
             kernels=table(kernel_heads, [kernels_row(r) for r in kernels]),
             stages="".join(row([stage, done]) for stage, done in STAGES.items()),

@@ -182,6 +182,31 @@ fn names_the_device_on_which_a_package_ran() {
 }
 
 #[test]
+fn shows_a_build_of_another_version_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    workspace(folder);
+    workspace(&folder.join("other"));
+    write(folder, "other/pins/stable.toml", &PINS.replace("1.0", "0.9"));
+    let commit = format!("hello=git:{}", "0".repeat(40));
+    let run = ["record", "other", "lab", "hello", "make it", "inspected", "0", "5", &commit];
+    evidence(folder, &run).unwrap();
+    let page = std::fs::read_to_string(folder.join("docs/stack/README.md")).unwrap();
+    assert!(page.contains("- `stable` and `edge`: hello, other\n"), "{page}");
+    let page = page.replace('\n', " ");
+    assert!(page.contains("than the pinned one: hello 0.9 instead of 1.0: inspected."), "{page}");
+    let facts = line(folder, "evidence.md", "hello");
+    assert!(
+        facts.starts_with("| hello 0.9 instead of 1.0 | stable | 7.2 | inspected |"),
+        "{facts}"
+    );
+    let record = folder.join("docs/stack/evidence/hello.stable.lab.toml");
+    let record: toml::Table = std::fs::read_to_string(record).unwrap().parse().unwrap();
+    assert_eq!(record["instead-of"].as_str(), Some("1.0"));
+    assert_eq!(record["inputs"]["hello"].as_str(), commit.strip_prefix("hello="));
+}
+
+#[test]
 fn rejects_records_with_other_fields() {
     let folder = tempfile::tempdir().unwrap();
     workspace(folder.path());
