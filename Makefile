@@ -21,7 +21,7 @@ endif
 # Tests that build packages or whole stacks.
 SLOW = $(foreach tests,real_ quickstart:: guides:: container:: waivers:: newcomers,--skip $(tests))
 
-.PHONY: help quickstart check test compiled copr-tests other-tests lab lab-test copr-test lab-kernels lab-llama lab-llama-vulkan lab-package lab-sdk lab-torch lab-vllm lab-vllm-kernels bench bench-mock survey add-survey add-survey-lab lint-survey fuzz book build static dist install install-pages clean
+.PHONY: help quickstart check test compiled copr-tests other-tests lab lab-test copr-test lab-kernels lab-llama lab-llama-vulkan lab-package lab-sdk lab-torch lab-torch-extensions lab-vllm lab-vllm-kernels bench bench-mock survey add-survey add-survey-lab lint-survey fuzz book build static dist install install-pages clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -108,6 +108,13 @@ lab-vllm-kernels: ## compile vLLM's kernels for gfx1151 with ROCm 7.2 in the lab
 	@ROCMRPM_LAB_ROCM=7.2 bash tests/lab/make
 	cargo build --locked
 	@bash tests/laboratory/vllm-kernels
+
+lab-torch-extensions: ## compile torchvision and torchaudio with ROCm 7.2 in the laboratory, from VISION=FOLDER and AUDIO=FOLDER if set
+	@bash tools/setup.sh test
+	@ROCMRPM_LAB_ROCM=7.2 bash tests/lab/make extensions
+	cargo build --locked
+	@bash tests/laboratory/torch-extensions torchvision $(if $(VISION),'$(abspath $(VISION))')
+	@bash tests/laboratory/torch-extensions torchaudio $(if $(AUDIO),'$(abspath $(AUDIO))')
 
 lab-torch: ## compile PyTorch for gfx1151 with mock, resume with ccache, write a record; needs Fedora and many cores
 	@bash tools/setup.sh build

@@ -47,8 +47,13 @@ HIP_CXX_FLAGS = ";".join([
 ])
 PLAIN_MODULES = {
     "__init__.py": '"""A stand-in to compile against; see the RPM\'s description."""\n'
-    "import torch.cuda, torch.utils, torch.version, torch.xpu\n"
+    "import torch.__config__, torch.backends.cuda, torch.backends.mps, torch.cuda, torch.utils\n"
+    "import torch.version, torch.xpu\n"
     "__version__ = torch.version.__version__\n",
+    "__config__.py": "def parallel_info():\n    return 'ATen parallel backend: OpenMP'\n",
+    "backends/__init__.py": "",
+    "backends/cuda/__init__.py": "def is_built():\n    return True\n",
+    "backends/mps/__init__.py": "def is_built():\n    return False\n",
     "cuda/__init__.py": "def _is_compiled():\n    return True\n\n\ndef is_available():\n    return False\n",
     "xpu/__init__.py": "def _is_compiled():\n    return False\n",
     "utils/__init__.py": "import pathlib\n\n"
@@ -128,7 +133,7 @@ def change_cmake_files(out, component, rocm):
 def write_modules(out, version, rocm):
     for name, text in PLAIN_MODULES.items():
         path = out / "torch" / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     (out / "torch/version.py").write_text(
         f"__version__ = {version!r}\ncuda = None\ndebug = False\nhip = {rocm!r}\nrocm = {rocm!r}\nxpu = None\n"
