@@ -21,7 +21,7 @@ endif
 # Tests that build packages or whole stacks.
 SLOW = $(foreach tests,real_ quickstart:: guides:: container:: waivers:: newcomers,--skip $(tests))
 
-.PHONY: help quickstart check test compiled copr-tests other-tests lab lab-test copr-test lab-kernels lab-llama lab-llama-vulkan lab-package lab-sdk lab-torch lab-torch-extensions lab-vllm lab-vllm-kernels bench bench-mock survey add-survey add-survey-lab lint-survey fuzz book build static dist install install-pages clean
+.PHONY: help quickstart check test compiled copr-tests other-tests lab lab-test copr-test lab-kernels lab-llama lab-llama-vulkan lab-package lab-sdk lab-torch lab-torch-extensions lab-triton lab-vllm lab-vllm-kernels bench bench-mock survey add-survey add-survey-lab lint-survey fuzz book build static dist install install-pages clean
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile | expand -t 18
@@ -120,6 +120,12 @@ lab-torch: ## compile PyTorch for gfx1151 with mock, resume with ccache, write a
 	@bash tools/setup.sh build
 	cargo build --locked
 	@bash tests/laboratory/torch
+
+lab-triton: ## compile Triton with LLVM 22.1.8 of Debian in the laboratory, from TRITON=FOLDER if set, and use it for gfx1151
+	@bash tools/setup.sh test
+	@ROCMRPM_LAB_ROCM=7.2 bash tests/lab/make triton
+	cargo build --locked
+	@bash tests/laboratory/triton $(if $(TRITON),'$(abspath $(TRITON))')
 
 lab-vllm: ## install vLLM and its locked closure in the laboratory, and import all models
 	@bash tools/setup.sh test

@@ -45,6 +45,7 @@ BUILT = {
     "lab-llama": "ROCm flavor",
     "lab-llama-vulkan": "Vulkan flavor",
     "lab-torch-extensions": "with only the headers and names of PyTorch",
+    "lab-triton": "with LLVM 22.1.8 of Debian",
     "lab-vllm": "without kernels, with Debian's PyTorch",
     "lab-vllm-kernels": "with only the headers and names of PyTorch",
 }
