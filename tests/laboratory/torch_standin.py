@@ -146,22 +146,27 @@ def write_modules(out, version, rocm):
 def write_library(out, name, source):
     """Writes the assembler source of a library with the names that another library defines."""
     listed = subprocess.run(
-        ["nm", "--dynamic", "--defined-only", "--no-demangle", out / f"wheel/torch/lib/lib{source}.so"],
+        ["readelf", "--dyn-syms", "--wide", out / f"wheel/torch/lib/lib{source}.so"],
         check=True, capture_output=True, text=True,
     ).stdout
-    functions, objects = set(), set()
+    symbols = {"FUNC": set(), "OBJECT": set(), "TLS": set()}
     for line in listed.splitlines():
-        kind, symbol = line.split()[-2:]
-        symbol = symbol.split("@")[0]
+        # Number, value, size, kind, binding, visibility, section, name.
+        fields = line.split()
+        if len(fields) != 8 or fields[3] not in symbols or fields[6] == "UND":
+            continue
+        symbol = fields[7].split("@")[0]
         for old, new in TYPES.items():
             symbol = symbol.replace(old, new)
-        if re.fullmatch(r"[\w.$]+", symbol) and kind not in "UwN":
-            (functions if kind in "TtWi" else objects).add(symbol)
+        if re.fullmatch(r"[\w.$]+", symbol):
+            symbols[fields[3]].add(symbol)
     with open(out / f"lib/{name}.s", "w") as file:
         file.write(".text\nud2\n")
-        file.writelines(f".globl {s}\n.type {s},@function\n{s}:\n" for s in sorted(functions))
+        file.writelines(f".globl {s}\n.type {s},@function\n{s}:\n" for s in sorted(symbols["FUNC"]))
         file.write("ud2\n.data\n")
-        file.writelines(f".globl {s}\n.type {s},@object\n.size {s},8\n{s}: .quad 0\n" for s in sorted(objects - functions))
+        file.writelines(f".globl {s}\n.type {s},@object\n.size {s},8\n{s}: .quad 0\n" for s in sorted(symbols["OBJECT"]))
+        file.write('.section .tdata,"awT",@progbits\n')
+        file.writelines(f".globl {s}\n.type {s},@tls_object\n.size {s},8\n{s}: .quad 0\n" for s in sorted(symbols["TLS"]))
         file.write('.section .note.GNU-stack,"",@progbits\n')
 
 
