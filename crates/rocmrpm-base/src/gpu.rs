@@ -176,6 +176,16 @@ crate::text_schema!(GpuTarget, {
     "pattern": "^gfx[0-9a-z-]+(:(xnack|sramecc)[+-])*$",
 });
 
+/// Returns the name that an RPM provides if it has GPU code for a target.
+pub fn provide(target: &str) -> String {
+    format!("rocm-gfx({target})")
+}
+
+/// Returns the target in a name that an RPM provides; `None` for all other names.
+pub fn of_provide(name: &str) -> Option<&str> {
+    name.strip_prefix("rocm-gfx(")?.strip_suffix(')')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,7 @@ use super::WheelError;
 use super::header;
 use super::metadata::Metadata;
 use super::payload::Payload;
-use rocmrpm_base::gpu::GpuTarget;
+use rocmrpm_base::gpu::{self, GpuTarget};
 use rocmrpm_rpms::{self as rpms, Header};
 
 /// Which GPU code an RPM has.
@@ -24,10 +24,9 @@ impl Device {
     /// `HOST-device-gfx1151`, which provides `rocm-gfx(gfx1151)` and has nothing but archives.
     pub fn of<'p>(header: &Header, mut paths: impl Iterator<Item = &'p str>) -> Option<Self> {
         let (host, target) = header.name.rsplit_once('-')?;
-        let provides = header.provides.iter().any(|name| {
-            let name = name.strip_prefix("rocm-gfx(").and_then(|name| name.strip_suffix(')'));
-            name.and_then(GpuTarget::parse).is_some_and(|gpu| gpu.processor() == target)
-        });
+        let mut targets =
+            header.provides.iter().filter_map(|name| GpuTarget::parse(gpu::of_provide(name)?));
+        let provides = targets.any(|gpu| gpu.processor() == target);
         let archive = |path: &str| path.ends_with(".kpack");
         let only = paths.next().is_some_and(archive) && paths.all(archive);
         let host = host.strip_suffix("-device").unwrap_or(host);

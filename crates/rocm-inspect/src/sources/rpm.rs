@@ -3,6 +3,7 @@
 use super::members::Members;
 use crate::InspectError;
 use crate::facts::Subject;
+use rocmrpm_base::gpu;
 use rocmrpm_rpms::{self as rpms, EntryKind};
 
 /// Adds every file of the package, and the relevant fields of its header.
@@ -17,8 +18,7 @@ pub(super) fn walk(members: &mut dyn Members, subject: &mut Subject) -> Result<(
     let libraries = header.requires.iter().filter_map(|name| name.split_once('('));
     let libraries = libraries.filter(|(library, _)| library.contains(".so"));
     subject.contents.requires = Some(libraries.map(|(library, _)| library.to_owned()).collect());
-    let targets = header.provides.iter().filter_map(|name| name.strip_prefix("rocm-gfx("));
-    let targets = targets.filter_map(|rest| rest.strip_suffix(')'));
+    let targets = header.provides.iter().filter_map(|name| gpu::of_provide(name));
     subject.contents.gpu_provides = Some(targets.map(str::to_owned).collect());
     subject.name = header.nevra();
     subject.debug = header.is_debug();

@@ -29,7 +29,7 @@ use crate::workspace::{CoprChroot, CoprProject, Workspace};
 pub struct CoprBuilder<'w> {
     pub(super) client: &'w Client<'w>,
     pub(super) project: &'w CoprProject,
-    pub(super) chroot: &'w CoprChroot,
+    pub(crate) chroot: &'w CoprChroot,
     pub(super) workspace: &'w Workspace,
     pub(super) local: HostBuilder<'w>,
     pub(super) events: &'w dyn Events,

@@ -38,10 +38,8 @@ impl Pipeline<'_> {
         let client = self.client(&project)?;
         let builder = CoprBuilder::new(&client, &project, stack.workspace, self.events)?;
         let get_ready = || {
-            let chroots = project.chroots.iter();
-            let places = chroots.map(|chroot| ProjectChroot::new(chroot, stack.workspace));
-            let places = places.collect::<Result<Vec<_>, _>>()?;
-            places.iter().try_for_each(|place| get_ready(&builder, &places, place))
+            let place = ProjectChroot::new(builder.chroot, stack.workspace)?;
+            get_ready(&builder, std::slice::from_ref(&place), &place)
         };
         produce_with((&builder, None), get_ready, stack, order, fetcher, self.events)
     }

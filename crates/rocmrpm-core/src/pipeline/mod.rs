@@ -200,8 +200,7 @@ pub fn run(dir: &Path, request: &Request, events: &dyn Events) -> Result<End, Er
     let pins = workspace.pins.name.clone();
     let chroots = chosen(&workspace, request)?;
     if request.builder == PipelineBuilder::Copr {
-        let projects = chroots.iter().map(|chroot| copr::project_of(&workspace, chroot));
-        projects.collect::<Result<Vec<_>, _>>()?;
+        chroots.iter().try_for_each(|name| copr::project_of(&workspace, name).map(drop))?;
     }
     let settings = PipelineSettings::load(&workspace.root)?;
     let place = Place::open(&workspace)?;

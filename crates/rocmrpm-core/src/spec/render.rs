@@ -15,7 +15,7 @@ use super::surroundings::{
     ChrootValues, ClosureValues, RocmValue, chroot_values, closure_values, rocm_values,
 };
 use crate::digest::Sha256;
-use crate::gpu::GpuTarget;
+use crate::gpu::{self, GpuTarget};
 use crate::rpm_version::of_pin;
 use crate::sources;
 use crate::stack::Stack;
@@ -278,7 +278,7 @@ fn source_lines(sources: &[(&str, SourceValues)]) -> String {
 }
 
 fn gpu_provides(targets: &[&str]) -> String {
-    let line = |target: &&str| format!("Provides:       rocm-gfx({target})");
+    let line = |target: &&str| format!("Provides:       {}", gpu::provide(target));
     targets.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
