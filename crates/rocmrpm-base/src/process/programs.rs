@@ -24,6 +24,9 @@ pub fn find_program_in(path: &OsStr, program: &str) -> Option<PathBuf> {
 /// path, relative if it is below the current folder.
 pub fn own_program() -> String {
     let Ok(own) = std::env::current_exe() else { return "rocmrpm".to_owned() };
+    // Linux appends this if the file was replaced since the start (proc_pid_exe(5)).
+    let path = own.to_string_lossy();
+    let own = PathBuf::from(path.strip_suffix(" (deleted)").unwrap_or(&path));
     let name = own.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if find_program(&name).and_then(|found| found.canonicalize().ok()) == own.canonicalize().ok() {
         return name;
