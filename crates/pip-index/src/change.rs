@@ -171,6 +171,7 @@ struct Pages {
     view: View,
     root: Root,
     root_was: Option<Vec<u8>>,
+    links_was: Option<Vec<u8>>,
     projects: BTreeMap<String, (Project, Option<Vec<u8>>)>,
 }
 
@@ -180,25 +181,44 @@ impl Pages {
         view: View,
         names: impl IntoIterator<Item = &'a String>,
     ) -> Result<Self, IndexError> {
+        Ok(Self::read_all(place, [view], names)?.swap_remove(0))
+    }
+
+    /// Reads the pages of several views, in a single call because calls to a server are slow.
+    fn read_all<'a>(
+        place: &dyn IndexStorage,
+        views: impl IntoIterator<Item = View>,
+        names: impl IntoIterator<Item = &'a String>,
+    ) -> Result<Vec<Self>, IndexError> {
         let names: Vec<&String> = names.into_iter().collect();
-        let mut paths = vec![format!("{}.json", view.root())];
-        paths.extend(names.iter().map(|name| format!("{}.json", view.page(name))));
+        let views: Vec<View> = views.into_iter().collect();
+        let mut paths = Vec::new();
+        for view in &views {
+            paths.extend([format!("{}.json", view.root()), view.links()]);
+            paths.extend(names.iter().map(|name| format!("{}.json", view.page(name))));
+        }
         let mut read = place.read(&paths)?.into_iter().zip(&paths);
         let place = place.name();
         let shown = |path: &str| format!("{}/{path}", place.trim_end_matches('/'));
-        let (root_was, path) = read.next().map_or((None, ""), |(page, path)| (page, path.as_str()));
-        let root = root_was
-            .as_deref()
-            .map_or(Ok(Root::default()), |b| Root::from_json(b, &shown(path)))?;
-        let pages: Vec<_> = names.into_iter().zip(read).collect();
-        let projects = each(&pages, |(name, (page, path))| match page {
-            Some(bytes) => Project::from_json(bytes, &shown(path), view, name),
-            None => Ok(Project::new(name)),
-        })?;
-        let projects = pages.into_iter().zip(projects);
-        let projects =
-            projects.map(|((name, (page, _)), project)| (name.clone(), (project, page))).collect();
-        Ok(Self { view, root, root_was, projects })
+        let mut all = Vec::new();
+        for view in views {
+            let (root_was, path) = read.next().map_or((None, ""), |(page, path)| (page, path));
+            let root = root_was
+                .as_deref()
+                .map_or(Ok(Root::default()), |b| Root::from_json(b, &shown(path)))?;
+            let links_was = read.next().and_then(|(page, _)| page);
+            let pages: Vec<_> = names.iter().zip(read.by_ref().take(names.len())).collect();
+            let projects = each(&pages, |(name, (page, path))| match page {
+                Some(bytes) => Project::from_json(bytes, &shown(path), view, name),
+                None => Ok(Project::new(name)),
+            })?;
+            let projects = pages
+                .into_iter()
+                .zip(projects)
+                .map(|((name, (page, _)), project)| ((*name).clone(), (project, page)));
+            all.push(Self { view, root, root_was, links_was, projects: projects.collect() });
+        }
+        Ok(all)
     }
 
     fn project(&mut self, name: &str) -> &mut Project {
@@ -216,9 +236,8 @@ impl Pages {
         requires: BTreeMap<String, BTreeSet<String>>,
         change: &mut Change,
     ) -> Result<(), IndexError> {
-        let Self { view, mut root, root_was, mut projects } = self;
+        let Self { view, mut root, root_was, links_was, mut projects } = self;
         projects.values_mut().for_each(|(project, _)| project.sort());
-        let links_was = place.read(&[view.links()])?.pop().flatten();
         let mut links = match links_was.as_deref().and_then(|page| Links::parse(view, page)) {
             Some(links) => links,
             None => {
@@ -281,10 +300,9 @@ pub fn plan_add(
     let view = View::of(channel)?;
     let entries = unique(each(&Input::all(wheels, foreign), |input| input.read())?)?;
     let names: BTreeSet<String> = entries.iter().map(|entry| entry.distribution.clone()).collect();
-    let mut pages = Pages::read(place, view, &names)?;
     let siblings = view.siblings().into_iter().filter(|other| *other != view);
-    let others: Vec<Pages> =
-        siblings.map(|other| Pages::read(place, other, &names)).collect::<Result<_, _>>()?;
+    let mut others = Pages::read_all(place, std::iter::once(view).chain(siblings), &names)?;
+    let mut pages = others.remove(0);
 
     let mut change = Change::default();
     let (mut required, mut new) = (BTreeMap::<String, BTreeSet<String>>::new(), Vec::new());
@@ -486,7 +504,8 @@ pub fn plan_promote(
         selected.extend(all.into_iter().map(|name| Selected { name, version: None }));
     }
     let names: BTreeSet<String> = selected.iter().map(|selected| selected.name.clone()).collect();
-    let (source, mut pages) = (Pages::read(place, from, &names)?, Pages::read(place, to, &names)?);
+    let mut both = Pages::read_all(place, [to, from], &names)?;
+    let (source, mut pages) = (both.remove(1), both.remove(0));
     let mut change = Change::default();
     // The requirements of each distribution's newest wheel decide the order of the pages.
     let mut newest: BTreeMap<&str, String> = BTreeMap::new();
@@ -541,13 +560,12 @@ pub fn plan_rollback(
 ) -> Result<Change, IndexError> {
     let view = View::of(Some(channel))?;
     let mut names = BTreeSet::new();
-    for view in view.siblings() {
-        names.extend(Pages::read(place, view, [])?.root.0);
+    for pages in Pages::read_all(place, view.siblings(), [])? {
+        names.extend(pages.root.0);
     }
-    let mut pages = Pages::read(place, view, &names)?;
     let siblings = view.siblings().into_iter().filter(|other| *other != view);
-    let others: Vec<Pages> =
-        siblings.map(|other| Pages::read(place, other, &names)).collect::<Result<_, _>>()?;
+    let mut others = Pages::read_all(place, std::iter::once(view).chain(siblings), &names)?;
+    let mut pages = others.remove(0);
     let mut change = Change::default();
     let mut missing = record.clone();
     for name in &names {
@@ -605,8 +623,7 @@ pub fn plan_yank(
         return Err(IndexError::NoVersion(name_version.to_owned()));
     }
     let views = CHANNELS.into_iter().map(View::Channel);
-    let mut pages: Vec<Pages> =
-        views.map(|view| Pages::read(place, view, [&selected.name])).collect::<Result<_, _>>()?;
+    let mut pages = Pages::read_all(place, views, [&selected.name])?;
     let mut change = Change::default();
     let mut found = false;
     for page in &mut pages {

@@ -130,8 +130,8 @@ pub fn read_pages(place: &dyn IndexStorage) -> Result<AllPages, IndexError> {
         Ok(paths.into_iter().zip(found).filter_map(|(path, bytes)| Some((path, bytes?))).collect())
     };
     let views = || CHANNELS.into_iter().map(View::Channel);
-    pages.extend(read(views().flat_map(|view| forms(view.root())).collect())?);
-    pages.extend(read(views().map(View::links).collect())?);
+    let roots = views().flat_map(|view| forms(view.root()));
+    pages.extend(read(roots.chain(views().map(View::links)).collect())?);
     let mut paths = Vec::new();
     for view in views() {
         let root = format!("{}.json", view.root());

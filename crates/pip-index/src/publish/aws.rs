@@ -2,6 +2,7 @@
 //! arrives where it can; otherwise rocmrpm reads it back.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -10,7 +11,7 @@ use serde::Deserialize;
 
 use super::missing;
 use super::s3::{Bucket, IMMUTABLE, SHORT, common_folder, folder_path, package_type};
-use super::tool::{Layout, failed, in_parallel, io, run};
+use super::tool::{Layout, failed, in_parallel, io, levels, run};
 use crate::IndexError;
 use crate::place::{IndexStorage, Package, Page, Stored};
 use crate::publish_error::PublishError;
@@ -165,6 +166,36 @@ impl Aws {
         })
     }
 
+    /// Uploads pages in any order, also under the names of their folders. A single call sends all pages
+    /// of a type, because each call costs more than the pages that it sends; it cannot send a folder's
+    /// name.
+    fn put_together(&self, pages: &[&Page]) -> Result<(), PublishError> {
+        let mut types: BTreeMap<&str, Layout> = BTreeMap::new();
+        let mut folders = Vec::new();
+        for page in pages {
+            let layout = match types.entry(page.media_type) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => entry.insert(Layout::new()?),
+            };
+            let file = layout.write(&page.path, &page.bytes)?;
+            folders.extend(folder_path(&page.path).map(|folder| (folder, file, page)));
+        }
+        for (media_type, layout) in &types {
+            let target = format!("s3://{}/{}", self.bucket.name, self.bucket.prefix);
+            let command = self
+                .command(&["s3", "cp", "--recursive", "--only-show-errors"])
+                .args(["--content-type", media_type, "--cache-control", SHORT])
+                .arg(layout.tree())
+                .arg(target);
+            self.done(command, "send pages to")?;
+        }
+        in_parallel(&folders, |(folder, file, page)| {
+            let sha256 = Sha256::of_bytes(&page.bytes);
+            self.put(folder, file, [page.media_type, SHORT], &sha256)
+        })?;
+        Ok(())
+    }
+
     fn put_package(&self, package: &Package) -> Result<(), PublishError> {
         let Package { path, file, stored } = package;
         let media_type = package_type(path);
@@ -222,22 +253,20 @@ impl IndexStorage for Aws {
     }
 
     fn put_pages(&self, pages: &[Page]) -> Result<(), IndexError> {
-        let mut layout = Layout::new()?;
-        // Calls are slow, so the JSON form of a page is sent in parallel with the HTML form of the
-        // next one. Each form is still sent after those of the pages that it requires, and JSON
-        // after its own HTML.
-        for together in pages.chunk_by(|_, next| next.path.ends_with(".html")) {
-            let mut objects = Vec::new();
-            for page in together {
-                let (file, sha256) =
-                    (layout.write(&page.path, &page.bytes)?, Sha256::of_bytes(&page.bytes));
-                let paths =
-                    [Some(page.path.as_str()), folder_path(&page.path)].into_iter().flatten();
-                objects.extend(paths.map(|path| (path, file.clone(), page.media_type, sha256)));
+        for pages in levels(pages) {
+            // Of the pages of a folder, each is sent after the one before: JSON after HTML.
+            let mut rounds: Vec<Vec<&Page>> = Vec::new();
+            let mut sent = BTreeMap::new();
+            for page in pages {
+                let folder = page.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+                let round: &mut usize = sent.entry(folder).or_default();
+                if rounds.len() == *round {
+                    rounds.push(Vec::new());
+                }
+                rounds[*round].push(page);
+                *round += 1;
             }
-            in_parallel(&objects, |(path, file, media_type, sha256)| {
-                self.put(path, file, [media_type, SHORT], sha256)
-            })?;
+            rounds.iter().try_for_each(|pages| self.put_together(pages))?;
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::missing;
-use super::tool::{Layout, failed, run};
+use super::tool::{Layout, failed, levels, run};
 use crate::IndexError;
 use crate::place::{IndexStorage, Package, Page, Stored};
 use crate::publish_error::PublishError;
@@ -215,9 +215,8 @@ impl IndexStorage for Rsync {
 
     fn put_pages(&self, pages: &[Page]) -> Result<(), IndexError> {
         // rsync has its own order within a call: here, it sends all files first and renames them
-        // together at the end. A page that refers to other pages is closer to the root.
-        let depth = |page: &Page| page.path.split('/').count();
-        for pages in pages.chunk_by(|one, other| depth(one) == depth(other)) {
+        // together at the end.
+        for pages in levels(pages) {
             let mut layout = Layout::new()?;
             for page in pages {
                 layout.write(&page.path, &page.bytes)?;

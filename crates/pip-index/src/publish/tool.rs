@@ -8,7 +8,7 @@ use fs_err as fs;
 
 use super::PublishError;
 use crate::folder::if_exists;
-use crate::place::Stored;
+use crate::place::{Page, Stored};
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::error::IoError;
 use rocmrpm_base::parallel;
@@ -52,6 +52,13 @@ pub(super) fn in_parallel<T: Sync, R: Send>(
     work: impl Fn(&T) -> Result<R, PublishError> + Sync,
 ) -> Result<Vec<R>, PublishError> {
     parallel::try_map(items, PARALLEL_TOOLS, work)
+}
+
+/// Splits pages where the depth of their folders changes. Pages of different folders of one depth do not
+/// refer to each other: a page that refers to others is closer to the root.
+pub(super) fn levels(pages: &[Page]) -> impl Iterator<Item = &[Page]> {
+    let depth = |page: &Page| page.path.split('/').count();
+    pages.chunk_by(move |one, other| depth(one) == depth(other))
 }
 
 /// A folder with the layout of the index, for tools that copy folders: links to packages, and
@@ -137,6 +144,14 @@ pub(super) fn io(action: &str) -> impl Fn(std::io::Error) -> PublishError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_level_ends_where_the_depth_changes() {
+        let page = |path: &str| Page { path: path.into(), bytes: Vec::new(), media_type: "" };
+        let pages = ["s/a/x", "s/b/x", "s/x", "x"].map(page);
+        let lengths: Vec<usize> = levels(&pages).map(<[Page]>::len).collect();
+        assert_eq!(lengths, [2, 1, 1]);
+    }
 
     #[test]
     fn maps_only_missing_files_to_none() {
