@@ -32,17 +32,19 @@ class NotRun(Exception):
 
 
 class Check:
-    def __init__(self, function, what, bench):
+    def __init__(self, function, what, bench, computed):
         self.id = function.__name__.replace("_", "-")
         self.what, self.bench, self.run = what, bench, function
+        # The Python modules and programs that computed on a GPU if it passes.
+        self.computed = computed
 
 
 CHECKS = {}
 
 
-def check(what, bench=False):
+def check(what, bench=False, computed=()):
     def add(function):
-        one = Check(function, what, bench)
+        one = Check(function, what, bench, computed)
         CHECKS[one.id] = one
         return function
 
@@ -137,7 +139,7 @@ def cpu_convolution():
     close(torch.nn.functional.conv2d(image, kernel), expected, 1e-5)
 
 
-@check("torch multiplies matrices on the GPU, in fp32, fp16 and bf16")
+@check("torch multiplies matrices on the GPU, in fp32, fp16 and bf16", computed=["torch"])
 def matmul():
     torch = torch_on_gpu()
     torch.manual_seed(1)
@@ -146,7 +148,7 @@ def matmul():
         close(a.to("cuda", kind) @ b.to("cuda", kind), a.double() @ b.double(), tolerance)
 
 
-@check("torch convolves on the GPU (MIOpen)")
+@check("torch convolves on the GPU (MIOpen)", computed=["torch"])
 def convolution():
     torch = torch_on_gpu()
     torch.manual_seed(1)
@@ -155,7 +157,7 @@ def convolution():
     close(torch.nn.functional.conv2d(image.cuda(), kernel.cuda(), padding=1), expected, 1e-3)
 
 
-@check("torch solves linear equations on the GPU (LAPACK)")
+@check("torch solves linear equations on the GPU (LAPACK)", computed=["torch"])
 def lapack():
     torch = torch_on_gpu()
     torch.manual_seed(1)
@@ -164,7 +166,7 @@ def lapack():
     close(torch.linalg.solve(a.cuda(), (a @ x).cuda()), x, 1e-3)
 
 
-@check("torch's backends for attention agree")
+@check("torch's backends for attention agree", computed=["torch"])
 def attention():
     torch = torch_on_gpu()
     from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -188,7 +190,7 @@ def attention():
     assert not refused, f"torch has no kernel for {', '.join(refused)}"
 
 
-@check("Triton compiles a kernel for the GPU")
+@check("Triton compiles a kernel for the GPU", computed=["torch", "triton"])
 def triton_kernel():
     torch = torch_on_gpu()
     module("triton")
@@ -198,7 +200,7 @@ def triton_kernel():
     close(triton_add.add(a, b), a + b, 1e-6)
 
 
-@check("flash-attn computes what torch computes")
+@check("flash-attn computes what torch computes", computed=["torch", "flash_attn"])
 def flash_attention():
     torch = torch_on_gpu()
     os.environ.setdefault("FLASH_ATTENTION_TRITON_AMD_ENABLE", "TRUE")
@@ -253,7 +255,7 @@ def server(command, log):
                 running.kill()
 
 
-@check("vllm serve completes a text, with a model of random weights")
+@check("vllm serve completes a text, with a model of random weights", computed=["torch", "vllm"])
 def vllm_serve():
     vllm = program("vllm")
     torch_on_gpu()
@@ -299,9 +301,7 @@ def llama_bench(*more):
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise AssertionError(f"llama-bench ended with {done.returncode}: {last}")
-    runs = json.loads(done.stdout)
-    names = {True: "prompt", False: "generation"}
-    return {names[run["n_prompt"] > 0]: (run["avg_ts"], "tokens/s", "more") for run in runs}
+    return json.loads(done.stdout)
 
 
 @check("llama.cpp computes with a model of random weights on the CPU")
@@ -309,9 +309,19 @@ def llama_cpu():
     llama_bench("-ngl", "0")
 
 
+@check("llama.cpp computes with a model of random weights on the GPU", computed=["llama-bench"])
+def llama_gpu():
+    program("llama-bench")
+    if not os.path.exists("/dev/kfd"):
+        raise NotRun("this machine has no GPU that ROCm can use (/dev/kfd not found)")
+    used = {run["backends"] for run in llama_bench("-ngl", "99")}
+    assert used == {"ROCm"}, f"llama.cpp computed with {', '.join(sorted(used))}"
+
+
 @check("speed of llama.cpp with a small model of random weights", bench=True)
 def bench_llama():
-    return llama_bench()
+    names = {True: "prompt", False: "generation"}
+    return {names[run["n_prompt"] > 0]: (run["avg_ts"], "tokens/s", "more") for run in llama_bench()}
 
 
 @check("speed of matrix multiplication on the GPU", bench=True)

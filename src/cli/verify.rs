@@ -7,8 +7,10 @@ use serde::Serialize;
 use super::{Done, args, context};
 use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
+use crate::evidence::ComponentEvidence;
 use crate::files::write_atomically;
-use crate::report::{Shell, verify_junit, verify_text};
+use crate::pipeline;
+use crate::report::{Shell, Style, verify_junit, verify_text};
 use crate::stack::Stack;
 use crate::verify::{Check, Measured, Outcome, Smoke, Subject, Worse, verify};
 
@@ -33,6 +35,8 @@ pub(super) struct VerifyReport<'a> {
     measured: &'a [Measured],
     /// What is worse than in the last run of stack-smoke there.
     worse: &'a [Worse],
+    /// What this shows about the components of the installed packages, with `--record`.
+    components: &'a [ComponentEvidence],
 }
 
 impl Document for VerifyReport<'_> {
@@ -51,7 +55,10 @@ pub(super) fn run(args: &args::Verify, dir: &Path, shell: &Shell) -> Done {
         (true, false) => Smoke::Checks,
         (false, false) => Smoke::No,
     };
-    let verified = verify(&stack, subject, smoke)?;
+    let verified = match args.record {
+        true => pipeline::record_installed(&stack, subject, smoke)?,
+        false => verify(&stack, subject, smoke, &[])?,
+    };
     if let Some(path) = &args.junit {
         write_atomically(path, verify_junit(&verified))
             .map_err(IoError::doing(format!("write `{}`", path.display())))?;
@@ -67,14 +74,27 @@ pub(super) fn run(args: &args::Verify, dir: &Path, shell: &Shell) -> Done {
             checks: &verified.checks,
             measured: &verified.measured,
             worse: &verified.worse,
+            components: &verified.components,
         })?;
     } else {
         shell.data(verify_text(&verified).trim_end())?;
     }
+    for evidence in &verified.components {
+        let ComponentEvidence { component, version, tier, device, failure, .. } = evidence;
+        let what = match (tier, device, failure) {
+            (Some(tier), Some(device), _) => format!("{tier} on {device}"),
+            (Some(tier), None, _) => tier.to_string(),
+            (None, _, Some(failure)) => failure.clone(),
+            (None, _, None) => "not all of its modules could be imported here".to_owned(),
+        };
+        let style = if tier.is_some() { Style::Good } else { Style::Bad };
+        shell.status(style, "Recorded", format!("{component} {version}: {what}"));
+    }
     if verified.number(Outcome::Fail) > 0 || verified.worse.iter().any(|worse| worse.failed) {
         return Ok(Kind::Findings.exit_code());
     }
-    if args.container.is_none() && !verified.checked_packages() {
+    let checked = verified.checked_packages() || !verified.components.is_empty();
+    if args.container.is_none() && !checked {
         let chroot = &workspace.chroot.name;
         let message = format!(
             "no package of the stack was checked: none is built for `{chroot}`, or dnf is missing"

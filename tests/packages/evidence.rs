@@ -1,10 +1,12 @@
 //! Exchanges evidence between machines, with signatures by the real gpg.
 
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
 use std::process::Command;
 
 use crate::pipeline::lab::Lab;
 use crate::repository::keyring::Keyring;
-use crate::support::{Ran, ran};
+use crate::support::{Ran, copy, names_in, ran, template};
 
 const USER: &str = "Test <test@example.org>";
 
@@ -94,4 +96,111 @@ fn a_damaged_chain_stops_everything_that_relies_on_it() {
     }
     std::fs::write(&record, text).unwrap();
     exchange.run(&["check"]).exits(0);
+}
+
+/// Makes a system with the GPU of Strix Halo, an interpreter that imports every module, and a stack-smoke
+/// that computed with the program `greet`. rpm's database lists the packages of a repository.
+fn system(root: &Path, repository: &Path) {
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/machines/strix-halo"), root);
+    for folder in ["bin", "tmp", "var/lib/rpm"] {
+        std::fs::create_dir_all(root.join(folder)).unwrap();
+    }
+    std::fs::copy("/bin/busybox", root.join("bin/busybox")).unwrap();
+    symlink("busybox", root.join("bin/sh")).unwrap();
+    let smoke = serde_json::json!({ "schema": "stack-smoke/1", "checks": [{
+        "id": "greet", "what": "greet computes on the GPU", "outcome": "pass", "detail": "",
+        "seconds": 1, "values": {}, "computed": ["greet"],
+    }] });
+    let smoke = format!("#!/bin/sh\necho '{smoke}'\n");
+    for (name, text) in [("python3", "#!/bin/sh\n"), ("stack-smoke", &smoke)] {
+        let program = root.join("bin").join(name);
+        std::fs::write(&program, text).unwrap();
+        std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    for name in names_in(repository).iter().filter(|name| name.ends_with(".noarch.rpm")) {
+        let mut install = Command::new("rpm");
+        install.arg("--dbpath").arg(root.join("var/lib/rpm"));
+        install.args([
+            "-i",
+            "--justdb",
+            "--nodeps",
+            "--ignorearch",
+            "--noscripts",
+            "--nosignature",
+        ]);
+        ran(install.arg(repository.join(name))).exits(0);
+    }
+}
+
+#[test]
+fn a_tester_raises_the_tier_of_what_is_installed_and_of_what_ran_on_a_gpu() {
+    let exchange = Exchange::new();
+    let lab = &exchange.lab;
+    let text = lab.workspace.read(template("greet"));
+    let program = "%install\ninstall -Dpm 755 hello %{buildroot}%{_bindir}/greet\n";
+    let text =
+        text.replace("%install\n", program).replace("%files\n", "%files\n%{_bindir}/greet\n");
+    lab.workspace.write(template("greet"), text);
+    lab.workspace.commit("Add a program");
+    exchange.run(&["pipeline"]).exits(0);
+    exchange.run(&["export", "build/e.json"]).exits(0);
+    let root = lab.workspace.holder().join("system");
+    system(&root, &lab.workspace.holder().join("site/host"));
+
+    // The tester has the workspace, but built nothing.
+    let tester = lab.workspace.holder().join("tester");
+    lab.workspace.git(&["clone", "--quiet", ".", tester.to_str().unwrap()]);
+    let run = |args: &[&str]| {
+        let mut command = lab.workspace.command(args);
+        command.current_dir(&tester).env("ROCMRPM_TRUST", &tester);
+        ran(command.env("GNUPGHOME", exchange.other.path()))
+    };
+    let verify = ["verify", "--root", root.to_str().unwrap(), "--record", "--json"];
+    let unknown = run(&verify);
+    unknown.exits(1).reports(["names packages for `host`", "help: import the evidence"]);
+    let evidence = lab.workspace.path("build/e.json");
+    let key = lab.workspace.path("build/own.asc");
+    let (evidence, key) = (evidence.to_str().unwrap(), key.to_str().unwrap());
+    run(&["evidence", "import", evidence, "--key", key]).exits(0);
+    let verified = run(&[&verify[..], &["--smoke"]].concat()).exits(0).document("rocmrpm/verify/1");
+    let found = verified["components"].as_array().unwrap().iter();
+    let found: Vec<_> = found
+        .map(|one| (&one["component"], &one["tier"], &one["device"], one["packages"].as_array()))
+        .map(|(name, tier, device, packages)| {
+            (name.as_str().unwrap(), tier.as_str(), device.as_str(), packages.unwrap().len())
+        })
+        .collect();
+    let expected =
+        [("base", Some("installed"), None, 1), ("greet", Some("ran"), Some("gfx1151"), 1)];
+    assert_eq!(found, expected);
+
+    // The publisher takes it over from the tester's key.
+    let tested = lab.workspace.path("build/tested.json");
+    let tested = tested.to_str().unwrap();
+    run(&["evidence", "export", tested]).exits(0);
+    let tiers = || {
+        let status = lab.pipeline(&["status", "--json"]).exits(0).json();
+        let components = status["sets"][0]["components"].as_array().unwrap().clone();
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or("-").to_owned();
+        let tier = |one: &serde_json::Value| (text(&one["tier"]), text(&one["key"]));
+        components.iter().map(tier).collect::<Vec<_>>()
+    };
+    let plain = |tier: &str| (tier.to_owned(), "-".to_owned());
+    assert_eq!(tiers(), [plain("inspected"), plain("inspected")]);
+    exchange.run(&["import", tested, "--key", "build/other.asc"]).exits(0);
+    let key = exchange.other.fingerprint(USER);
+    assert_eq!(tiers(), [("installed".to_owned(), key.clone()), ("ran".to_owned(), key)]);
+
+    // The own machine proves it by itself, also while another record is written.
+    let own = |more: &[&str]| ran(&mut lab.workspace.command(&[&verify[..4], more].concat()));
+    own(&[]).exits(0).reports(["Recorded base 1.0: installed", "Recorded greet 1.0: installed"]);
+    assert_eq!(tiers()[0], plain("installed"));
+    own(&["--smoke"]).exits(0).reports(["Recorded greet 1.0: ran on gfx1151"]);
+    assert_eq!(tiers(), [plain("installed"), plain("ran")]);
+    exchange.run(&["check"]).exits(0);
+
+    // Other packages prove nothing about these.
+    lab.release("1.1", &[]);
+    exchange.run(&["pipeline"]).exits(0);
+    assert_eq!(tiers(), [plain("installed"), plain("inspected")]);
 }

@@ -29,6 +29,10 @@ pub struct Verify {
     #[arg(long)]
     pub bench: bool,
 
+    /// Also write a record of evidence: which packages of the stack are installed, and which ran on a GPU
+    #[arg(long, conflicts_with = "container")]
+    pub record: bool,
+
     /// Also write the results to this file, as JUnit's XML
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,

@@ -45,15 +45,14 @@ impl Standing {
         }
     }
 
-    /// Returns whether evidence is about the same version, release, and packages. Evidence that does
-    /// not state a release or packages is of the current ones.
+    /// Returns whether evidence is about the same version and release, and about these packages or some
+    /// of them. Evidence that does not state a release or packages is of the current ones.
     fn is_of(&self, evidence: &ComponentEvidence) -> bool {
         let same = |mine: &str, other: &str| mine.is_empty() || other.is_empty() || mine == other;
         self.version == evidence.version
             && same(&self.release, &evidence.release)
             && (self.packages.is_empty()
-                || evidence.packages.is_empty()
-                || self.packages == evidence.packages)
+                || evidence.packages.iter().all(|package| self.packages.contains(package)))
     }
 
     /// Returns the tier if the evidence lists the packages that it was proved for.

@@ -161,7 +161,7 @@ impl Pipeline<'_> {
             let empty = tempfile::Builder::new().prefix("rocmrpm-root-").tempdir();
             let empty = empty.map_err(IoError::doing("create an empty root"))?;
             let root = if host { Path::new("/") } else { empty.path() };
-            let verified = verify(&stack, Subject::Root(root), Smoke::No)?;
+            let verified = verify(&stack, Subject::Root(root), Smoke::No, &[])?;
             let of = |outcome| verified.checks.iter().filter(move |c| c.outcome == outcome);
             let line = |check: &verify::Check| format!("{}: {}", check.id, check.detail);
             // The others are about what is installed, which is not what was built.

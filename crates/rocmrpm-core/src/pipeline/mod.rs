@@ -7,6 +7,7 @@ mod checks;
 mod copr;
 mod destination;
 mod error;
+mod installed;
 mod newer;
 mod notify;
 mod place;
@@ -23,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use error::PipelineError;
+pub use installed::record_installed;
 pub use place::{branch, evidence_folder, folder};
 pub use preview::{Preview, PreviewStage, preview};
 pub use promote::check_tier;

@@ -47,6 +47,14 @@ pub fn branch(pins: &str) -> String {
     format!("rocmrpm/{pins}")
 }
 
+/// Locks the pipeline of a set, also against other writers of records.
+pub(super) fn lock(root: &Path, pins: &str) -> Result<files::Lock, Error> {
+    let dir = folder(root, pins);
+    fs_err::create_dir_all(&dir).map_err(IoError::doing("create the pipeline's folder"))?;
+    let lock = files::try_lock(&dir.join(".lock")).map_err(IoError::doing("lock the pipeline"))?;
+    Ok(lock.ok_or_else(|| PipelineError::Busy { pins: pins.to_owned() })?)
+}
+
 /// The folders of a pipeline, which this process has locked.
 pub(super) struct Place {
     /// The user's workspace.
@@ -75,11 +83,8 @@ impl Place {
         if !repository.has_commits()? {
             return Err(no_history().into());
         }
+        let lock = lock(&home, pins)?;
         let dir = folder(&home, pins);
-        fs_err::create_dir_all(&dir).map_err(IoError::doing("create the pipeline's folder"))?;
-        let lock = files::try_lock(&dir.join(".lock"));
-        let lock = lock.map_err(IoError::doing("lock the pipeline"))?;
-        let lock = lock.ok_or_else(|| PipelineError::Busy { pins: pins.clone() })?;
         let prefix = git(&repository, "find the workspace in its repository")
             .text(["rev-parse", "--show-prefix"])?;
         let tree = dir.join("tree");

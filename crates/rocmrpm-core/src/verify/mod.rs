@@ -1,10 +1,11 @@
 //! Verifies an installation, or a future location of one: whether dnf can install the packages,
 //! files conflict, modules can be imported, image labels match the pins, wheels are intact, programs
 //! can use the GPU, and a checklist passes. Each check passes, fails or is not run; a check that did not run never counts
-//! as passed. It does not install anything.
+//! as passed. It also states what this shows about the installed packages. It does not install anything.
 
 mod checklist;
 mod gpu;
+mod installed;
 mod packages;
 mod place;
 mod smoke;
@@ -19,7 +20,9 @@ pub use smoke::{Measured, Worse};
 
 use crate::container::{self, Engine};
 use crate::error::{Error, IoError, Kind};
+use crate::evidence::ComponentEvidence;
 use crate::files::names_in;
+use crate::gpu_machine::GpuMachine;
 use crate::outputs::stale_wheels;
 use crate::process::check_stop;
 use crate::stack::Stack;
@@ -79,6 +82,10 @@ pub struct Verified {
     pub measured: Vec<Measured>,
     /// What is worse than in the last run of stack-smoke.
     pub worse: Vec<Worse>,
+    /// The Python modules and programs with which stack-smoke computed on a GPU.
+    pub computed: Vec<String>,
+    /// What this shows about the components of the installed packages.
+    pub components: Vec<ComponentEvidence>,
 }
 
 /// What to verify beyond an installation: whether the stack computes.
@@ -116,8 +123,14 @@ pub enum Subject<'a> {
     Image(&'a str),
 }
 
-/// Verifies a stack's packages at a location.
-pub fn verify(stack: &Stack<'_>, subject: Subject<'_>, smoke: Smoke) -> Result<Verified, Error> {
+/// Verifies a stack's packages at a location. `known` is the evidence that names packages, oldest first;
+/// what the verification shows about those that are installed is added to it.
+pub fn verify(
+    stack: &Stack<'_>,
+    subject: Subject<'_>,
+    smoke: Smoke,
+    known: &[ComponentEvidence],
+) -> Result<Verified, Error> {
     let mut checks = Vec::new();
     let (place, flavor) = match subject {
         Subject::Root(dir) => (VerifyTarget::root(dir)?, Flavor::Fedora),
@@ -129,8 +142,14 @@ pub fn verify(stack: &Stack<'_>, subject: Subject<'_>, smoke: Smoke) -> Result<V
         }
     };
     let place_name = place.name().to_owned();
-    let mut verified =
-        Verified { place: place_name, checks, measured: Vec::new(), worse: Vec::new() };
+    let mut verified = Verified {
+        place: place_name,
+        checks,
+        measured: Vec::new(),
+        worse: Vec::new(),
+        computed: Vec::new(),
+        components: Vec::new(),
+    };
     let packages = Packages::of(stack, flavor)?;
     if packages.are_rpms() {
         packages.solve(&place, &mut verified)?;
@@ -153,6 +172,11 @@ pub fn verify(stack: &Stack<'_>, subject: Subject<'_>, smoke: Smoke) -> Result<V
         let workspace = stack.workspace;
         let key = format!("{} {}", workspace.manifest.name, workspace.chroot.name);
         smoke::run(&place, smoke == Smoke::Bench, &key, &mut verified)?;
+    }
+    if let (Subject::Root(root), false) = (subject, known.is_empty()) {
+        check_stop()?;
+        let machine = GpuMachine::read(root, |name| std::env::var_os(name));
+        verified.components = installed::evidence(&place, known, &machine, &mut verified)?;
     }
     Ok(verified)
 }
@@ -215,15 +239,28 @@ fn imports(
     for package in &packages.names {
         let missing = packages.missing(place, package)?;
         for module in packages.modules(package)? {
-            let (outcome, detail) = match &missing {
-                Some(reason) => (Outcome::NotRun, reason.clone()),
-                None => imported(place, &module)?,
-            };
-            let what = format!("`import {module}` of {package} works");
-            verified.checks.push(Check { id: format!("{IMPORT}{module}"), what, outcome, detail });
+            verified.checks.push(match &missing {
+                Some(reason) => import(&module, package, (Outcome::NotRun, reason.clone())),
+                None => import_check(place, &module, package)?,
+            });
         }
     }
     Ok(())
+}
+
+/// Returns the ID of the check that imports a module.
+fn import_id(module: &str) -> String {
+    format!("{IMPORT}{module}")
+}
+
+fn import(module: &str, package: &str, (outcome, detail): (Outcome, String)) -> Check {
+    let what = format!("`import {module}` of {package} works");
+    Check { id: import_id(module), what, outcome, detail }
+}
+
+/// Imports a module of an installed package.
+fn import_check(place: &VerifyTarget, module: &str, package: &str) -> Result<Check, Error> {
+    Ok(import(module, package, imported(place, module)?))
 }
 
 fn imported(place: &VerifyTarget, module: &str) -> Result<(Outcome, String), Error> {

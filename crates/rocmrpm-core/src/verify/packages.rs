@@ -208,7 +208,7 @@ impl<'a> Packages<'a> {
 }
 
 /// Returns the message for a check that needs a missing program.
-fn not_installed(program: &str) -> String {
+pub(super) fn not_installed(program: &str) -> String {
     format!("`{program}` is not installed; {}", install_help(program))
 }
 
@@ -249,7 +249,7 @@ fn words(output: &[u8]) -> String {
 }
 
 /// Returns the path of a root's rpm database, which may not exist.
-fn database(root: &Path) -> PathBuf {
+pub(super) fn database(root: &Path) -> PathBuf {
     let places = ["usr/lib/sysimage/rpm", "var/lib/rpm"].map(|path| root.join(path));
     places.iter().find(|path| path.is_dir()).unwrap_or(&places[0]).clone()
 }
@@ -265,7 +265,7 @@ fn release_of(root: &Path) -> Option<String> {
 
 /// Returns the importable module for a file in site-packages: a package's `__init__.py`, or a
 /// top-level file. Ignores private names, which begin with an underscore.
-fn module(path: &str) -> Option<String> {
+pub(super) fn module(path: &str) -> Option<String> {
     let (_, below) =
         path.split_once("/site-packages/").or_else(|| path.split_once("/dist-packages/"))?;
     let name = match below.split_once('/') {

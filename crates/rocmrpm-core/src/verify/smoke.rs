@@ -41,6 +41,9 @@ struct Ran {
     outcome: String,
     detail: String,
     values: BTreeMap<String, Value>,
+    /// The Python modules and programs that computed on a GPU, if it passed.
+    #[serde(default)]
+    computed: Vec<String>,
 }
 
 /// A measured value.
@@ -115,6 +118,7 @@ pub(super) fn run(
             "not-run" => Outcome::NotRun,
             _ => Outcome::Fail,
         };
+        verified.computed.extend(ran.computed.iter().cloned());
         let (id, what) = (format!("{SMOKE}{}", visible(&ran.id)), visible(&ran.what));
         verified.checks.push(Check { id, what, outcome, detail: visible(&ran.detail) });
         verified.measured.extend(ran.values.iter().map(|(name, value)| Measured {
