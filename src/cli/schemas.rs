@@ -18,6 +18,7 @@ const SCHEMAS: &[(&str, &str)] = &[
     ("provider", include_str!("../../docs/schemas/toml/provider.schema.json")),
     ("rocmrpm", include_str!("../../docs/schemas/toml/rocmrpm.schema.json")),
     ("upstreams", include_str!("../../docs/schemas/toml/upstreams.schema.json")),
+    ("watch", include_str!("../../docs/schemas/toml/watch.schema.json")),
 ];
 
 /// Writes the schemas into a workspace.
@@ -55,4 +56,18 @@ pub(super) fn schema(path: &str) -> Option<&'static str> {
         ["specs-templates", .., "component"] => "component",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workspaces_get_every_schema() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/schemas/toml");
+        let names = files::names_in(Path::new(folder)).unwrap();
+        let given: Vec<String> =
+            SCHEMAS.iter().map(|(name, _)| format!("{name}.schema.json")).collect();
+        assert_eq!(given, names);
+    }
 }

@@ -339,6 +339,23 @@ fn only_the_stack_names_upstream_projects() {
     assert!(unused.is_empty(), "these no longer name an upstream project: {unused:?}");
 }
 
+#[test]
+fn every_json_document_has_a_schema() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/schemas");
+    let mut missing = Vec::new();
+    for (file, code) in sources().into_iter().filter(|(_, code)| code.contains("Document for ")) {
+        // Some documents name a constant of their module.
+        let constants = code.lines().filter(|line| line.contains("SCHEMA: &"));
+        for id in constants.filter_map(|line| line.split('"').nth(1)) {
+            let name = id.split_once('/').unwrap().1.replace('/', "-");
+            if !folder.join(format!("{name}.schema.json")).is_file() {
+                missing.push(format!("{file}: {id}"));
+            }
+        }
+    }
+    assert_eq!(missing, [""; 0]);
+}
+
 /// Debug output follows the names in the code, so a key or a record made of it changes when something
 /// is renamed. Keys are made with `rocmrpm_base::canonical`; messages use `Display`.
 #[test]

@@ -294,6 +294,7 @@ impl Diagnose for BuildError {
 pub(crate) fn documents() -> Vec<serde_json::Value> {
     use crate::document::schema_of;
     vec![
+        schema_of::<state::FailureRecord>(),
         schema_of::<record::BuildRecord>(),
         schema_of::<record::Times>(),
         schema_of::<record::Judgement>(),

@@ -34,8 +34,8 @@ pub fn check_tier(root: &Path, stack: &str, change: &Change, tier: Tier) -> Resu
         let proved = proved.map_or("nothing".to_owned(), |proved| format!("`{proved}`"));
         let message = format!("{} is not `{tier}`: the evidence here proves {proved}", note.file);
         return Err(Error::new(Kind::Findings, message).with_help(
-            "run `rocmrpm pipeline run` or import the evidence of a machine that ran it; `--tier none` \
-             promotes without evidence",
+            "run `rocmrpm pipeline run`, `rocmrpm verify --record` where it is installed, or import the \
+             evidence of a tester; `--tier none` promotes without evidence",
         ));
     }
     Ok(())

@@ -3,13 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::packages::{database, module, not_installed};
+use super::packages::{module, query};
 use super::place::VerifyTarget;
 use super::{Check, Outcome, Verified, import_check};
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::evidence::ComponentEvidence;
 use crate::gpu_machine::GpuMachine;
-use crate::process::{Command, ProcessError};
 use crate::rpms::is_debug;
 use crate::tier::Tier;
 
@@ -112,18 +111,6 @@ fn installed(place: &VerifyTarget) -> Result<BTreeMap<String, String>, Error> {
 
 fn files(place: &VerifyTarget, name: &str) -> Result<Vec<String>, Error> {
     Ok(query(place, &["-ql", "--", name])?.lines().map(str::to_owned).collect())
-}
-
-/// Runs rpm with the database of the location.
-fn query(place: &VerifyTarget, args: &[&str]) -> Result<String, Error> {
-    let command = Command::new("rpm").arg("--dbpath").arg(database(place.known())).args(args);
-    command.env("LC_ALL", "C").text().map_err(|error| match error {
-        ProcessError::Missing { program } => {
-            Error::new(Kind::Environment, "cannot tell which packages are installed")
-                .with_help(not_installed(&program))
-        }
-        error => error.into(),
-    })
 }
 
 #[cfg(test)]

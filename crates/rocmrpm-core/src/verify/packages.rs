@@ -7,7 +7,7 @@ use fs_err as fs;
 
 use super::place::VerifyTarget;
 use super::{CONFLICTS, Check, INSTALL, Outcome, Verified};
-use crate::error::{Error, IoError};
+use crate::error::{Error, IoError, Kind};
 use crate::packages::repositories_text;
 use crate::process::{Command, Finished, ProcessError, find_program, install_help, last_lines};
 use crate::rpms::{self, is_debug, name_of_file};
@@ -207,8 +207,20 @@ impl<'a> Packages<'a> {
     }
 }
 
+/// Asks rpm about the installed packages of a location.
+pub(super) fn query(place: &VerifyTarget, args: &[&str]) -> Result<String, Error> {
+    let command = Command::new("rpm").arg("--dbpath").arg(database(place.known())).args(args);
+    command.env("LC_ALL", "C").text().map_err(|error| match error {
+        ProcessError::Missing { program } => {
+            Error::new(Kind::Environment, "cannot list the installed packages")
+                .with_help(not_installed(&program))
+        }
+        error => error.into(),
+    })
+}
+
 /// Returns the message for a check that needs a missing program.
-pub(super) fn not_installed(program: &str) -> String {
+fn not_installed(program: &str) -> String {
     format!("`{program}` is not installed; {}", install_help(program))
 }
 
@@ -249,7 +261,7 @@ fn words(output: &[u8]) -> String {
 }
 
 /// Returns the path of a root's rpm database, which may not exist.
-pub(super) fn database(root: &Path) -> PathBuf {
+fn database(root: &Path) -> PathBuf {
     let places = ["usr/lib/sysimage/rpm", "var/lib/rpm"].map(|path| root.join(path));
     places.iter().find(|path| path.is_dir()).unwrap_or(&places[0]).clone()
 }
