@@ -269,6 +269,36 @@ fn stops_for_a_due_entry_of_the_watch_list() {
 }
 
 #[test]
+fn lists_a_newer_release_of_the_distribution() {
+    let lab = Lab::new();
+    lab.workspace.write(
+        "mock-configs/other.toml",
+        "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\n\
+         base-config = \"fedora-43-x86_64.cfg\"\nrocm-provider = \"host\"\n",
+    );
+    let server = TestServer::start(|_| {
+        let names = ["9", "43", "44", "test"];
+        Reply::file(names.map(|name| format!("<a href=\"{name}/\">{name}</a>")).concat())
+    });
+    let settings = lab.workspace.read("pipeline.toml");
+    let page = format!("[[releases]]\nof = \"distribution\"\nurl = \"{}\"\n", server.url("/"));
+    lab.workspace.write("pipeline.toml", format!("{settings}{page}"));
+    lab.workspace.commit("Look for releases");
+    let newer = || {
+        let ran = lab.pipeline(&["run"]);
+        ran.exits(0);
+        let status = lab.pipeline(&["status", "--json"]).exits(0).json();
+        status["sets"][0]["newer"].to_string()
+    };
+    let found = newer();
+    let expected = "the distribution: the newest release is 44, the chroots have 43";
+    assert!(found.contains(expected), "{found}");
+    drop(server);
+    let found = newer();
+    assert!(found.contains("not checked: releases of the distribution"), "{found}");
+}
+
+#[test]
 fn dry_run_shows_the_way_and_changes_nothing() {
     let lab = Lab::new();
     lab.release("1.1", &[]);

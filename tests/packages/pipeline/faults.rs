@@ -2,8 +2,11 @@
 //! continues.
 
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::lab::{Lab, WORKS};
+use crate::support::server::{Reply, TestServer};
 use crate::support::{names_in, processes_with, ran};
 use rocmrpm::digest::Sha256;
 
@@ -27,6 +30,36 @@ fn detects_a_tag_that_moves() {
     assert_eq!(status["sets"][0]["blocked"]["stage"], "lock", "{status}");
     git(&["tag", "--force", "v1.0", before.trim()]);
     lab.pipeline(&["run"]).exits(0).reports(["Finished all stages passed"]);
+    lab.assert_sound(&head);
+}
+
+#[test]
+fn refuses_a_server_that_sends_other_bytes() {
+    let lab = Lab::new();
+    let archive = lab.workspace.holder().join("base-1.0.tar.gz");
+    let (archive, upstream) = (archive.to_str().unwrap(), lab.upstream());
+    let pack = ["archive", "--prefix=base-1.0/", "--output", archive, "v1.0"];
+    lab.workspace.git_in(&upstream, &pack);
+    let (honest, lies) = (std::fs::read(archive).unwrap(), Arc::new(AtomicBool::new(true)));
+    let digest = Sha256::of_bytes(&honest);
+    let lying = lies.clone();
+    let server = TestServer::start(move |_| match lying.load(Ordering::Relaxed) {
+        true => Reply::file("something else"),
+        false => Reply::file(honest.clone()),
+    });
+    let url = server.url("/base-1.0.tar.gz");
+    lab.workspace.pin("base", &format!("url = \"{url}\"\nsha256 = \"{digest}\""));
+    lab.workspace.commit("Take base from a server");
+    let head = lab.workspace.git(&["rev-parse", "HEAD"]);
+    for _ in 0..2 {
+        let refused = lab.pipeline(&["run"]);
+        refused.exits(30).reports(["base-1.0.tar.gz", &digest.to_string()]);
+        refused.has_one_help_per_error();
+        assert_eq!(lab.published(), [""; 0]);
+    }
+    lies.store(false, Ordering::Relaxed);
+    lab.pipeline(&["run"]).exits(0).reports(["Finished all stages passed"]);
+    assert_eq!(lab.published(), ["greet-1.0-2.noarch.rpm"]);
     lab.assert_sound(&head);
 }
 
