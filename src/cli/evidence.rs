@@ -7,9 +7,7 @@ use serde::Serialize;
 use super::{Done, args};
 use crate::document::Document;
 use crate::error::{Error, IoError};
-use crate::evidence::{
-    Bundle, EvidenceError, EvidenceRecord, Outcome, check_imported, evidence_page, import,
-};
+use crate::evidence::{Bundle, EvidenceError, EvidenceRecord, Outcome, evidence_page, import};
 use crate::files;
 use crate::pipeline::{self, evidence_folder};
 use crate::report::{Shell, Style, Table, count};
@@ -101,9 +99,8 @@ impl Document for EvidenceCheckReport<'_> {
 
 fn check(args: &args::EvidenceCheck, dir: &Path, shell: &Shell) -> Done {
     let (root, pins, stack) = pipeline::locate(dir, args.pins.as_deref())?;
-    let (chain, _) = pipeline::read(&root, &stack, &pins)?;
-    let imported = check_imported(&evidence_folder(&root, &pins))?;
-    let (records, remarks) = (chain.links().len(), chain.remarks()?);
+    let (chain, imported) = pipeline::read(&root, &stack, &pins)?;
+    let (imported, records, remarks) = (imported.len(), chain.links().len(), chain.remarks()?);
     if args.json {
         let schema = EvidenceCheckReport::SCHEMA;
         let (pins, remarks) = (pins.as_str(), remarks.as_slice());

@@ -80,6 +80,16 @@ fn imports_only_signed_evidence_of_the_same_set() {
     older.exits(2).reports([format!("it has {records} records")]).has_one_help_per_error();
     exchange.run(&["check"]).exits(0).reports(["1 imported file"]);
     exchange.run(&["show", "--json"]).exits(0).document("rocmrpm/evidence-list/1");
+    // What was changed after the import does not count.
+    let kept = names_in(&lab.folder("evidence/imported"));
+    let kept = kept.iter().find(|name| name.ends_with(".json")).unwrap();
+    let kept = lab.folder("evidence/imported").join(kept);
+    let text = std::fs::read_to_string(&kept).unwrap();
+    std::fs::write(&kept, text.replace("inspected", "ran")).unwrap();
+    let status = lab.pipeline(&["status"]);
+    status.exits(1).reports(["is not signed by the key"]).has_one_help_per_error();
+    std::fs::write(&kept, text).unwrap();
+    lab.pipeline(&["status"]).exits(0);
     exchange.run(&["check", "--json"]).exits(0).document("rocmrpm/evidence-check/1");
 }
 

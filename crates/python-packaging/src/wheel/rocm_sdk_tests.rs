@@ -277,4 +277,11 @@ fn generated_list_round_trips() {
         ["a", "b-c"]
     );
     assert_eq!(listed("preload_shortnames=["), Vec::<String>::new());
+    let default = init(["amdhip64"].into(), Version(7, 14), &SdkOptions::default());
+    assert!(!default.contains("rtld_global") && !default.contains("fail_on_version_mismatch"));
+    let options = SdkOptions { fails: true, local: true, ..SdkOptions::default() };
+    let strict = init(["amdhip64"].into(), Version(7, 14), &options);
+    for line in ["rtld_global=False,", "fail_on_version_mismatch=True,"] {
+        assert!(strict.contains(line), "{strict}");
+    }
 }

@@ -144,16 +144,15 @@ pub fn import(
     Ok(imported)
 }
 
-/// Returns the imported evidence below the folder of a chain.
+/// Returns the imported evidence below the folder of a chain, after verifying its signatures again.
 pub fn imported(dir: &Path, stack: &str, pins: &str) -> Result<Vec<Imported>, EvidenceError> {
+    verify(dir)?;
     let path = |name: String| dir.join(FOLDER).join(name);
     names(dir)?.into_iter().map(|name| read_one(&path(name), stack, pins)).collect()
 }
 
-/// Verifies the signatures of all imported evidence again. Returns the number of files.
-pub fn check_imported(dir: &Path) -> Result<usize, EvidenceError> {
-    let all = names(dir)?;
-    for name in &all {
+fn verify(dir: &Path) -> Result<(), EvidenceError> {
+    for name in names(dir)? {
         let file = dir.join(FOLDER).join(name);
         let key = beside(&file, ".key");
         let read = |path: &Path| fs_err::read(path).map_err(IoError::doing("read evidence"));
@@ -161,7 +160,7 @@ pub fn check_imported(dir: &Path) -> Result<usize, EvidenceError> {
             return Err(EvidenceError::Unsigned { file, key });
         }
     }
-    Ok(all.len())
+    Ok(())
 }
 
 fn names(dir: &Path) -> Result<Vec<String>, EvidenceError> {

@@ -16,7 +16,7 @@ mod surroundings;
 mod tests;
 
 pub use crate::tier::Tier;
-pub use bundle::{Bundle, Imported, check_imported, import, imported};
+pub use bundle::{Bundle, Imported, import, imported};
 pub use chain::{Chain, Link};
 pub use draft::Draft;
 pub use error::EvidenceError;
