@@ -63,33 +63,6 @@ class Program(unittest.TestCase):
         # Python searches the working folder first.
         return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=self.folder)
 
-    def test_finds_two_copies_of_amdsmis_library(self):
-        """The modules are stand-ins: each loads a copy of the library."""
-        for name in ("torch", "amdsmi"):
-            (self.folder / name / "lib").mkdir(parents=True)
-            library = self.folder / name / "lib/libamd_smi.so"
-            source = "int amdsmi_init(unsigned long flags) { return 0; }"
-            subprocess.run(
-                ["gcc", "-shared", "-fPIC", "-x", "c", "-", "-o", library], input=source, text=True, check=True
-            )
-            init = self.folder / name / "__init__.py"
-            init.write_text(f"import ctypes\nctypes.CDLL({str(library)!r})\n")
-        environment = os.environ | {"PYTHONPATH": f"{SOURCE}:{self.folder}"}
-
-        def outcomes():
-            command = [sys.executable, "-B", "-m", "stack_smoke", "--json", "-"]
-            command += ["--only", "torch-amdsmi", "--only", "amdsmi-torch"]
-            done = subprocess.run(command, capture_output=True, text=True, env=environment)
-            return [(one["outcome"], one["detail"]) for one in json.loads(done.stdout)["checks"]]
-
-        for outcome, detail in outcomes():
-            self.assertEqual(outcome, "fail")
-            self.assertIn("two copies of libamd_smi", detail)
-        # torch uses that of amdsmi.
-        text = (self.folder / "amdsmi/__init__.py").read_text()
-        (self.folder / "torch/__init__.py").write_text(text)
-        self.assertEqual(outcomes(), [("pass", "")] * 2)
-
     def test_reports_each_kind_of_end(self):
         before, after = self.folder / "before.json", self.folder / "after.json"
         done = self.others(100, "--json", str(before), "--junit", str(self.folder / "x.xml"))

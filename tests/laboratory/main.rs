@@ -16,6 +16,7 @@ mod mock_shell;
 mod own_package;
 mod quickstart;
 mod rust;
+mod smoke;
 mod solver;
 #[path = "../support/mod.rs"]
 mod support;
