@@ -40,10 +40,10 @@ fn refuses_a_server_that_sends_other_bytes() {
     let (archive, upstream) = (archive.to_str().unwrap(), lab.upstream());
     let pack = ["archive", "--prefix=base-1.0/", "--output", archive, "v1.0"];
     lab.workspace.git_in(&upstream, &pack);
-    let (honest, lies) = (std::fs::read(archive).unwrap(), Arc::new(AtomicBool::new(true)));
+    let (honest, wrong) = (std::fs::read(archive).unwrap(), Arc::new(AtomicBool::new(true)));
     let digest = Sha256::of_bytes(&honest);
-    let lying = lies.clone();
-    let server = TestServer::start(move |_| match lying.load(Ordering::Relaxed) {
+    let answer_wrong = wrong.clone();
+    let server = TestServer::start(move |_| match answer_wrong.load(Ordering::Relaxed) {
         true => Reply::file("something else"),
         false => Reply::file(honest.clone()),
     });
@@ -57,7 +57,7 @@ fn refuses_a_server_that_sends_other_bytes() {
         refused.has_one_help_per_error();
         assert_eq!(lab.published(), [""; 0]);
     }
-    lies.store(false, Ordering::Relaxed);
+    wrong.store(false, Ordering::Relaxed);
     lab.pipeline(&["run"]).exits(0).reports(["Finished all stages passed"]);
     assert_eq!(lab.published(), ["greet-1.0-2.noarch.rpm"]);
     lab.assert_sound(&head);
