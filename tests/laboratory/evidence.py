@@ -76,7 +76,7 @@ FIELDS = {
     "command": (str, ALWAYS, "the command of the run"),
     "machine": (str, ALWAYS, "the processor, and what else limits a build: cores, memory, distribution"),
     "date": (str, ALWAYS, "the day on which the run ended, as YYYY-MM-DD"),
-    "seconds": (int, ALWAYS, "the wall time of a build, or of making packages; the compiler's time, summed over all kernels"),
+    "seconds": (int, ALWAYS, "the wall time of a build, the last one if it was resumed with ccache, or of making packages; the compiler's time, summed over all kernels"),
     "stage": (str, ALWAYS, f"the last stage of a build that succeeded: {', '.join(STAGES)}, or empty; `{KERNELS}`; `{WHEELS}`"),
     "device": (str, SOME_BUILDS, "the device that computed, if the stage is `ran`"),
     "result": (str, ALWAYS, f"{', '.join(RESULTS)}; `incomplete` if a run was stopped and can be resumed"),

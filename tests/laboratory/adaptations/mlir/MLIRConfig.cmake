@@ -3,8 +3,9 @@
 include(/usr/lib/llvm-22/lib/cmake/mlir/MLIRConfig.cmake)
 set(static_libraries "")
 foreach(library ${LLVM_AVAILABLE_LIBS})
-  # Not LLVM's line editor, which requires libedit, nor libraries that are not packaged.
-  if(TARGET ${library} AND library MATCHES "^LLVM" AND NOT library STREQUAL LLVMLineEditor)
+  # Neither LLVM's line editor, which requires libedit, nor its benchmarks of instructions, which require
+  # libpfm, nor libraries that are not packaged.
+  if(TARGET ${library} AND library MATCHES "^LLVM" AND NOT library MATCHES "^LLVM(LineEditor|Exegesis)")
     get_target_property(type ${library} TYPE)
     if(type STREQUAL STATIC_LIBRARY)
       list(APPEND static_libraries ${library})
