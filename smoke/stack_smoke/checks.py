@@ -61,9 +61,13 @@ def module(name):
         raise NotRun(f"the Python module {error.name} is not installed") from None
 
 
-def torch_on_gpu():
+def require_gpu():
     if not os.path.exists("/dev/kfd"):
         raise NotRun("this machine has no GPU that ROCm can use (/dev/kfd not found)")
+
+
+def torch_on_gpu():
+    require_gpu()
     torch = module("torch")
     if not torch.cuda.is_available():
         raise AssertionError("/dev/kfd exists, but torch finds no GPU")
@@ -312,8 +316,7 @@ def llama_cpu():
 @check("llama.cpp computes with a model of random weights on the GPU", computed=["llama-bench"])
 def llama_gpu():
     program("llama-bench")
-    if not os.path.exists("/dev/kfd"):
-        raise NotRun("this machine has no GPU that ROCm can use (/dev/kfd not found)")
+    require_gpu()
     used = {run["backends"] for run in llama_bench("-ngl", "99")}
     assert used == {"ROCm"}, f"llama.cpp computed with {', '.join(sorted(used))}"
 

@@ -201,7 +201,7 @@ fn a_tester_raises_the_tier_of_what_is_installed_and_of_what_ran_on_a_gpu() {
     let key = exchange.other.fingerprint(USER);
     assert_eq!(tiers(), [("installed".to_owned(), key.clone()), ("ran".to_owned(), key)]);
 
-    // The own machine proves it by itself, also while another record is written.
+    // The own machine proves it by itself.
     let own = |more: &[&str]| ran(&mut lab.workspace.command(&[&verify[..4], more].concat()));
     own(&[]).exits(0).reports(["Recorded base 1.0: installed", "Recorded greet 1.0: installed"]);
     assert_eq!(tiers()[0], plain("installed"));

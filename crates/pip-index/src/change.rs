@@ -184,6 +184,17 @@ impl Pages {
         Ok(Self::read_all(place, [view], names)?.swap_remove(0))
     }
 
+    /// Reads the pages of a view, and those of the other channels.
+    fn read_with_siblings(
+        place: &dyn IndexStorage,
+        view: View,
+        names: &BTreeSet<String>,
+    ) -> Result<(Self, Vec<Self>), IndexError> {
+        let siblings = view.siblings().into_iter().filter(|other| *other != view);
+        let mut all = Self::read_all(place, std::iter::once(view).chain(siblings), names)?;
+        Ok((all.remove(0), all))
+    }
+
     /// Reads the pages of several views, in a single call because calls to a server are slow.
     fn read_all<'a>(
         place: &dyn IndexStorage,
@@ -300,9 +311,7 @@ pub fn plan_add(
     let view = View::of(channel)?;
     let entries = unique(each(&Input::all(wheels, foreign), |input| input.read())?)?;
     let names: BTreeSet<String> = entries.iter().map(|entry| entry.distribution.clone()).collect();
-    let siblings = view.siblings().into_iter().filter(|other| *other != view);
-    let mut others = Pages::read_all(place, std::iter::once(view).chain(siblings), &names)?;
-    let mut pages = others.remove(0);
+    let (mut pages, others) = Pages::read_with_siblings(place, view, &names)?;
 
     let mut change = Change::default();
     let (mut required, mut new) = (BTreeMap::<String, BTreeSet<String>>::new(), Vec::new());
@@ -563,9 +572,7 @@ pub fn plan_rollback(
     for pages in Pages::read_all(place, view.siblings(), [])? {
         names.extend(pages.root.0);
     }
-    let siblings = view.siblings().into_iter().filter(|other| *other != view);
-    let mut others = Pages::read_all(place, std::iter::once(view).chain(siblings), &names)?;
-    let mut pages = others.remove(0);
+    let (mut pages, others) = Pages::read_with_siblings(place, view, &names)?;
     let mut change = Change::default();
     let mut missing = record.clone();
     for name in &names {

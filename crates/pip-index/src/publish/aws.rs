@@ -2,7 +2,6 @@
 //! arrives where it can; otherwise rocmrpm reads it back.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -166,32 +165,30 @@ impl Aws {
         })
     }
 
-    /// Uploads pages in any order, also under the names of their folders. A single call sends all pages
-    /// of a type, because each call costs more than the pages that it sends; it cannot send a folder's
-    /// name.
+    /// Uploads pages of one type in any order, also under the names of their folders. A single call sends
+    /// several pages, because each call costs more than the pages that it sends, and has checksums of
+    /// its own; it cannot send a folder's name.
     fn put_together(&self, pages: &[&Page]) -> Result<(), PublishError> {
-        let mut types: BTreeMap<&str, Layout> = BTreeMap::new();
-        let mut folders = Vec::new();
+        let mut layout = Layout::new()?;
+        let mut objects = Vec::new();
         for page in pages {
-            let layout = match types.entry(page.media_type) {
-                Entry::Occupied(entry) => entry.into_mut(),
-                Entry::Vacant(entry) => entry.insert(Layout::new()?),
-            };
             let file = layout.write(&page.path, &page.bytes)?;
-            folders.extend(folder_path(&page.path).map(|folder| (folder, file, page)));
+            let alone = (pages.len() == 1).then_some(page.path.as_str());
+            let paths = alone.into_iter().chain(folder_path(&page.path));
+            objects.extend(paths.map(|path| (path, file.clone(), page)));
         }
-        for (media_type, layout) in &types {
+        if let [first, _, ..] = pages {
             let target = format!("s3://{}/{}", self.bucket.name, self.bucket.prefix);
             let command = self
                 .command(&["s3", "cp", "--recursive", "--only-show-errors"])
-                .args(["--content-type", media_type, "--cache-control", SHORT])
+                .args(["--content-type", first.media_type, "--cache-control", SHORT])
                 .arg(layout.tree())
                 .arg(target);
             self.done(command, "send pages to")?;
         }
-        in_parallel(&folders, |(folder, file, page)| {
+        in_parallel(&objects, |(path, file, page)| {
             let sha256 = Sha256::of_bytes(&page.bytes);
-            self.put(folder, file, [page.media_type, SHORT], &sha256)
+            self.put(path, file, [page.media_type, SHORT], &sha256)
         })?;
         Ok(())
     }
@@ -255,18 +252,15 @@ impl IndexStorage for Aws {
     fn put_pages(&self, pages: &[Page]) -> Result<(), IndexError> {
         for pages in levels(pages) {
             // Of the pages of a folder, each is sent after the one before: JSON after HTML.
-            let mut rounds: Vec<Vec<&Page>> = Vec::new();
-            let mut sent = BTreeMap::new();
+            let mut rounds: BTreeMap<(usize, &str), Vec<&Page>> = BTreeMap::new();
+            let mut sent: BTreeMap<&str, usize> = BTreeMap::new();
             for page in pages {
                 let folder = page.path.rsplit_once('/').map_or("", |(folder, _)| folder);
-                let round: &mut usize = sent.entry(folder).or_default();
-                if rounds.len() == *round {
-                    rounds.push(Vec::new());
-                }
-                rounds[*round].push(page);
+                let round = sent.entry(folder).or_default();
+                rounds.entry((*round, page.media_type)).or_default().push(page);
                 *round += 1;
             }
-            rounds.iter().try_for_each(|pages| self.put_together(pages))?;
+            rounds.values().try_for_each(|pages| self.put_together(pages))?;
         }
         Ok(())
     }

@@ -146,19 +146,21 @@ pub fn import(
 
 /// Returns the imported evidence below the folder of a chain, after verifying its signatures again.
 pub fn imported(dir: &Path, stack: &str, pins: &str) -> Result<Vec<Imported>, EvidenceError> {
-    verify(dir)?;
-    let path = |name: String| dir.join(FOLDER).join(name);
-    names(dir)?.into_iter().map(|name| read_one(&path(name), stack, pins)).collect()
+    let read = |name: String| {
+        let file = dir.join(FOLDER).join(name);
+        verify(&file)?;
+        read_one(&file, stack, pins)
+    };
+    names(dir)?.into_iter().map(read).collect()
 }
 
-fn verify(dir: &Path) -> Result<(), EvidenceError> {
-    for name in names(dir)? {
-        let file = dir.join(FOLDER).join(name);
-        let key = beside(&file, ".key");
-        let read = |path: &Path| fs_err::read(path).map_err(IoError::doing("read evidence"));
-        if !is_signed_by(&read(&key)?, &read(&file)?, &read(&beside(&file, ".asc"))?)? {
-            return Err(EvidenceError::Unsigned { file, key });
-        }
+/// Verifies the signature of imported evidence. An interrupted import can leave an older file with a newer
+/// signature; importing again corrects that, and therefore does not verify what is there.
+fn verify(file: &Path) -> Result<(), EvidenceError> {
+    let key = beside(file, ".key");
+    let read = |path: &Path| fs_err::read(path).map_err(IoError::doing("read evidence"));
+    if !is_signed_by(&read(&key)?, &read(file)?, &read(&beside(file, ".asc"))?)? {
+        return Err(EvidenceError::Unsigned { file: file.to_owned(), key });
     }
     Ok(())
 }

@@ -100,12 +100,14 @@ pub enum Smoke {
 }
 
 impl Verified {
-    /// Returns whether a package was installed by dnf's solver, or a module imported.
+    /// Returns whether a package was installed by dnf's solver, a module imported, or an installed package
+    /// found.
     pub fn checked_packages(&self) -> bool {
-        self.checks.iter().any(|check| {
-            let of_packages = check.id.starts_with(INSTALL) || check.id.starts_with(IMPORT);
-            of_packages && check.outcome != Outcome::NotRun
-        })
+        !self.components.is_empty()
+            || self.checks.iter().any(|check| {
+                let of_packages = check.id.starts_with(INSTALL) || check.id.starts_with(IMPORT);
+                of_packages && check.outcome != Outcome::NotRun
+            })
     }
 
     /// Returns the number of checks with this outcome.
