@@ -30,7 +30,7 @@ pub(super) fn run(args: &args::Container, dir: &Path, shell: &Shell) -> Done {
 fn render(args: &args::Container, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
-    let flavor = args.flavor.flavor;
+    let flavor = &args.flavor.flavor;
     let text = container::render(&stack, flavor)?;
     if args.print {
         shell.data(text)?;
@@ -44,18 +44,14 @@ fn render(args: &args::Container, dir: &Path, shell: &Shell) -> Done {
 fn build(args: &args::ContainerBuild, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
-    let flavor = args.flavor.flavor;
+    let flavor = &args.flavor.flavor;
     let text = container::render(&stack, flavor)?;
-    let from = workspace
-        .manifest
-        .containers
-        .get(&flavor)
-        .map(|settings| settings.from)
-        .unwrap_or_default();
+    let from =
+        workspace.manifest.containers.get(flavor).map(|settings| settings.from).unwrap_or_default();
     if flavor.has_builds() && from == PackagesFrom::Local {
         complete(&stack, flavor)?;
     }
-    if flavor == Flavor::Toolbox {
+    if *flavor == Flavor::Toolbox {
         specs_exist(&workspace)?;
     }
     let engine = Engine::of_machine()?;
@@ -85,8 +81,8 @@ fn build(args: &args::ContainerBuild, dir: &Path, shell: &Shell) -> Done {
 fn start(args: &args::ContainerRun, dir: &Path, shell: &Shell) -> Done {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
-    let flavor = args.flavor.flavor;
-    if flavor == Flavor::Toolbox {
+    let flavor = &args.flavor.flavor;
+    if *flavor == Flavor::Toolbox {
         let message = "a container of the flavor `toolbox` is started by toolbox".to_owned();
         let name = container::image_name(&stack, flavor);
         return Err(Error::new(Kind::Usage, message)
@@ -109,7 +105,7 @@ fn start(args: &args::ContainerRun, dir: &Path, shell: &Shell) -> Done {
 }
 
 /// Refuses to build an image from outdated results, because its labels would be wrong.
-fn complete(stack: &Stack<'_>, flavor: Flavor) -> Result<(), Error> {
+fn complete(stack: &Stack<'_>, flavor: &Flavor) -> Result<(), Error> {
     let workspace = stack.workspace;
     let build_dir = workspace.build_dir();
     let again = format!("run `rocmrpm build --chroot {}`", workspace.chroot.name);
@@ -134,7 +130,7 @@ fn complete(stack: &Stack<'_>, flavor: Flavor) -> Result<(), Error> {
         return Err(Error::new(Kind::Usage, message).with_help(elsewhere.unwrap_or(again)));
     }
     let lock = build_dir.join("requirements/requirements.lock");
-    if flavor == Flavor::Ubuntu && !lock.is_file() {
+    if *flavor == Flavor::Ubuntu && !lock.is_file() {
         let message = format!("cannot find {}, which lists what pip installs", lock.display());
         let help = format!(
             "run `rocmrpm requirements --resolve --chroot {}` to write it",

@@ -329,14 +329,18 @@ fn renders_and_checks_container_files_of_several_chroots() {
     workspace.replace(
         "rocmrpm.toml",
         "[container.fedora]\nchroots = [\"fedora-4\"]",
-        "[container.ollama]\nchroots = [\"host\"]",
+        "[container.ollama]\nbase = \"x/y:1\"\nbuilt-by = \"X\"\nchroots = [\"host\"]",
     );
     workspace
         .run(&["render"])
         .exits(3)
         .reports(["a container file of the flavor `ollama` does not depend on a chroot"]);
     // A listed chroot without a container image is an error instead of being omitted.
-    workspace.replace("rocmrpm.toml", "[container.ollama]", "[container.fedora]");
+    workspace.replace(
+        "rocmrpm.toml",
+        "[container.ollama]\nbase = \"x/y:1\"\nbuilt-by = \"X\"",
+        "[container.fedora]",
+    );
     workspace.run(&["render"]).exits(3).reports(["`host`", "container-image"]);
 }
 

@@ -200,6 +200,40 @@ fn verifies_a_system_root_without_changing_it() {
     assert_eq!(check(&json, "install good").0, "pass");
     assert_eq!(listing(&root), before);
 
+    // The component's own checks.
+    let toml = "specs-templates/good/component.toml";
+    let old = workspace.read(toml);
+    workspace.write(
+        toml,
+        old.clone()
+            + "[[check]]\nid = \"set\"\nwhat = \"it is set for {gpu-target}\"\nenv = [\"GOOD_SET\"]\n\
+               run = \"echo ${GOOD_SET-unset}\"\nprints = \"set for {gpu-target}\"\n\
+               [[check]]\nid = \"skipped\"\nwhat = \"x\"\nif = \"false\"\notherwise = \"not today\"\n\
+               run = \"exit 1\"\n\
+               [[check]]\nid = \"serve\"\nwhat = \"x\"\nby-hand = \"run it yourself\"\n",
+    );
+    let verify_set = |value: &str| {
+        let args = ["verify", "--root", root.to_str().unwrap(), "--json"];
+        ran(workspace.command(&args).env("GOOD_SET", value)).json()
+    };
+    let json = verify_set("set for gfx1151");
+    assert_eq!(check(&json, "set"), ("pass", ""), "{json}");
+    assert_eq!(check(&json, "skipped"), ("not-run", "not today"));
+    assert_eq!(check(&json, "serve"), ("not-run", "run it yourself"));
+    assert_eq!(check(&verify_set("x"), "set"), ("fail", "its output lacks `set for gfx1151`"));
+    let args = ["verify", "--root", root.to_str().unwrap(), "--json"];
+    let untrusted = ran(workspace.command(&args).env("ROCMRPM_TRUST", "")).json();
+    let help =
+        format!("the workspace is not trusted; run `rocmrpm trust {}`", workspace.root().display());
+    assert_eq!(check(&untrusted, "set"), ("not-run", help.as_str()));
+    assert_eq!(check(&untrusted, "no-spoof"), ("pass", ""));
+    workspace.write(toml, old.clone() + "[[check]]\nid = \"a\"\nwhat = \"x\"\nif = \"true\"\n");
+    workspace
+        .run(&args)
+        .exits(3)
+        .reports(["a check has either `run` or `by-hand`", "`if` and `otherwise` belong together"]);
+    workspace.write(toml, old);
+
     // Another package contains the same file with different content.
     let other = Workspace::new();
     let rival = format!("{MODULE}mkdir -p $site/good\necho rival > $site/good/__init__.py\n");

@@ -305,6 +305,10 @@ fn rejects_placeholders_and_foreign_builds() {
         .wheel("wants", "1.0", &["Requires-Dist: torch"])
         .serve();
     let lab = Lab::new(&["wants"], &[]);
+    let rule =
+        "[[not-from-index]]\nname = \"torch*\"\nreason = \"the index only has builds for CPUs\"\n";
+    lab.workspace.write("upstreams.toml", rule);
+    lab.run(&server, &["app"]).exits(3).reports(["the index only has builds for CPUs"]);
     lab.run(&server, &["app"])
         .exits(3)
         .reports(["`torch` must not come from a package index", "app -> wants 1.0 -> torch"]);

@@ -63,7 +63,7 @@ fn shells_complete_the_names_of_the_workspace() {
             ("rocmrpm explain gpu-target-missing-", &["gpu-target-missing-in-file"]),
             ("rocmrpm explain disk-f", &["disk-full"]),
             ("rocmrpm explain requirement-o", &["requirement-outdated"]),
-            ("rocmrpm container --flavor v", &["vulkan", "vendor"]),
+            ("rocmrpm container --flavor v", &["vulkan"]),
             ("rocmrpm init --gpu-target gfx1151", &["gfx1151"]),
             ("rocmrpm pins o", &["outdated"]),
             ("rocmrpm build --color n", &["never"]),

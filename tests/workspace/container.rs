@@ -112,7 +112,7 @@ fn buildah_builds_the_image_with_repository_and_labels() {
     let workspace =
         Workspace::load(&workspace, &Selection { chroot, ..Selection::default() }).unwrap();
     let text =
-        rocmrpm::container::render(&Stack::new(&workspace).unwrap(), Flavor::Fedora).unwrap();
+        rocmrpm::container::render(&Stack::new(&workspace).unwrap(), &Flavor::Fedora).unwrap();
     let file = workspace.root.join("Containerfile.fedora43");
     fs_err::write(&file, &text).unwrap();
     Repository::at(workspace.build_dir().join("repository")).refresh(&[], None).unwrap();
@@ -200,7 +200,8 @@ fn builds_an_image_and_compares_it_with_the_pins() {
     quickstart(&root);
     let manifest = root.join("rocmrpm.toml");
     let text = fs_err::read_to_string(&manifest).unwrap();
-    let spoof = "\n[container.spoof]\nbase = \"localhost/base\"\n";
+    let spoof = "\n[container.spoof]\nbase = \"localhost/base\"\nbuilt-by = \"AMD\"\n\
+                 env = { HSA_OVERRIDE_GFX_VERSION = \"11.0.0\" }\n";
     fs_err::write(
         &manifest,
         format!("{text}{spoof}[container.fedora]\nbase = \"localhost/base\"\n"),
@@ -320,8 +321,8 @@ fn container_files_name_risks_clean_caches_and_drop_root() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let workspace = Workspace::load(root, &Selection::default()).unwrap();
     let stack = Stack::new(&workspace).unwrap();
-    for flavor in Flavor::ALL {
-        let text = rocmrpm::container::render(&stack, *flavor).unwrap();
+    for flavor in Flavor::OWN.iter().chain(workspace.manifest.containers.keys()) {
+        let text = rocmrpm::container::render(&stack, flavor).unwrap();
         // toolbox enters as the user of the machine, and passes the devices itself.
         let toolbox = *flavor == Flavor::Toolbox;
         let user = text.ends_with("USER 10001:10001\nWORKDIR /home/rocm\n");
@@ -365,13 +366,23 @@ fn risks_follow_from_what_is_set() {
     let set = |flavor: &str, version: &str| {
         format!("\n[container.{flavor}]\nenv = {{ HSA_OVERRIDE_GFX_VERSION = \"{version}\" }}\n")
     };
-    let spoof = rendered("\n[container.spoof]\n", "spoof");
-    assert!(spoof.contains("HSA_OVERRIDE_GFX_VERSION=\"11.0.0\"\n"), "{spoof}");
-    assert!(risks(&spoof)[1].starts_with("runs code for gfx1100 on gfx1151 (HSA_OVERRIDE"));
-    let other = rendered(&set("spoof", "11.0.2"), "spoof");
-    assert!(risks(&other)[1].starts_with("runs code for gfx1102 on gfx1151"), "{other}");
+    let foreign = |flavor: &str, rest: &str| {
+        let table = format!("\n[container.{flavor}]\nbase = \"x.example/y@{digest}\"\n");
+        rendered(&format!("{table}built-by = \"AMD\"\n{rest}"), flavor)
+    };
+    for (version, name) in [("11.0.0", "gfx1100"), ("11.0.2", "gfx1102")] {
+        let env = format!("env = {{ HSA_OVERRIDE_GFX_VERSION = \"{version}\" }}\n");
+        let spoof = foreign("spoof", &env);
+        assert!(spoof.contains(&format!("HSA_OVERRIDE_GFX_VERSION=\"{version}\"\n")), "{spoof}");
+        let risk = format!("runs code for {name} on gfx1151 (HSA_OVERRIDE");
+        assert!(risks(&spoof)[0].starts_with("built by AMD: not built"), "{spoof}");
+        assert!(risks(&spoof)[1].starts_with(&risk), "{spoof}");
+        assert!(spoof.contains("--group-add keep-groups -it rocm-quickstart-spoof"), "{spoof}");
+    }
     // The vendor's own image presents nothing, unless someone sets the variable.
-    let vendor = rendered("\n[container.vendor]\n", "vendor");
+    let vendor =
+        foreign("vendor", "contents = \"AMD: ROCm 7.1.1, Radeon\"\nrun = [\"-p\", \"1:1\"]\n");
+    assert!(vendor.contains("keep-groups -p 1:1 rocm-quickstart-vendor"), "{vendor}");
     assert!(!vendor.contains("HSA_OVERRIDE"), "{vendor}");
     assert!(vendor.contains("io.rocmrpm.vendor=\"AMD: ROCm 7.1.1,"), "{vendor}");
     assert_eq!(risks(&vendor).len(), 1, "{vendor}");

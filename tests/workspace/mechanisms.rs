@@ -114,8 +114,8 @@ const CHECKED: &[&str] = &[
     "build",
 ];
 
-/// Parts of the names of upstream projects. Their files, versions and parts are data of the stack, in
-/// `upstreams.toml`.
+/// Parts of the names of upstream projects. What is known about them is data of the stack:
+/// `upstreams.toml`, `component.toml`, and `rocmrpm.toml`.
 const UPSTREAM: &[&str] = &[
     "aiter",
     "flash-attn",
@@ -129,28 +129,34 @@ const UPSTREAM: &[&str] = &[
     "xla",
 ];
 
-/// The code that may name an upstream project, by the start of its path, and why.
-const UPSTREAM_NAMED: &[(&str, &str)] = &[
-    ("pip-index/error.rs", "an example in a message"),
+/// The lines that may name an upstream project: the file, a part of the line, and why.
+const UPSTREAM_NAMED: &[(&str, &str, &str)] = &[
+    ("pip-index/error.rs", "write e.g. `torch`", "an example in a message"),
+    ("python-packaging/wheel/stable_abi.toml", "AIter", "functions of Python for async iterators"),
     (
-        "rocm-inspect/device/data_files.rs",
-        "the file names in which AOTriton's kernels state their targets",
+        "rocm-inspect/libraries.toml",
+        "",
+        "which wheel has a library that other wheels are linked to",
     ),
     (
         "rocm-inspect/rules/",
+        "",
         "texts of rules cite incidents; one rule is about PyTorch's C++ interface",
     ),
-    ("rocmrpm-base/gpu_machine/", "a variable that a check of the machine reads"),
-    ("rocmrpm/cli/args.rs", "an example in a message"),
+    ("rocmrpm-base/gpu_machine/", "PYTORCH_ROCM_ARCH", "a variable with GPU targets"),
+    ("rocmrpm-core/build/failures.toml", "", "texts of rules"),
+    ("rocmrpm-core/closure/never.toml", "reason = ", "texts of rules"),
+    ("rocmrpm-core/container/mod.rs", "let example = ", "an example in a message"),
+    ("rocmrpm-core/lint_rules.rs", "", "texts of rules cite incidents"),
     (
-        "rocmrpm-core/container/",
-        "flavors of the container file are named after the image that they start from",
+        "rocmrpm-core/spec/exports.rs",
+        "_ARCH\"",
+        "the variables with GPU targets that every spec exports",
     ),
-    ("rocmrpm-core/lint_rules.rs", "texts of rules cite incidents"),
-    ("rocmrpm-core/spec/exports.rs", "the variables in which build systems read the GPU targets"),
-    ("rocmrpm-core/uv.rs", "a variable of uv's own"),
-    ("rocmrpm-core/verify/", "a variable that a check of checklist.toml reads, and a flavor"),
-    ("rocmrpm-core/workspace/flavor.rs", "the name of a flavor"),
+    ("rocmrpm-core/uv.rs", "UV_TORCH_BACKEND", "a variable of uv's own"),
+    ("rocmrpm-core/workspace/examples/", "", "examples in the reference of files"),
+    ("rocmrpm-core/workspace/installation_check.rs", "such as", "an example in a message"),
+    ("rocmrpm/cli/args.rs", "such as", "an example in a message"),
 ];
 
 /// Returns the folders with the program's code and with that of each crate, by the crate's name.
@@ -321,21 +327,47 @@ fn libraries_do_not_depend_on_terminal_or_templates() {
     }
 }
 
-#[test]
-fn only_the_stack_names_upstream_projects() {
-    let mut unused: BTreeSet<&str> = UPSTREAM_NAMED.iter().map(|(start, _)| *start).collect();
-    for (file, code) in sources() {
-        let named =
-            |line: &&str| UPSTREAM.iter().any(|name| line.to_ascii_lowercase().contains(name));
-        let Some(line) = code.lines().find(named) else { continue };
-        match UPSTREAM_NAMED.iter().find(|(start, _)| file.starts_with(start)) {
-            Some((start, _)) => drop(unused.remove(start)),
-            None => panic!(
-                "{file} names an upstream project, which is data of the stack (upstreams.toml): {}",
-                line.trim()
-            ),
+/// Returns the tables and templates that are part of the program, without comments, by the crate's name
+/// and the path in its `src`.
+fn tables() -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for (name, folder) in crates() {
+        let root = folder.join("src");
+        for entry in walkdir::WalkDir::new(&root).into_iter().map(Result::unwrap) {
+            let path = entry.path().strip_prefix(&root).unwrap().to_str().unwrap();
+            let is_table = [".toml", ".tera", ".py", ".macros", ".html", ".css", ".js"]
+                .iter()
+                .any(|ending| path.ends_with(ending));
+            if is_table && !path.contains("tests/") {
+                let text = fs_err::read_to_string(entry.path()).unwrap();
+                let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+                found.insert(format!("{name}/{path}"), lines.collect::<Vec<_>>().join("\n"));
+            }
         }
     }
+    assert!(found.len() > 30, "{} files", found.len());
+    found
+}
+
+#[test]
+fn only_the_stack_names_upstream_projects() {
+    let mut unused: BTreeSet<_> = UPSTREAM_NAMED.iter().collect();
+    let mut unexpected = Vec::new();
+    for (file, text) in sources().into_iter().chain(tables()) {
+        let named =
+            |line: &&str| UPSTREAM.iter().any(|name| line.to_ascii_lowercase().contains(name));
+        for line in text.lines().filter(named) {
+            let allowed = |(start, part, _): &&(&str, &str, &str)| {
+                file.starts_with(start) && line.contains(part)
+            };
+            match UPSTREAM_NAMED.iter().find(allowed) {
+                Some(row) => drop(unused.remove(row)),
+                None => unexpected.push(format!("{file}: {}", line.trim())),
+            }
+        }
+    }
+    // What is known about upstream projects is data of the stack.
+    assert_eq!(unexpected, [""; 0]);
     assert!(unused.is_empty(), "these no longer name an upstream project: {unused:?}");
 }
 

@@ -55,8 +55,12 @@ fn requires_the_packages_of_every_gpu_target() {
         // They are not among the GPUs that can pass for gfx1100.
         assert!(!stack.path("Containerfile.spoof").exists());
         stack.run(&["container", "--print", "--flavor", "spoof"]).exits(3).reports([
-            "no GPU target of the stack can pass for version 11.0.0",
-            "replace `[container.spoof]` with `[container.vendor]` in rocmrpm.toml",
+            "no GPU target of the stack can pass for version 11.0.0, as in the flavor `spoof`",
+            "remove HSA_OVERRIDE_GFX_VERSION from `env` in `[container.spoof]` of rocmrpm.toml",
+        ]);
+        stack.run(&["container", "--print", "--flavor", "spoofs"]).exits(3).reports([
+            "there is no flavor `spoofs`; the flavors are fedora, ollama, spoof, toolbox, ubuntu, vulkan",
+            "did you mean `spoof`?",
         ]);
     }
 }

@@ -10,7 +10,7 @@ use rocmrpm_base::gpu::GpuTarget;
 pub(crate) fn look(path: &str) -> Option<(Vec<Target>, Storage)> {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
     let found = tensile(folders, name).map(|target| (vec![target], Storage::DataFile));
-    found.or_else(|| miopen(name)).or_else(|| aotriton(folders, name))
+    found.or_else(|| miopen(name)).or_else(|| image(folders, name))
 }
 
 /// `library/TensileLibrary_Type_HH_gfx1151.dat` and `library/gfx1151/*.dat`.
@@ -38,11 +38,11 @@ fn miopen(name: &str) -> Option<(Vec<Target>, Storage)> {
 }
 
 /// `aotriton.images/amd-gfx11xx/flash/*.aks2`; since 0.13 `flash/*.zip`, which contain these.
-fn aotriton(folders: &str, name: &str) -> Option<(Vec<Target>, Storage)> {
+fn image(folders: &str, name: &str) -> Option<(Vec<Target>, Storage)> {
     if !name.ends_with(".aks2") && !name.ends_with(".zip") {
         return None;
     }
-    let mut folders = folders.split('/').skip_while(|folder| *folder != "aotriton.images");
+    let mut folders = folders.split('/').skip_while(|folder| !folder.ends_with(".images"));
     let family = folders.nth(1)?.strip_prefix("amd-")?;
     let all = GpuTarget::known().filter(|name| in_family(name, family));
     let all: Vec<Target> = all.filter_map(GpuTarget::parse).map(Target::Gpu).collect();

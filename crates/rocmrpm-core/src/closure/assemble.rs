@@ -4,12 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::lock::Lock;
-use super::never::never;
+use super::never::never_reason;
 use super::question::Question;
 use super::roots::{self, Stated};
 use super::{About, ClosureError, Edge, Graph, Locked, LockedFile, Node, Origin, metadata};
 use crate::digest::Sha256;
 use crate::sources::{Distribution, Fetcher};
+use crate::workspace::Upstreams;
 use python_packaging::needs::Need;
 
 /// A distribution and its metadata.
@@ -27,7 +28,7 @@ pub(super) fn graph(
     fetcher: &Fetcher<'_>,
 ) -> Result<Graph, ClosureError> {
     let graph = connected(question, lock, file, None, fetcher)?;
-    forbid(&graph)?;
+    forbid(question.upstreams, &graph)?;
     Ok(graph)
 }
 
@@ -194,14 +195,14 @@ fn torn(file: Option<&str>, wrong: String) -> ClosureError {
 }
 
 /// Rejects distributions that must never come from an index.
-fn forbid(graph: &Graph) -> Result<(), ClosureError> {
+fn forbid(upstreams: &Upstreams, graph: &Graph) -> Result<(), ClosureError> {
     for (name, node) in &graph.nodes {
         let Origin::Index { .. } = node.locked.origin else { continue };
-        if let Some(never) = never(name) {
+        if let Some(reason) = never_reason(upstreams, name) {
             let chain = chain(graph, name).unwrap_or_default();
             return Err(ClosureError::Never {
                 name: name.clone(),
-                reason: never.reason.clone(),
+                reason: reason.to_owned(),
                 chain,
             });
         }

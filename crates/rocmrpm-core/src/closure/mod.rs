@@ -47,7 +47,7 @@ use crate::workspace::MemberPlace;
 pub use collision::{Collision, On, Why};
 pub(crate) use cutoff::Cutoff;
 pub use error::ClosureError;
-pub(crate) use never::reason as never_reason;
+pub(crate) use never::never_reason;
 pub(crate) use own::{Own, makes_python, name_of, stand_in};
 pub use upgrade::Upgrade;
 pub use upgrade_error::UpgradeError;

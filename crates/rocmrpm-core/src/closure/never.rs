@@ -1,20 +1,20 @@
-//! The table of distributions that must never come from a package index. Does not know what
-//! requires them.
+//! The distributions that must never come from a package index: those of never.toml, and those of the
+//! workspace. Does not know what requires them.
 
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
 use crate::text::covers;
+use crate::workspace::Upstreams;
 
 /// A row of the table.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Never {
+struct Never {
     /// A normalized name; `*` stands for any characters.
     name: String,
-    /// The reason.
-    pub reason: String,
+    reason: String,
 }
 
 #[derive(Deserialize)]
@@ -29,15 +29,14 @@ static TABLE: LazyLock<Vec<Never>> = LazyLock::new(|| {
     table.never
 });
 
-/// Returns the entry for a distribution, given by its normalized name, that must not come from an
-/// index.
-pub(super) fn never(name: &str) -> Option<&'static Never> {
-    TABLE.iter().find(|never| covers(&never.name, name))
+/// Returns why a distribution, given by its normalized name, must not come from an index.
+pub(crate) fn never_reason<'u>(upstreams: &'u Upstreams, name: &str) -> Option<&'u str> {
+    let of_stack = upstreams.not_from_index.iter().find(|never| covers(&never.name, name));
+    of_stack.map(|never| never.reason.as_str()).or_else(|| of_any_stack(name))
 }
 
-/// Returns why a distribution must not come from an index.
-pub(crate) fn reason(name: &str) -> Option<&'static str> {
-    never(name).map(|never| never.reason.as_str())
+fn of_any_stack(name: &str) -> Option<&'static str> {
+    TABLE.iter().find(|never| covers(&never.name, name)).map(|never| never.reason.as_str())
 }
 
 #[cfg(test)]
@@ -45,16 +44,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn never_takes_stack_distributions_from_an_index() {
-        for name in
-            ["nvidia-nccl-cu13", "cuda-bindings", "torch", "triton", "rocm", "rocm-sdk-core"]
-        {
-            assert!(never(name).is_some(), "{name}");
+    fn takes_no_code_for_other_gpus_and_no_rocm_from_an_index() {
+        for name in ["nvidia-nccl-cu13", "cuda-bindings", "rocm", "rocm-sdk-core"] {
+            assert!(of_any_stack(name).is_some(), "{name}");
         }
-        for name in
-            ["numpy", "torchao", "rocmrpm", "tritonclient", "conch-triton-kernels", "cudatext"]
-        {
-            assert!(never(name).is_none(), "{name}");
+        for name in ["numpy", "rocmrpm", "cudatext"] {
+            assert!(of_any_stack(name).is_none(), "{name}");
         }
         for Never { name, reason } in TABLE.iter() {
             assert_eq!(crate::sources::normalized(name), *name);

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use pep440_rs::Version;
 use pep508_rs::Requirement;
 
-use super::never::never;
+use super::never::never_reason;
 use super::roots::{self, Stated};
 use super::{About, ClosureError, metadata};
 use crate::digest::Sha256;
@@ -19,7 +19,7 @@ use crate::stack::Stack;
 use crate::uv::{StandIn, metadata_wheel};
 use crate::wheel::FileName;
 use crate::workspace::pin::Source;
-use crate::workspace::{Component, Workspace};
+use crate::workspace::{Component, Upstreams, Workspace};
 use python_packaging::environment::Environment;
 use python_packaging::needs::{Need, Needs};
 
@@ -98,22 +98,22 @@ pub(super) fn of_stack(
         (own.needs, own.about, own.known) = (needs, metadata::about(&text), true);
     }
     let names: BTreeSet<String> = found.keys().cloned().collect();
-    found
-        .values_mut()
-        .for_each(|own| own.needs.requires.retain_mut(|need| applies_to_own(need, &names)));
+    found.values_mut().for_each(|own| {
+        own.needs.requires.retain_mut(|need| applies_to_own(&workspace.upstreams, need, &names))
+    });
     Ok(found)
 }
 
-/// Returns whether a requirement applies to the stack's own build as well. Requirements on NVIDIA's
-/// libraries do not. For the stack's own distributions, the version in the requirement is dropped,
+/// Returns whether a requirement applies to the stack's own build as well. Requirements on what
+/// an index must not provide, such as NVIDIA's libraries, do not. For the stack's own distributions, the version in the requirement is dropped,
 /// because the stack decides it.
-fn applies_to_own(need: &mut Need, own: &BTreeSet<String>) -> bool {
+fn applies_to_own(upstreams: &Upstreams, need: &mut Need, own: &BTreeSet<String>) -> bool {
     if own.contains(need.name()) {
         need.parsed.version_or_url = None;
         need.text = need.parsed.to_string();
         return true;
     }
-    never(need.name()).is_none()
+    never_reason(upstreams, need.name()).is_none()
 }
 
 /// Returns whether a component was generated for a closure, judging by its folder.
@@ -229,7 +229,7 @@ mod tests {
         let text = "Requires-Dist: nvidia-nccl-cu13==2 ; sys_platform == 'linux'\nRequires-Dist: filelock>=3\n\
                     Requires-Dist: triton[x]==3.5.1 ; sys_platform == 'linux'\n";
         let mut needs = roots::needs(text, "torch").unwrap();
-        needs.requires.retain_mut(|need| applies_to_own(need, &own));
+        needs.requires.retain_mut(|need| applies_to_own(&Upstreams::default(), need, &own));
         let texts: Vec<&str> = needs.requires.iter().map(|need| need.text.as_str()).collect();
         assert_eq!(texts, ["filelock>=3", "triton[x] ; sys_platform == 'linux'"]);
     }

@@ -16,13 +16,14 @@ use crate::digest::Sha256;
 use crate::error::IoError;
 use crate::sources::Fetcher;
 use crate::uv::{self, Failure, Why};
-use crate::workspace::{ClosureRules, Component, MemberPlace};
+use crate::workspace::{ClosureRules, Component, MemberPlace, Upstreams};
 use python_packaging::environment::Environment;
 
 /// All inputs of a closure.
 pub(super) struct Question<'a> {
     /// The workspace's folder.
     pub folder: &'a Path,
+    pub upstreams: &'a Upstreams,
     pub component: &'a Component,
     pub chroot: &'a str,
     pub environment: Environment,
@@ -255,6 +256,7 @@ mod tests {
     ) -> Question<'a> {
         Question {
             folder: &workspace.root,
+            upstreams: &workspace.upstreams,
             component: workspace.component("one").unwrap(),
             chroot: "fedora-43",
             environment: Environment::new("3.14", "x86_64", None).unwrap(),

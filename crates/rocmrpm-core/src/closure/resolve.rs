@@ -51,6 +51,7 @@ pub fn graph(
     let cutoff = Cutoff::of(workspace, component, rules, fetcher, locked_day)?;
     let question = Question {
         folder: &workspace.root,
+        upstreams: &workspace.upstreams,
         component,
         chroot: &workspace.chroot.name,
         environment,

@@ -25,12 +25,10 @@ pub struct Difference {
 /// Returns the flavor that an image's label names.
 pub fn flavor(found: &BTreeMap<String, String>, image: &str) -> Result<Flavor, Error> {
     let name = found.get(labels::FLAVOR);
-    name.and_then(|name| Flavor::parse(name)).ok_or_else(|| {
+    name.map(|name| Flavor::parse(name)).ok_or_else(|| {
         let message = format!("`{}` was not built by rocmrpm", visible(image));
-        Error::new(Kind::Findings, message).with_help(format!(
-            "use an image whose label `{}` names a known flavor",
-            labels::FLAVOR
-        ))
+        Error::new(Kind::Findings, message)
+            .with_help(format!("use an image that has the label `{}`", labels::FLAVOR))
     })
 }
 
@@ -42,7 +40,8 @@ pub fn check(
     image: &str,
 ) -> Result<(Flavor, Vec<Difference>), Error> {
     let flavor = flavor(found, image)?;
-    Ok((flavor, compare(found, &wanted_labels(stack, flavor)?)))
+    let differences = compare(found, &wanted_labels(stack, &flavor)?);
+    Ok((flavor, differences))
 }
 
 fn compare(found: &BTreeMap<String, String>, wanted: &BTreeMap<String, String>) -> Vec<Difference> {

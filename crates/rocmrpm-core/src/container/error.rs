@@ -1,6 +1,7 @@
 //! The errors of rendering a container file, each with its help.
 
 use crate::error::{Diagnose, Diagnosis, Kind};
+use crate::names::nearest;
 
 /// Why a container file could not be rendered.
 #[derive(Debug, thiserror::Error)]
@@ -31,11 +32,21 @@ pub enum ContainerError {
         /// The provider.
         provider: String,
     },
-    /// No GPU of the stack has the instructions of the GPU that the flavor `spoof` presents.
+    /// The workspace does not define the flavor.
+    #[error("there is no flavor `{flavor}`; the flavors are {}", known.join(", "))]
+    UnknownFlavor {
+        /// The name.
+        flavor: String,
+        /// The names of rocmrpm's own flavors, and of those that the workspace defines.
+        known: Vec<String>,
+    },
+    /// No GPU of the stack has the instructions of the GPU that an image presents.
     #[error(
-        "no GPU target of the stack can pass for version {presented}, as in the flavor `spoof`"
+        "no GPU target of the stack can pass for version {presented}, as in the flavor `{flavor}`"
     )]
     NoSpoof {
+        /// The flavor.
+        flavor: String,
         /// The value of `HSA_OVERRIDE_GFX_VERSION`.
         presented: String,
     },
@@ -66,11 +77,18 @@ impl Diagnose for ContainerError {
             Self::NoRocm { provider } => format!(
                 "add `[ubuntu]` with url, suite, gpg-key and packages to mock-configs/rocm/{provider}.toml, or set `rocm = \"rocm-sdk\"` in `[wheels]` of rocmrpm.toml"
             ),
-            Self::NoSpoof { .. } => {
-                "use the flavor `vendor`, which presents nothing: replace `[container.spoof]` with \
-                 `[container.vendor]` in rocmrpm.toml"
-                    .into()
+            Self::UnknownFlavor { flavor, known } => {
+                match nearest(flavor, known.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!(
+                        "describe an image that others built in `[container.{flavor}]` of \
+                         rocmrpm.toml, with `base` and `built-by`"
+                    ),
+                }
             }
+            Self::NoSpoof { flavor, .. } => format!(
+                "remove HSA_OVERRIDE_GFX_VERSION from `env` in `[container.{flavor}]` of rocmrpm.toml"
+            ),
             Self::NoPlace { file, .. } => format!("define it in {file}, or set `from = \"local\"`"),
         })
     }

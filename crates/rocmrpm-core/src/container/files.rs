@@ -46,7 +46,7 @@ pub fn wanted(workspace: &Workspace) -> Result<Vec<(PathBuf, String)>, Error> {
     each_workspace(workspace, |workspace, flavors| {
         let stack = Stack::new(workspace)?;
         for flavor in flavors {
-            files.push((path(workspace, *flavor), render(&stack, *flavor)?));
+            files.push((path(workspace, flavor), render(&stack, flavor)?));
         }
         Ok(())
     })?;
@@ -82,7 +82,7 @@ pub(super) fn each_workspace(
     let containers = &workspace.manifest.containers;
     // `rocmrpm container --flavor` explains why the chroot does not support the others.
     let possible: Vec<Flavor> =
-        containers.keys().copied().filter(|flavor| is_possible(&stack, *flavor)).collect();
+        containers.keys().filter(|flavor| is_possible(&stack, flavor)).cloned().collect();
     work(chosen, &possible)?;
     let others = containers.values().flat_map(|container| &container.chroots).map(|at| &at.value);
     for chroot in others.filter(|name| **name != chosen.chroot.name).collect::<BTreeSet<_>>() {
@@ -90,7 +90,7 @@ pub(super) fn each_workspace(
         let flavors: Vec<Flavor> = containers
             .iter()
             .filter(|(_, container)| names(container))
-            .map(|(flavor, _)| *flavor)
+            .map(|(flavor, _)| flavor.clone())
             .collect();
         work(&load(Some(chroot))?, &flavors)?;
     }
@@ -98,7 +98,7 @@ pub(super) fn each_workspace(
 }
 
 /// Returns where a flavor's container file is written.
-fn path(workspace: &Workspace, flavor: Flavor) -> PathBuf {
+fn path(workspace: &Workspace, flavor: &Flavor) -> PathBuf {
     let dirty = workspace.pins.pins.values().any(|at| at.value.overridden);
     // Files rendered from overridden pins must not end up in the workspace's history.
     let dir = if dirty { workspace.build_dir() } else { workspace.root.clone() };

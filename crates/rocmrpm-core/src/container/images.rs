@@ -56,7 +56,7 @@ pub fn unpinned(workspace: &Workspace) -> Result<BTreeSet<String>, Error> {
     each_workspace(workspace, |workspace, flavors| {
         for flavor in flavors {
             let settings = workspace.manifest.containers.get(flavor).cloned().unwrap_or_default();
-            images.insert(base(workspace, *flavor, &settings)?);
+            images.insert(base(workspace, flavor, &settings)?);
         }
         Ok(())
     })?;

@@ -21,10 +21,10 @@ pub(super) const FLAVOR: &str = "io.rocmrpm.flavor";
 /// and for every pin that rocmrpm builds its version, origin and digest.
 pub(super) fn labels(
     stack: &Stack<'_>,
-    flavor: Flavor,
+    flavor: &Flavor,
     components: &[&Component],
     risks: &[String],
-    vendor: Option<&str>,
+    contents: Option<&str>,
 ) -> Result<BTreeMap<String, String>, Error> {
     let workspace = stack.workspace;
     let mut labels = BTreeMap::new();
@@ -34,13 +34,13 @@ pub(super) fn labels(
     if !risks.is_empty() {
         add(&format!("{OWN}.risk"), &risks.join("; "));
     }
-    if let Some(vendor) = vendor {
-        add(&format!("{OWN}.vendor"), vendor);
+    if let Some(contents) = contents {
+        add(&format!("{OWN}.vendor"), contents);
     }
     if flavor.is_for_chroot() {
         add(&format!("{OWN}.chroot"), &workspace.chroot.name);
     }
-    if flavor == Flavor::Toolbox {
+    if *flavor == Flavor::Toolbox {
         // toolbox refuses images without this label.
         add("com.github.containers.toolbox", "true");
     }
@@ -52,7 +52,7 @@ pub(super) fn labels(
     if workspace.pins.pins.values().any(|at| at.value.overridden) {
         add(&format!("{OWN}.dirty"), "true");
     }
-    if flavor != Flavor::Vulkan {
+    if *flavor != Flavor::Vulkan {
         let targets: Vec<_> = workspace.manifest.gpu_targets.iter().map(|t| t.as_str()).collect();
         add(&format!("{OWN}.gpu-targets"), &targets.join(" "));
         let rocm = format!("{} {}", workspace.provider.name, rocm_version(&workspace.provider)?);
@@ -89,7 +89,7 @@ pub(super) fn tiers(
 }
 
 /// Returns the name of an image of a flavor.
-pub(super) fn title(stack: &str, flavor: Flavor) -> String {
+pub(super) fn title(stack: &str, flavor: &Flavor) -> String {
     match flavor {
         Flavor::Fedora => stack.to_owned(),
         other => format!("{stack}-{}", other.name()),

@@ -71,7 +71,7 @@ pub struct Launch<'a> {
     /// The image.
     pub image: &'a str,
     /// The flavor of the image.
-    pub flavor: Flavor,
+    pub flavor: &'a Flavor,
     /// Whether the container gets the machine's GPUs.
     pub gpu: bool,
     /// Whether a person uses the container's terminal.
@@ -135,7 +135,7 @@ fn groups(root: &Path, devices: &[&str]) -> BTreeSet<u32> {
 mod tests {
     use super::*;
 
-    fn launch(flavor: Flavor) -> Launch<'static> {
+    fn launch(flavor: &Flavor) -> Launch<'_> {
         Launch { image: "stack", flavor, gpu: true, terminal: false, command: &[] }
     }
 
@@ -146,26 +146,26 @@ mod tests {
     #[test]
     fn passes_devices_and_groups() {
         let dir = tempfile::tempdir().unwrap();
-        let missing = launch(Flavor::Fedora).command(Runner::Podman, dir.path()).unwrap_err();
+        let missing = launch(&Flavor::Fedora).command(Runner::Podman, dir.path()).unwrap_err();
         assert_eq!(missing.to_string(), "this machine has no /dev/kfd");
         fs_err::create_dir_all(dir.path().join("dev/dri/by-path")).unwrap();
         fs_err::write(dir.path().join("dev/dri/renderD128"), "").unwrap();
         let group = std::fs::metadata(dir.path().join("dev/dri/renderD128")).unwrap().gid();
-        let vulkan = line(&launch(Flavor::Vulkan), Runner::Docker, dir.path());
+        let vulkan = line(&launch(&Flavor::Vulkan), Runner::Docker, dir.path());
         let expected = format!(
             "docker run --rm --interactive --pull never --device /dev/dri --group-add {group} stack"
         );
         assert_eq!(vulkan, expected);
-        assert!(launch(Flavor::Fedora).command(Runner::Podman, dir.path()).is_err());
+        assert!(launch(&Flavor::Fedora).command(Runner::Podman, dir.path()).is_err());
         fs_err::write(dir.path().join("dev/kfd"), "").unwrap();
-        let podman = line(&launch(Flavor::Fedora), Runner::Podman, dir.path());
+        let podman = line(&launch(&Flavor::Fedora), Runner::Podman, dir.path());
         assert!(
             podman.contains("--device /dev/kfd --device /dev/dri --group-add keep-groups stack")
         );
         let nothing = tempfile::tempdir().unwrap();
         let command = ["sh".to_owned(), "-c".into(), "a b".into()];
         let bare =
-            Launch { gpu: false, terminal: true, command: &command, ..launch(Flavor::Fedora) };
+            Launch { gpu: false, terminal: true, command: &command, ..launch(&Flavor::Fedora) };
         let bare = line(&bare, Runner::Podman, nothing.path());
         assert_eq!(bare, "podman run --rm --interactive --pull never --tty stack sh -c 'a b'");
     }

@@ -25,11 +25,11 @@ use crate::error::Error;
 use crate::rpms::signing::key_file;
 use crate::stack::Stack;
 use crate::template::Templates;
+use crate::text::visible;
 use crate::tier::Tier;
 use crate::workspace::{Component, Container, Flavor, PackagesFrom, Workspace};
 use values::{
-    AptValues, ContainerValues, apt, environment, how_to, in_quotes, indexes, quoted_all,
-    repositories,
+    AptValues, ContainerValues, apt, how_to, in_quotes, indexes, quoted_all, repositories,
 };
 
 /// The built-in templates.
@@ -50,17 +50,6 @@ const TEMPLATES: [(&str, &str); 11] = [
 /// Releases of Ubuntu by their version of Python. Source: the package `python3` of each release.
 const UBUNTU: [(&str, &str); 2] = [("3.12", "24.04"), ("3.14", "26.04")];
 
-/// AMD's image with vLLM that is known to work with another GPU's name, as of 2025-12-06.
-const VENDOR_BASE: &str = "docker.io/rocm/vllm-dev@sha256:a92fa9cb915027468e85e147f4dd1c87f026d7974610280546a2a1f94a146889";
-
-/// What AMD states about that image: its tag is
-/// `rocm7.1.1_navi_ubuntu24.04_py3.12_pytorch_2.8_vllm_0.10.2rc1`.
-const VENDOR_CONTENTS: &str =
-    "AMD: ROCm 7.1.1, PyTorch 2.8, vLLM 0.10.2rc1, Python 3.12, Ubuntu 24.04, for Radeon";
-
-/// Ollama's image for AMD GPUs; upstream moves the tag.
-const OLLAMA_BASE: &str = "docker.io/ollama/ollama:rocm";
-
 /// Fedora's packages that rocmrpm runs, for the flavor `toolbox`: those that its own package requires
 /// or recommends, and `dnf builddep`. A test compares the two.
 pub const TOOLS: &[&str] = &[
@@ -80,42 +69,40 @@ pub const TOOLS: &[&str] = &[
 ];
 
 /// Returns the name of a flavor's container file: `Containerfile.fedora43` for the chroot's own
-/// image, `Containerfile.fedora43-ubuntu`, and `Containerfile.ollama` if the flavor does not
-/// depend on a chroot.
-pub fn file_name(chroot: &str, flavor: Flavor) -> String {
+/// image, `Containerfile.fedora43-ubuntu`, and `Containerfile.NAME` for an image that others
+/// built.
+pub fn file_name(chroot: &str, flavor: &Flavor) -> String {
     let chroot = chroot.replace('-', "");
     match flavor {
         Flavor::Fedora => format!("Containerfile.{chroot}"),
         Flavor::Ubuntu | Flavor::Vulkan | Flavor::Toolbox => {
             format!("Containerfile.{chroot}-{}", flavor.name())
         }
-        Flavor::Vendor | Flavor::Spoof | Flavor::Ollama => {
-            format!("Containerfile.{}", flavor.name())
-        }
+        Flavor::Other(name) => format!("Containerfile.{name}"),
     }
 }
 
 /// Returns the default name of a flavor's image.
-pub fn image_name(stack: &Stack<'_>, flavor: Flavor) -> String {
+pub fn image_name(stack: &Stack<'_>, flavor: &Flavor) -> String {
     labels::title(&stack.workspace.manifest.name, flavor)
 }
 
 /// Renders the container file of a flavor for the workspace's chosen chroot. The output depends
 /// only on the workspace, not on what has been built.
-pub fn render(stack: &Stack<'_>, flavor: Flavor) -> Result<String, Error> {
+pub fn render(stack: &Stack<'_>, flavor: &Flavor) -> Result<String, Error> {
     let workspace = stack.workspace;
-    let settings = workspace.manifest.containers.get(&flavor).cloned().unwrap_or_default();
+    let settings = workspace.manifest.containers.get(flavor).cloned().unwrap_or_default();
     let image = pinned(workspace, base(workspace, flavor, &settings)?);
-    let env = environment(flavor, &settings);
-    let risks = risks(workspace, flavor, &image, &env);
+    let env = &settings.env;
+    let risks = risks(workspace, &settings, &image, flavor);
     let (components, packages) = packages(stack, flavor)?;
-    let labels = labels::labels(stack, flavor, &components, &risks, vendor(flavor, &image))?;
+    let labels = labels::labels(stack, flavor, &components, &risks, contents(&settings))?;
     let file = file_name(&workspace.chroot.name, flavor);
     let local = flavor.has_builds() && settings.from == PackagesFrom::Local;
     if matches!(flavor, Flavor::Fedora | Flavor::Vulkan | Flavor::Toolbox) {
         workspace.chroot.check_keys()?;
     }
-    let apt = if flavor == Flavor::Ubuntu { apt(workspace)? } else { None };
+    let apt = if *flavor == Flavor::Ubuntu { apt(workspace)? } else { None };
     let values = ContainerValues {
         stack: &workspace.manifest.name,
         chroot: if flavor.is_for_chroot() { &workspace.chroot.name } else { "" },
@@ -123,7 +110,7 @@ pub fn render(stack: &Stack<'_>, flavor: Flavor) -> Result<String, Error> {
         image: from_line(&image),
         python: &workspace.chroot.python,
         risks: &risks,
-        how_to: how_to(stack, flavor, &file, local),
+        how_to: how_to(stack, flavor, &file, local, settings.foreign.as_ref()),
         local: local.then(|| format!("build/{}", workspace.chroot.name)),
         local_key: workspace
             .manifest
@@ -137,13 +124,13 @@ pub fn render(stack: &Stack<'_>, flavor: Flavor) -> Result<String, Error> {
         indexes: indexes(workspace, local),
         versions: labels::versions(&labels).iter().map(|line| in_quotes(line)).collect(),
         labels: quoted_all(&labels),
-        env: quoted_all(&env),
+        env: quoted_all(env),
     };
     let template = match flavor {
         Flavor::Fedora | Flavor::Vulkan => "fedora.tera",
         Flavor::Ubuntu => "ubuntu.tera",
         Flavor::Toolbox => "toolbox.tera",
-        Flavor::Vendor | Flavor::Spoof | Flavor::Ollama => "others.tera",
+        Flavor::Other(_) => "others.tera",
     };
     // The including template ends the line after an included one.
     let templates = TEMPLATES.map(|(name, text)| (name.to_owned(), text.trim_end().to_owned()));
@@ -154,7 +141,7 @@ pub fn render(stack: &Stack<'_>, flavor: Flavor) -> Result<String, Error> {
 /// that it installs. A container file does not have them, because they depend on the build.
 pub fn tier_labels(
     stack: &Stack<'_>,
-    flavor: Flavor,
+    flavor: &Flavor,
     tiers: &BTreeMap<String, Option<Tier>>,
 ) -> Result<BTreeMap<String, String>, Error> {
     let (components, _) = packages(stack, flavor)?;
@@ -162,25 +149,29 @@ pub fn tier_labels(
 }
 
 /// Returns the labels that an image of a flavor must have.
-fn wanted_labels(stack: &Stack<'_>, flavor: Flavor) -> Result<BTreeMap<String, String>, Error> {
-    let settings = stack.workspace.manifest.containers.get(&flavor).cloned().unwrap_or_default();
+fn wanted_labels(stack: &Stack<'_>, flavor: &Flavor) -> Result<BTreeMap<String, String>, Error> {
+    let settings = stack.workspace.manifest.containers.get(flavor).cloned().unwrap_or_default();
     let image = pinned(stack.workspace, base(stack.workspace, flavor, &settings)?);
     let (components, _) = packages(stack, flavor)?;
-    let risks = risks(stack.workspace, flavor, &image, &environment(flavor, &settings));
-    let mut wanted = labels::labels(stack, flavor, &components, &risks, vendor(flavor, &image))?;
+    let risks = risks(stack.workspace, &settings, &image, flavor);
+    let mut wanted = labels::labels(stack, flavor, &components, &risks, contents(&settings))?;
     wanted.insert("org.opencontainers.image.base.name".to_owned(), from_line(&image));
     Ok(wanted)
 }
 
 fn base(
     workspace: &Workspace,
-    flavor: Flavor,
+    flavor: &Flavor,
     settings: &Container,
 ) -> Result<String, ContainerError> {
-    if flavor == Flavor::Spoof {
-        let presented = environment(flavor, settings).remove(spoof::VARIABLE).unwrap_or_default();
-        if spoof::passing(workspace, &presented).is_empty() {
-            return Err(ContainerError::NoSpoof { presented });
+    if let Flavor::Other(name) = flavor {
+        if settings.foreign.is_none() {
+            return Err(unknown(workspace, name));
+        }
+        let presented = settings.env.get(spoof::VARIABLE);
+        if let Some(version) = presented.filter(|v| spoof::passing(workspace, v).is_empty()) {
+            let presented = visible(version);
+            return Err(ContainerError::NoSpoof { flavor: name.clone(), presented });
         }
     }
     if let Some(base) = &settings.base {
@@ -203,8 +194,7 @@ fn base(
         }
         // Fedora publishes both under the same host and with the same tags.
         Flavor::Toolbox => Ok(chroot.container_image.replace("/fedora:", "/fedora-toolbox:")),
-        Flavor::Vendor | Flavor::Spoof => Ok(VENDOR_BASE.to_owned()),
-        Flavor::Ollama => Ok(OLLAMA_BASE.to_owned()),
+        Flavor::Other(name) => Err(unknown(workspace, name)),
     }
 }
 
@@ -216,10 +206,18 @@ fn pinned(workspace: &Workspace, image: String) -> String {
     }
 }
 
-/// Returns what the vendor of an image states about its contents.
-fn vendor(flavor: Flavor, image: &str) -> Option<&'static str> {
-    let known = matches!(flavor, Flavor::Vendor | Flavor::Spoof) && image == VENDOR_BASE;
-    known.then_some(VENDOR_CONTENTS)
+/// Returns the error for a flavor that the workspace does not define.
+fn unknown(workspace: &Workspace, name: &str) -> ContainerError {
+    let own = Flavor::OWN.iter().chain(workspace.manifest.containers.keys());
+    let mut known: Vec<String> = own.map(|flavor| flavor.name().to_owned()).collect();
+    known.sort_unstable();
+    known.dedup();
+    ContainerError::UnknownFlavor { flavor: visible(name), known }
+}
+
+/// Returns what those who built an image state about its contents.
+fn contents(settings: &Container) -> Option<&str> {
+    settings.foreign.as_ref()?.contents.as_deref()
 }
 
 /// Returns an image in the form that `FROM` accepts: engines reject a tag next to a digest, so only
@@ -232,26 +230,21 @@ fn from_line(image: &str) -> String {
 }
 
 /// Lists the risks of using an image.
-fn risks(
-    workspace: &Workspace,
-    flavor: Flavor,
-    image: &str,
-    env: &BTreeMap<String, String>,
-) -> Vec<String> {
+fn risks(workspace: &Workspace, settings: &Container, image: &str, flavor: &Flavor) -> Vec<String> {
     let mut risks: Vec<String> = match flavor {
         Flavor::Fedora | Flavor::Toolbox => Vec::new(),
-        Flavor::Ubuntu => vec!["wheels built on Fedora run with Ubuntu's libraries: a fallback".into()],
-        Flavor::Vulkan => vec![
-            "no ROCm and no vLLM: llama.cpp uses Vulkan, which processes prompts fast but generates tokens more slowly than HIP".into(),
-        ],
-        Flavor::Vendor | Flavor::Spoof => {
-            vec!["built by AMD: not built, not inspected and not supported by this stack".into()]
+        Flavor::Ubuntu => {
+            vec!["wheels built on Fedora run with Ubuntu's libraries: a fallback".into()]
         }
-        Flavor::Ollama => {
-            vec!["built by Ollama: not built, not inspected and not supported by this stack".into()]
+        Flavor::Vulkan => vec![
+            "no ROCm: programs use Vulkan, which processes prompts fast but generates tokens more slowly than HIP".into(),
+        ],
+        Flavor::Other(name) => {
+            let by = settings.foreign.as_ref().map_or(name, |foreign| &foreign.built_by);
+            vec![format!("built by {by}: not built, not inspected and not supported by this stack")]
         }
     };
-    if let Some(presented) = env.get(spoof::VARIABLE) {
+    if let Some(presented) = settings.env.get(spoof::VARIABLE) {
         risks.extend(spoof::risk(workspace, presented));
     }
     if !image.contains('@') {
@@ -263,15 +256,15 @@ fn risks(
 /// Returns the components in an image, and the packages that provide them.
 fn packages<'w>(
     stack: &Stack<'w>,
-    flavor: Flavor,
+    flavor: &Flavor,
 ) -> Result<(Vec<&'w Component>, Vec<&'w str>), ContainerError> {
     let key = match flavor {
         Flavor::Fedora | Flavor::Ubuntu => "packages",
         Flavor::Vulkan => "vulkan-packages",
         Flavor::Toolbox => return Ok((Vec::new(), TOOLS.to_vec())),
-        Flavor::Vendor | Flavor::Spoof | Flavor::Ollama => return Ok((Vec::new(), Vec::new())),
+        Flavor::Other(_) => return Ok((Vec::new(), Vec::new())),
     };
-    let vulkan = flavor == Flavor::Vulkan;
+    let vulkan = *flavor == Flavor::Vulkan;
     let of = |c: &'w Component| if vulkan { &c.vulkan_packages } else { &c.container_packages };
     // Members generated for a closure do not become wheels.
     let there = |c: &&'w Component| match flavor {
@@ -293,12 +286,12 @@ fn packages<'w>(
 
 /// Returns whether the chosen chroot supports a flavor: there are packages to install, a base
 /// image, and ROCm if the flavor needs it.
-pub fn is_possible(stack: &Stack<'_>, flavor: Flavor) -> bool {
+pub fn is_possible(stack: &Stack<'_>, flavor: &Flavor) -> bool {
     let workspace = stack.workspace;
-    let settings = workspace.manifest.containers.get(&flavor).cloned().unwrap_or_default();
+    let settings = workspace.manifest.containers.get(flavor).cloned().unwrap_or_default();
     packages(stack, flavor).is_ok()
         && base(workspace, flavor, &settings).is_ok()
-        && (flavor != Flavor::Ubuntu || values::apt(workspace).is_ok())
+        && (*flavor != Flavor::Ubuntu || values::apt(workspace).is_ok())
 }
 
 #[cfg(test)]
@@ -307,9 +300,9 @@ mod tests {
 
     #[test]
     fn names_container_files_by_chroot_and_flavor() {
-        assert_eq!(file_name("fedora-43", Flavor::Fedora), "Containerfile.fedora43");
-        assert_eq!(file_name("fedora-43", Flavor::Ubuntu), "Containerfile.fedora43-ubuntu");
-        assert_eq!(file_name("fedora-43", Flavor::Spoof), "Containerfile.spoof");
+        assert_eq!(file_name("fedora-43", &Flavor::Fedora), "Containerfile.fedora43");
+        assert_eq!(file_name("fedora-43", &Flavor::Ubuntu), "Containerfile.fedora43-ubuntu");
+        assert_eq!(file_name("fedora-43", &Flavor::Other("spoof".into())), "Containerfile.spoof");
     }
 
     #[test]

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::error::ContainerError;
-use super::{image_name, spoof};
+use super::image_name;
 use crate::gpu::GpuTarget;
 use crate::rpms::signing::key_file;
 use crate::stack::Stack;
 use crate::workspace::{
-    AptSource, Container, Flavor, IndexSource, MANIFEST, PackagesFrom, RocmSource, Workspace,
+    AptSource, Flavor, ForeignImage, IndexSource, MANIFEST, PackagesFrom, RocmSource, Workspace,
 };
 
 /// dnf's priority of the stack's own repository: ahead of every other.
@@ -162,30 +162,28 @@ pub(super) fn indexes(workspace: &Workspace, local: bool) -> Vec<String> {
     all.enumerate().map(option).collect()
 }
 
-pub(super) fn environment(flavor: Flavor, settings: &Container) -> BTreeMap<String, String> {
-    let mut env = settings.env.clone();
-    if flavor == Flavor::Spoof {
-        env.entry(spoof::VARIABLE.to_owned()).or_insert_with(|| spoof::USUAL.to_owned());
-    }
-    env
-}
-
 /// Returns the commands that turn the file into a running container.
-pub(super) fn how_to(stack: &Stack<'_>, flavor: Flavor, file: &str, local: bool) -> Vec<String> {
+pub(super) fn how_to(
+    stack: &Stack<'_>,
+    flavor: &Flavor,
+    file: &str,
+    local: bool,
+    foreign: Option<&ForeignImage>,
+) -> Vec<String> {
     let name = image_name(stack, flavor);
     let chroot = &stack.workspace.chroot.name;
     let mut lines = Vec::new();
     if local {
         lines.push(format!("rocmrpm build --chroot {chroot}"));
     }
-    if flavor == Flavor::Ubuntu {
+    if *flavor == Flavor::Ubuntu {
         lines.push(format!("rocmrpm requirements --resolve --chroot {chroot}"));
     }
-    if flavor == Flavor::Toolbox {
+    if *flavor == Flavor::Toolbox {
         lines.push(format!("rocmrpm build --until spec --chroot {chroot}"));
     }
     lines.push(format!("podman build -t {name} -f {file} ."));
-    if flavor == Flavor::Toolbox {
+    if *flavor == Flavor::Toolbox {
         lines.push(format!("toolbox create --image localhost/{name} {name}"));
         lines.push(format!("toolbox enter {name}"));
         return lines;
@@ -194,11 +192,10 @@ pub(super) fn how_to(stack: &Stack<'_>, flavor: Flavor, file: &str, local: bool)
         Flavor::Vulkan => "--device /dev/dri",
         _ => "--device /dev/kfd --device /dev/dri",
     };
-    let rest = match flavor {
-        Flavor::Ollama => format!("-p 127.0.0.1:11434:11434 -v ollama:/home/rocm/.ollama:U {name}"),
-        _ => format!("-it {name}"),
-    };
-    lines.push(format!("podman run {devices} --group-add keep-groups {rest}"));
+    let options =
+        foreign.map(|foreign| foreign.run.join(" ")).filter(|options| !options.is_empty());
+    let options = options.unwrap_or_else(|| "-it".to_owned());
+    lines.push(format!("podman run {devices} --group-add keep-groups {options} {name}"));
     lines
 }
 

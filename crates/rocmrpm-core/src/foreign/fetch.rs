@@ -56,7 +56,7 @@ pub(super) fn all(
 /// Returns why a distribution never comes from an index, unless a packager decided otherwise.
 fn never(workspace: &Workspace, locked: &Locked) -> Option<String> {
     let decided = workspace.manifest.index.license(&locked.name).is_some();
-    let reason = never_reason(&locked.name).filter(|_| !decided)?;
+    let reason = never_reason(&workspace.upstreams, &locked.name).filter(|_| !decided)?;
     Some(format!("{} {}: {reason}", locked.name, locked.version))
 }
 

@@ -1,68 +1,43 @@
-//! Runs the checklist: checks of an installation beyond its packages, defined as data. It does not
-//! check packages.
-
-use serde::Deserialize;
+//! Runs the checks of an installation beyond its packages: those of checklist.toml if the stack uses ROCm,
+//! and those of the components.
 
 use super::place::VerifyTarget;
 use super::{Check, Outcome, Verified};
-use crate::error::{Error, IoError, Kind};
+use crate::error::{Error, IoError};
 use crate::gpu::GpuTarget;
 use crate::process::quote;
 use crate::stack::Stack;
+use crate::workspace::InstallationCheck;
 
 const CHECKLIST: &str = include_str!("checklist.toml");
+
+/// The variable with the folder of device libraries, which a provider states as a word for a shell.
+const DEVICE_LIBS: &str = "$device_libs";
 
 /// What stands for the GPU targets of the stack in a check.
 const GPU: &str = "{gpu-target}";
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct List {
-    check: Vec<Item>,
-}
-
-/// A check; the header of checklist.toml documents the fields.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Item {
-    id: String,
-    what: String,
-    #[serde(default)]
-    run: String,
-    prints: Option<String>,
-    #[serde(default)]
-    any_target: bool,
-    #[serde(default)]
-    components: Vec<String>,
-    #[serde(default)]
-    rocm: bool,
-    r#if: Option<String>,
-    otherwise: Option<String>,
-    #[serde(default)]
-    needs: Vec<String>,
-    by_hand: Option<String>,
-}
-
-/// Runs the checks in the list that concern components of the stack.
+/// Runs the checks that concern a stack.
 pub(super) fn run_all(
     stack: &Stack<'_>,
     place: &VerifyTarget,
     verified: &mut Verified,
 ) -> Result<(), Error> {
-    let list: List = toml::from_str(CHECKLIST)
-        .map_err(|error| Error::new(Kind::Internal, format!("checklist.toml: {error}")))?;
+    let general = if uses_rocm(stack)? { general() } else { Vec::new() };
+    let of_components = stack.order().iter().flat_map(|component| &component.checks);
+    let general = general.iter().map(|item| (item, true));
     let values = Placeholders::of(stack);
-    let names: Vec<&str> = stack.order().iter().map(|component| component.name.as_str()).collect();
-    let rocm = uses_rocm(stack)?;
-    let concerns = |item: &Item| {
-        item.rocm && rocm || item.components.iter().any(|name| names.contains(&name.as_str()))
-    };
-    for item in list.check.into_iter().filter(concerns) {
-        let (outcome, detail) = check(place, &item, &values)?;
-        let what = values.text(&item);
-        verified.checks.push(Check { id: item.id, what, outcome, detail });
+    for (item, is_general) in general.chain(of_components.map(|item| (item, false))) {
+        let (outcome, detail) = check(stack, place, item, is_general, &values)?;
+        let what = values.text(item);
+        verified.checks.push(Check { id: item.id.clone(), what, outcome, detail });
     }
     Ok(())
+}
+
+/// Returns the checks of every stack that uses ROCm. A test reads the file.
+fn general() -> Vec<InstallationCheck> {
+    InstallationCheck::list("checklist.toml", CHECKLIST, &mut Vec::new())
 }
 
 /// Returns whether a component is built with ROCm: its template uses the provider's variables.
@@ -94,13 +69,13 @@ impl<'s> Placeholders<'s> {
     }
 
     /// Returns what an item checks.
-    fn text(&self, item: &Item) -> String {
+    fn text(&self, item: &InstallationCheck) -> String {
         let separator = if item.any_target { " or " } else { " and " };
         item.what.replace(GPU, &self.gpus.join(separator))
     }
 
     /// Returns what the output of an item's script lacks.
-    fn missing(&self, item: &Item, output: &str) -> Option<String> {
+    fn missing(&self, item: &InstallationCheck, output: &str) -> Option<String> {
         let part = item.prints.as_deref()?;
         let gpus = if part.contains(GPU) { self.gpus.as_slice() } else { &[""] };
         let parts: Vec<String> = gpus.iter().map(|gpu| part.replace(GPU, gpu)).collect();
@@ -114,7 +89,7 @@ impl<'s> Placeholders<'s> {
 
     fn script(&self, script: &str) -> String {
         // Computing the folder can run the compiler, which prints an error if it is not installed.
-        let device_libs = match script.contains("$device_libs") {
+        let device_libs = match script.contains(DEVICE_LIBS) {
             true => format!(" device_libs={}", self.device_libs),
             false => String::new(),
         };
@@ -128,27 +103,32 @@ impl<'s> Placeholders<'s> {
 }
 
 fn check(
+    stack: &Stack<'_>,
     place: &VerifyTarget,
-    item: &Item,
+    item: &InstallationCheck,
+    is_general: bool,
     values: &Placeholders<'_>,
 ) -> Result<(Outcome, String), Error> {
     let not_run = |reason: &str| Ok((Outcome::NotRun, reason.to_owned()));
     if let Some(reason) = &item.by_hand {
         return not_run(reason);
     }
-    if item.needs.iter().any(|need| need == "gpu") && !VerifyTarget::has_gpu() {
+    if item.needs_gpu && !VerifyTarget::has_gpu() {
         return not_run("this machine has no GPU that ROCm can use (/dev/kfd not found)");
     }
-    if let Some(condition) = &item.r#if {
-        match place.run(&values.script(condition))? {
+    let root = &stack.workspace.root;
+    let run = |script: &str| match is_general && !script.contains(DEVICE_LIBS) {
+        true => place.run(&values.script(script)),
+        false => place.run_of_workspace(&values.script(script), &item.env, root),
+    };
+    if let Some((condition, otherwise)) = &item.condition {
+        match run(condition)? {
             Err(reason) => return not_run(&reason),
-            Ok(ran) if !ran.success => {
-                return not_run(item.otherwise.as_deref().unwrap_or_default());
-            }
+            Ok(ran) if !ran.success => return not_run(otherwise),
             Ok(_) => {}
         }
     }
-    let ran = match place.run(&values.script(&item.run))? {
+    let ran = match run(&item.run)? {
         Ok(ran) => ran,
         Err(reason) => return not_run(&reason),
     };
@@ -174,9 +154,9 @@ mod tests {
         let script = values.script("printf '%s\n' \"$prefix\" \"$device_libs\"");
         let printed = crate::process::Command::new("sh").args(["-c", &script]).text().unwrap();
         assert_eq!(printed, "/usr'; touch /pwned; echo '\n/opt/a b/c");
-        let list: List = toml::from_str(CHECKLIST).unwrap();
-        for item in &list.check {
-            let scripts = [&item.run, item.r#if.as_ref().unwrap_or(&item.run)];
+        for item in general() {
+            let condition = item.condition.as_ref().map_or(&item.run, |(condition, _)| condition);
+            let scripts = [&item.run, condition];
             assert!(scripts.iter().all(|script| !script.contains("{gpu-target}")), "{}", item.id);
         }
     }
@@ -184,9 +164,14 @@ mod tests {
     #[test]
     fn checks_every_gpu_target_of_the_stack() {
         let values = Placeholders { prefix: "", device_libs: "", gpus: vec!["gfx1100", "gfx1201"] };
-        let list: List = toml::from_str(CHECKLIST).unwrap();
-        let item = |id: &str| list.check.iter().find(|item| item.id == id).unwrap();
-        let (torch, rocminfo) = (item("torch-arch-list"), item("rocminfo"));
+        let text = "[[check]]\nid = \"code\"\nwhat = \"torch has code for {gpu-target}\"\nrun = \"x\"\n\
+                    prints = \"{gpu-target}\"\n";
+        let mut problems = Vec::new();
+        let checks = InstallationCheck::list("x", text, &mut problems);
+        assert_eq!(problems.len(), 0);
+        let list = general();
+        let rocminfo = list.iter().find(|item| item.id == "rocminfo").unwrap();
+        let torch = &checks[0];
         assert_eq!(values.text(torch), "torch has code for gfx1100 and gfx1201");
         assert_eq!(values.missing(torch, "gfx1100 gfx1151").as_deref(), Some("gfx1201"));
         assert_eq!(values.missing(torch, "gfx1100 gfx1201"), None);
@@ -199,8 +184,8 @@ mod tests {
     #[test]
     fn accepts_an_override_that_emulates_no_other_gpu() {
         let values = Placeholders { prefix: "", device_libs: "", gpus: vec!["gfx1151", "gfx90a"] };
-        let list: List = toml::from_str(CHECKLIST).unwrap();
-        let item = list.check.iter().find(|item| item.id == "no-spoof").unwrap();
+        let list = general();
+        let item = list.iter().find(|item| item.id == "no-spoof").unwrap();
         let expected = "HSA_OVERRIDE_GFX_VERSION is unset or the version of gfx1151 or gfx90a";
         assert_eq!(values.text(item), expected);
         for (value, passes) in
@@ -216,15 +201,11 @@ mod tests {
     }
 
     #[test]
-    fn every_item_has_a_script_or_a_reason() {
-        let list: List = toml::from_str(CHECKLIST).unwrap();
-        let mut ids = std::collections::BTreeSet::new();
-        for item in &list.check {
-            assert!(ids.insert(&item.id), "{} occurs twice", item.id);
-            assert_ne!(item.run.is_empty(), item.by_hand.is_none(), "{}", item.id);
-            assert_eq!(item.r#if.is_some(), item.otherwise.is_some(), "{}", item.id);
-            assert!(item.needs.iter().all(|need| need == "gpu"), "{}", item.id);
-            assert_ne!(item.components.is_empty(), !item.rocm, "{}", item.id);
-        }
+    fn checklist_is_valid() {
+        let mut problems = Vec::new();
+        let checks = InstallationCheck::list("checklist.toml", CHECKLIST, &mut problems);
+        let messages: Vec<String> = problems.into_iter().map(|problem| problem.message).collect();
+        assert_eq!(messages, [""; 0]);
+        assert!(checks.len() > 5);
     }
 }

@@ -191,7 +191,7 @@ fn labels(
     image: &str,
 ) -> Result<(Check, Option<Flavor>), Error> {
     let compared = container::check(stack, found, image);
-    let flavor = compared.as_ref().ok().map(|(flavor, _)| *flavor);
+    let flavor = compared.as_ref().ok().map(|(flavor, _)| flavor.clone());
     let (outcome, detail) = match compared {
         Ok((_, differences)) if differences.is_empty() => (Outcome::Pass, String::new()),
         Ok((_, differences)) => {

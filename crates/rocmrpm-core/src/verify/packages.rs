@@ -35,7 +35,7 @@ impl<'a> Packages<'a> {
         let names = stack.order().iter().flat_map(|c| match flavor {
             Flavor::Vulkan => &c.vulkan_packages[..],
             Flavor::Fedora | Flavor::Ubuntu => &c.container_packages,
-            Flavor::Toolbox | Flavor::Vendor | Flavor::Spoof | Flavor::Ollama => &[],
+            Flavor::Toolbox | Flavor::Other(_) => &[],
         });
         let mut names: Vec<String> = names.map(|at| at.value.clone()).collect();
         let repository = stack.workspace.build_dir().join("repository");

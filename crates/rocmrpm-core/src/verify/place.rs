@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::container::Engine;
 use crate::error::{Error, IoError, Kind};
-use crate::process::{Command, Finished, last_lines};
+use crate::process::{Command, Finished, last_lines, quote};
 use crate::text::visible;
+use crate::trust::{self, TrustError};
 
 /// Timeout for a command, in seconds.
 const SECONDS: u64 = 600;
@@ -42,7 +43,6 @@ const ROOT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin
 const PASSED: &[&str] = &[
     "HSA_OVERRIDE_GFX_VERSION",
     "ROCM_PATH",
-    "VLLM_ROCM_USE_AITER",
     "CUDA_VISIBLE_DEVICES",
     "GPU_DEVICE_ORDINAL",
     "HIP_VISIBLE_DEVICES",
@@ -174,6 +174,30 @@ impl VerifyTarget {
 
     /// Like [`Self::run`], with another timeout in seconds.
     pub fn run_within(&self, script: &str, seconds: u64) -> Result<Result<Ran, String>, Error> {
+        self.run_if_possible(self.command(script, seconds))
+    }
+
+    /// Like [`Self::run`], for a script of the workspace in `root`, with the caller's variables that it
+    /// reads. A container has only those of its image. The script does not run if the workspace is not
+    /// trusted.
+    pub fn run_of_workspace(
+        &self,
+        script: &str,
+        variables: &[String],
+        root: &Path,
+    ) -> Result<Result<Ran, String>, Error> {
+        if let Err(TrustError::Untrusted { folder }) = trust::check(root) {
+            let folder = quote(&folder.to_string_lossy());
+            return Ok(Err(format!("the workspace is not trusted; run `rocmrpm trust {folder}`")));
+        }
+        let values = variables.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+        let command = self.command(script, SECONDS).runs_code_of(root);
+        self.run_if_possible(
+            values.fold(command, |command, (name, value)| command.env(name, value)),
+        )
+    }
+
+    fn run_if_possible(&self, command: Command) -> Result<Result<Ran, String>, Error> {
         if let What::Root(dir) = &self.kind {
             if !dir.join("bin/sh").exists() {
                 return Ok(Err("/bin/sh not found".into()));
@@ -184,7 +208,7 @@ impl VerifyTarget {
                 );
             }
         }
-        Ok(Ok(Ran::of(&self.command(script, seconds).run()?)))
+        Ok(Ok(Ran::of(&command.run()?)))
     }
 
     fn can_enter(&self) -> Result<bool, Error> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::closure::ClosureRules;
 use super::document::{At, File, Table};
 use super::edit::Edit;
+use super::installation_check::InstallationCheck;
 use super::manifest::gpu_targets;
 use super::offline::Offline;
 use super::patch::Patch;
@@ -68,6 +69,8 @@ pub struct Component {
     pub edits: Vec<Edit>,
     /// What satisfies upstream's download points.
     pub offline: Vec<Offline>,
+    /// The checks of an installation with it.
+    pub checks: Vec<InstallationCheck>,
     /// The component whose Python closure this one was generated for.
     pub generated: Option<At<String>>,
     /// `component.toml`, for messages about it.
@@ -215,6 +218,7 @@ impl Component {
                 patches,
                 edits: root.tables("edit", Edit::read).into_iter().flatten().collect(),
                 offline: root.tables("offline", Offline::read).into_iter().flatten().collect(),
+                checks: InstallationCheck::read_all(root),
                 generated: root.string("generated"),
                 file: file.clone(),
             }

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use super::document::{At, Table};
-use crate::names::nearest;
+use crate::names::{is_plain, nearest};
 use crate::text::visible;
 
 /// What an image is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flavor {
     /// The stack's RPMs, on the chroot's image.
     Fedora,
@@ -18,53 +18,51 @@ pub enum Flavor {
     Vulkan,
     /// The tools for builds, on the chroot's image for toolbox.
     Toolbox,
-    /// AMD's own image.
-    Vendor,
-    /// AMD's own image, set up to report another GPU.
-    Spoof,
-    /// Ollama's own image.
-    Ollama,
+    /// An image that others built, named by the workspace.
+    Other(String),
 }
 
 impl Flavor {
-    /// All flavors.
-    pub const ALL: &[Self] = &[
-        Self::Fedora,
-        Self::Ubuntu,
-        Self::Vulkan,
-        Self::Toolbox,
-        Self::Vendor,
-        Self::Spoof,
-        Self::Ollama,
-    ];
+    /// The flavors that rocmrpm defines.
+    pub const OWN: &[Self] = &[Self::Fedora, Self::Ubuntu, Self::Vulkan, Self::Toolbox];
 
     /// Returns the name in files and on the command line.
-    pub fn name(self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Self::Fedora => "fedora",
             Self::Ubuntu => "ubuntu",
             Self::Vulkan => "vulkan",
             Self::Toolbox => "toolbox",
-            Self::Vendor => "vendor",
-            Self::Spoof => "spoof",
-            Self::Ollama => "ollama",
+            Self::Other(name) => name,
         }
     }
 
     /// Returns the flavor of this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|flavor| flavor.name() == name)
+    pub fn parse(name: &str) -> Self {
+        let own = Self::OWN.iter().find(|flavor| flavor.name() == name).cloned();
+        own.unwrap_or_else(|| Self::Other(name.to_owned()))
     }
 
     /// Returns whether the image contains builds of this workspace.
-    pub fn has_builds(self) -> bool {
+    pub fn has_builds(&self) -> bool {
         matches!(self, Self::Fedora | Self::Ubuntu | Self::Vulkan)
     }
 
     /// Returns whether the image depends on a chroot.
-    pub fn is_for_chroot(self) -> bool {
-        self.has_builds() || self == Self::Toolbox
+    pub fn is_for_chroot(&self) -> bool {
+        !matches!(self, Self::Other(_))
     }
+}
+
+/// What is known about an image that others built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignImage {
+    /// Who built it.
+    pub built_by: String,
+    /// What they state about its contents.
+    pub contents: Option<String>,
+    /// The options of `podman run` in the instructions of the container file. [default: `-it`]
+    pub run: Vec<String>,
 }
 
 /// Where an image's packages come from.
@@ -95,6 +93,8 @@ pub struct Container {
     pub chroots: Vec<At<String>>,
     /// Environment variables of the image.
     pub env: BTreeMap<String, String>,
+    /// What is known about the image if others built it.
+    pub foreign: Option<ForeignImage>,
 }
 
 /// The flavors that a workspace renders.
@@ -107,37 +107,65 @@ pub(super) fn usual() -> Containers {
 
 /// Reads the table `[container]`.
 pub(super) fn read(table: &mut Table<'_>) -> Containers {
-    let mut unknown = Vec::new();
     let entries = table.each_table(|key, table| {
         let flavor = Flavor::parse(&key.value);
+        let foreign = foreign(&flavor, &key, table);
         let base = table.string("base").and_then(|at| image(table, at));
         let from = table.string("from").map(|at| packages_from(table, at)).unwrap_or_default();
         let chroots = table.strings("chroots");
-        if let (Some(first), Some(flavor)) =
-            (chroots.first(), flavor.filter(|f| !f.is_for_chroot()))
-        {
+        if let (Some(first), Flavor::Other(name)) = (chroots.first(), &flavor) {
             let message = format!(
                 "a container file of the flavor `{}` does not depend on a chroot",
-                flavor.name()
+                visible(name)
             );
             table.problem(first.span.clone(), message, "remove `chroots`", None);
         }
         let env =
             table.string_map("env").into_iter().filter_map(|(name, at)| variable(table, name, at));
         let env = env.collect();
-        if flavor.is_none() {
-            unknown.push(key);
-        }
-        Some((flavor?, Container { base, from, chroots, env }))
+        (flavor, Container { base, from, chroots, env, foreign })
     });
-    for At { value, span } in unknown {
-        let names: Vec<&str> = Flavor::ALL.iter().map(|flavor| flavor.name()).collect();
-        let help =
-            nearest(&value, names.iter().copied()).map(|name| format!("did you mean `{name}`?"));
-        let message = format!("unknown flavor `{}`", visible(&value));
-        table.problem(span, message, format!("expected one of {}", names.join(", ")), help);
+    entries.into_iter().collect()
+}
+
+/// Reads what the workspace states about an image that others built, if the flavor is not one of
+/// rocmrpm's own.
+fn foreign(flavor: &Flavor, key: &At<String>, table: &mut Table<'_>) -> Option<ForeignImage> {
+    let stated = ["built-by", "contents", "run"].map(|key| table.has(key)).contains(&true);
+    let built_by = table.string("built-by").map(|at| at.value);
+    let contents = table.string("contents").map(|at| at.value);
+    let run = table.strings("run").into_iter().map(|at| at.value).collect();
+    let name = visible(&key.value);
+    match flavor {
+        Flavor::Other(_) if !stated && !table.has("base") => {
+            let own = Flavor::OWN.iter().map(Flavor::name);
+            let help = match nearest(&key.value, own.clone()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "add `base` and `built-by` of an image that others built".to_owned(),
+            };
+            let expected = format!("expected one of {}", own.collect::<Vec<_>>().join(", "));
+            let message = format!("unknown flavor `{name}`");
+            table.problem(key.span.clone(), message, expected, Some(help));
+        }
+        Flavor::Other(value) if !is_plain(value) => {
+            table.must_be_plain(key, "a flavor");
+        }
+        Flavor::Other(_) if built_by.is_none() || !table.has("base") => {
+            let message = format!("the image of the flavor `{name}` is not described");
+            let label = "expected `base`, and `built-by`: who built it";
+            table.problem(key.span.clone(), message, label, None);
+        }
+        Flavor::Other(_) => {
+            return built_by.map(|built_by| ForeignImage { built_by, contents, run });
+        }
+        _ if stated => {
+            let message = format!("`{name}` is an image that rocmrpm builds");
+            let label = "remove `built-by`, `contents` and `run`";
+            table.problem(key.span.clone(), message, label, None);
+        }
+        _ => {}
     }
-    entries.into_iter().flatten().collect()
+    None
 }
 
 /// Reads the image that a container file starts from.
@@ -301,26 +329,32 @@ mod tests {
         let digest = "a".repeat(64);
         let text = format!(
             "[container.fedora]\nfrom = \"copr\"\n[container.spoof]\nbase = \"d/x:1@sha256:{digest}\"\n\
-             env = {{ A_1 = \"b c\" }}\n"
+             built-by = \"X\"\nenv = {{ A_1 = \"b c\" }}\n"
         );
         let (containers, problems) = read_text(&text);
         assert_eq!(problems, [""; 0]);
         assert_eq!(containers[&Flavor::Fedora].from, PackagesFrom::Copr);
-        assert_eq!(containers[&Flavor::Spoof].base, Some(format!("d/x:1@sha256:{digest}")));
-        assert_eq!(containers[&Flavor::Spoof].env["A_1"], "b c");
+        assert_eq!(
+            containers[&Flavor::Other("spoof".into())].base,
+            Some(format!("d/x:1@sha256:{digest}"))
+        );
+        assert_eq!(containers[&Flavor::Other("spoof".into())].env["A_1"], "b c");
         let (_, problems) = read_text(
             "[container.fedra]\n[container.ubuntu]\nbase = \"a b\"\nfrom = \"cpor\"\nenv = { \"a-b\" = \"\" }\n\
-             [container.ollama]\nbase = \"x@sha256:12\"\nbsae = 1\n",
+             [container.other]\nbase = \"x@sha256:12\"\nbsae = 1\nbuilt-by = \"X\"\n\
+             [container.spoof]\nbase = \"x\"\n[container.vulkan]\ncontents = \"x\"\n",
         );
         assert_eq!(
             problems,
             [
+                "unknown flavor `fedra`",
                 "`x@sha256:12` is not the name of an image",
                 "unknown key `bsae`",
+                "the image of the flavor `spoof` is not described",
                 "`a b` is not the name of an image",
                 "unknown source of packages `cpor`",
                 "`a-b` cannot be set in an image",
-                "unknown flavor `fedra`",
+                "`vulkan` is an image that rocmrpm builds",
             ]
         );
     }

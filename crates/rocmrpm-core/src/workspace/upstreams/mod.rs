@@ -19,6 +19,7 @@ use super::edit::is_inside;
 use crate::error::Problem;
 use crate::names::{ComponentName, nearest};
 use crate::range::VersionRange;
+use crate::sources::normalized;
 use crate::text::visible;
 
 /// What a stack knows about upstream projects; empty without an `upstreams.toml`.
@@ -33,6 +34,17 @@ pub struct Upstreams {
     pub files: Vec<UpstreamFile>,
     /// Versions that work together.
     pub together: Vec<Together>,
+    /// The distributions that closures must not take from a package index.
+    pub not_from_index: Vec<NotFromIndex>,
+}
+
+/// A distribution that must not come from a package index.
+#[derive(Debug, Clone)]
+pub struct NotFromIndex {
+    /// A normalized name; `*` stands for any characters.
+    pub name: String,
+    /// The reason.
+    pub reason: String,
 }
 
 /// A component that files state something about.
@@ -122,6 +134,11 @@ impl Upstreams {
                 .collect(),
             together: root
                 .tables("together", |table| Together::read(table, &mut references))
+                .into_iter()
+                .flatten()
+                .collect(),
+            not_from_index: root
+                .tables("not-from-index", NotFromIndex::read)
                 .into_iter()
                 .flatten()
                 .collect(),
@@ -227,6 +244,21 @@ impl Upstreams {
     /// Returns what works with a component's version.
     pub fn together(&self, component: &str, version: &str) -> Option<&Together> {
         self.together.iter().find(|row| row.of == component && row.versions.holds(version))
+    }
+}
+
+impl NotFromIndex {
+    fn read(table: &mut Table<'_>) -> Option<Self> {
+        let name = table.required_string("name", "a distribution's normalized name");
+        let reason = table.required_string("reason", "why closures must not take it from an index");
+        let At { value: name, span } = name?;
+        let plain = normalized(&name.replace('*', "x"));
+        if plain != name.replace('*', "x") {
+            let message = format!("`{}` is not a normalized name", visible(&name));
+            table.problem(span, message, "expected lower-case letters, digits, `-` and `*`", None);
+            return None;
+        }
+        Some(Self { name, reason: reason?.value })
     }
 }
 
