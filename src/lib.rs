@@ -19,7 +19,7 @@ pub use rocmrpm_base::{
 pub use rocmrpm_core::{
     audit, build, closure, container, copr, delivery, dist_git, draft, evidence, foreign, index,
     lint, osv, outputs, packages, patches, pins, pipeline, prep, production, proof, publication,
-    publishing, removal, reproduce, requirements, rpm_version, sources, spec, stack, template,
-    verify, watch, workspace,
+    publishing, removal, rendered, reproduce, requirements, rpm_version, sources, spec, stack,
+    template, verify, watch, workspace,
 };
 pub use rocmrpm_rpms as rpms;

@@ -4,28 +4,26 @@
 mod audit;
 mod upgrade;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{Done, args, install, trust, user};
+use crate::closure::changes::Changes;
+use crate::closure::compute::{Computed, component, compute, known_places};
 use crate::closure::diff::{Places, diff};
 use crate::closure::lock::Lock;
-use crate::closure::offers::Offers;
-use crate::closure::place::{needless, place};
-use crate::closure::resolve::{How, graph};
+use crate::closure::place::needless;
 use crate::closure::why::why;
-use crate::closure::{Closure, Upgrade, generate, imports};
-use crate::error::{Error, IoError, Kind};
-use crate::events::{Events, Silent};
-use crate::files;
+use crate::closure::{generate, imports};
+use crate::error::{Error, Kind};
+use crate::events::Events;
 use crate::report::{
     Extras, Progress, Shell, Style, closure_html, closure_json, closure_text, count, diff_json,
     diff_text, imports_json, install_json, show_imports, why_json, why_text,
 };
-use crate::sources::{Cache, Fetcher, normalized};
+use crate::sources::{Cache, Fetcher};
 use crate::stack::Stack;
 use crate::text::visible;
-use crate::workspace::{ClosureRules, Component, Selection, Workspace};
+use crate::workspace::{Component, Selection, Workspace};
 
 pub(super) fn run(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
     match &args.command {
@@ -41,58 +39,6 @@ pub(super) fn run(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
 fn workspace(dir: &Path, choice: &args::Choice) -> Result<Workspace, Error> {
     let selection = Selection { without_generated: true, ..user::selection(choice)? };
     Ok(Workspace::load(dir, &selection)?)
-}
-
-/// Returns the requested component, or the one with a `[closure]` table.
-fn component<'w>(stack: &Stack<'w>, asked: Option<&str>) -> Result<&'w Component, Error> {
-    let component = match asked {
-        Some(name) => stack.workspace.component(name)?,
-        None => stack.workspace.with_closure().ok_or_else(|| {
-            Error::new(Kind::Usage, "no component of the workspace has a `[closure]` table")
-                .with_help("name a component: `rocmrpm closure COMPONENT`")
-        })?,
-    };
-    match stack.left_out.get(&component.name) {
-        Some(reason) => {
-            let message = format!("`{}` cannot be built: {reason}", component.name);
-            Err(Error::new(Kind::Config, message))
-        }
-        None => Ok(component),
-    }
-}
-
-/// A closure, with the data it was computed from.
-struct Computed {
-    closure: Closure,
-    lock: Lock,
-    /// Whether the lock was resolved in this run.
-    fresh: bool,
-    offers: Offers,
-    rules: ClosureRules,
-}
-
-fn compute(
-    stack: &Stack<'_>,
-    component: &Component,
-    how: &args::ClosureHow,
-    fetcher: &Fetcher<'_>,
-    events: &dyn Events,
-) -> Result<Computed, Error> {
-    let workspace = stack.workspace;
-    let offers = Offers::of(workspace, how.live, how.offline)?;
-    let names: Vec<String> = how.upgrade.iter().flatten().map(|name| normalized(name)).collect();
-    let upgrade = match &how.upgrade {
-        None => Upgrade::None,
-        Some(_) if names.is_empty() => Upgrade::All,
-        Some(_) => Upgrade::Members(&names),
-    };
-    let resolve = How { offline: how.offline, upgrade };
-    let (graph, lock, fresh) =
-        graph(workspace, stack, component, &offers, &resolve, fetcher, events)?;
-    let rules = component.closure.clone().unwrap_or_default();
-    let closure = place(graph, &offers, &rules, &workspace.chroot.name, &workspace.pins.name)
-        .map_err(|error| error.shown_in(&component.file))?;
-    Ok(Computed { closure, lock, fresh, offers, rules })
 }
 
 /// Refuses a component without a closure of its own.
@@ -125,7 +71,7 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
     let fetcher = Fetcher::new(cache, &workspace.root, events).offline(args.how.offline);
     let before = component.closure.as_ref().and(args.how.upgrade.as_deref());
     let before = upgrade::Before::of(&workspace, before);
-    let computed = compute(&stack, component, &args.how, &fetcher, events)?;
+    let computed = compute(&stack, component, args.how.computation(), &fetcher, events)?;
     let Computed { closure, lock, offers, .. } = &computed;
     let differences = before.as_ref().map(|before| before.differences(closure, lock));
     let mut changes = Changes::default();
@@ -135,7 +81,7 @@ fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
         let generated = generate::files(&workspace, closure, component, offers, &fetcher)?;
         changes = Changes::of(&workspace, lock, generated)?;
     }
-    let proof = match args.check && changes.paths().next().is_none() {
+    let proof = match args.check && changes.is_empty() {
         true => Some(install::of_closure(dir, &args.choice, &closure.graph, &fetcher, events)?),
         false => None,
     };
@@ -199,88 +145,21 @@ fn suggest_writing(upgrade: Option<&[String]>, shell: &Shell) {
     ));
 }
 
-/// The changes that `--write` makes below the root of the workspace.
-#[derive(Default)]
-struct Changes {
-    /// The texts by path, in the order of writing.
-    texts: Vec<(String, String)>,
-    gone: Vec<String>,
-    /// The number of files that are up to date.
-    same: usize,
-}
-
-impl Changes {
-    fn of(
-        workspace: &Workspace,
-        lock: &Lock,
-        generated: generate::Generated,
-    ) -> Result<Self, Error> {
-        let root = &workspace.root;
-        let path = workspace.closure_lock();
-        let lock_path = path.strip_prefix(root).unwrap_or(&path).display().to_string();
-        let generate::Generated { files, gone } = generated;
-        // A pin without its component is an error for every command, while a component without its
-        // pin would only be left out: if this run is killed, no command builds half a closure. The
-        // lock file marks the closure as complete, so it comes last.
-        let (pins, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
-            files.into_iter().partition(|(path, _)| path.starts_with("pins/"));
-        let mut changes = Self { gone, ..Self::default() };
-        for (path, text) in pins.into_iter().chain(others).chain([(lock_path, lock.text())]) {
-            let old = match fs_err::read(root.join(&path)) {
-                Ok(old) => Some(old),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-                Err(error) => return Err(IoError::doing(format!("read `{path}`"))(error).into()),
-            };
-            match old.as_deref() == Some(text.as_bytes()) {
-                true => changes.same += 1,
-                false => changes.texts.push((path, text)),
-            }
-        }
-        Ok(changes)
-    }
-
-    fn paths(&self) -> impl Iterator<Item = &str> {
-        self.texts.iter().map(|(path, _)| path.as_str()).chain(self.gone.iter().map(String::as_str))
-    }
-
-    fn make(&self, root: &Path) -> Result<(), Error> {
-        let (last, first) = match self.texts.split_last() {
-            Some((last, first)) => (Some(last), first),
-            None => (None, &[][..]),
-        };
-        let write = |(path, text): &(String, String)| {
-            files::write_durably(&root.join(path), text)
-                .map_err(IoError::doing(format!("write `{path}`")))
-        };
-        first.iter().try_for_each(write)?;
-        for path in &self.gone {
-            let whole = root.join(path);
-            files::remove_if_there(&whole).map_err(IoError::doing(format!("remove `{path}`")))?;
-            // Removing the last file of a folder also removes the folder.
-            if let Some(folder) = whole.parent() {
-                let _ = fs_err::remove_dir(folder);
-            }
-        }
-        last.map_or(Ok(()), write)?;
-        Ok(())
-    }
-}
-
 /// Reports the files that were written or are out of date; returns the exit code.
 fn report_changes(changes: &Changes, check: bool, shell: &Shell) -> u8 {
     let (style, word) = if check { (Style::Bad, "Differs") } else { (Style::Good, "Wrote") };
     changes.texts.iter().for_each(|(path, _)| shell.status(style, word, path));
     let (style, word) = if check { (Style::Bad, "Obsolete") } else { (Style::Good, "Removed") };
-    changes.gone.iter().for_each(|path| shell.status(style, word, path));
-    let any = changes.paths().next().is_some();
+    changes.obsolete.iter().for_each(|path| shell.status(style, word, path));
+    let any = !changes.is_empty();
     match (check, any) {
         (true, true) => shell.talk(format!(
             "\n{} run `rocmrpm closure --write` to update the files",
             Style::Note.paint("help:")
         )),
-        (true, false) => shell.status(Style::Good, "Checked", count(changes.same, "file")),
+        (true, false) => shell.status(Style::Good, "Checked", count(changes.unchanged, "file")),
         (false, true) => {}
-        (false, false) => shell.status(Style::Dim, "Unchanged", count(changes.same, "file")),
+        (false, false) => shell.status(Style::Dim, "Unchanged", count(changes.unchanged, "file")),
     }
     u8::from(check && any)
 }
@@ -294,7 +173,7 @@ fn show_why(args: &args::ClosureWhy, dir: &Path, shell: &Shell) -> Done {
     let events: &dyn Events = &progress;
     let fetcher =
         Fetcher::new(Cache::from_env()?, &workspace.root, events).offline(args.how.offline);
-    let computed = compute(&stack, component, &args.how, &fetcher, events)?;
+    let computed = compute(&stack, component, args.how.computation(), &fetcher, events)?;
     drop(progress);
     let why = why(&computed.closure, &computed.offers, &computed.rules, &args.name)?;
     if args.json {
@@ -334,7 +213,7 @@ fn locked(name: &str, dir: &Path) -> Result<(Lock, Places), Error> {
         let help = format!("run `rocmrpm closure --pins {name} --write` to lock it");
         Error::new(Kind::Usage, message).with_help(help)
     })?;
-    Ok((lock, places(&workspace).unwrap_or_default()))
+    Ok((lock, known_places(&workspace).unwrap_or_default()))
 }
 
 /// Returns the lock of the chosen pin set and chroot with the places of its members, if known;
@@ -345,20 +224,9 @@ pub(super) fn lock_with_places(
 ) -> Result<Option<(Lock, Places)>, Error> {
     let workspace = workspace(dir, choice)?;
     let lock = Lock::read(&workspace.closure_lock())?;
-    Ok(lock.map(|lock| (lock, places(&workspace).unwrap_or_default())))
+    Ok(lock.map(|lock| (lock, known_places(&workspace).unwrap_or_default())))
 }
 
 fn no_lock(name: &str) -> Error {
     Error::new(Kind::Usage, format!("`{}` is neither a file nor a pin set", visible(name)))
-}
-
-/// Returns the places of the members, as far as they are known without network access.
-fn places(workspace: &Workspace) -> Option<Places> {
-    let stack = Stack::new(workspace).ok()?;
-    let component = component(&stack, None).ok()?;
-    let how = args::ClosureHow { live: false, offline: true, upgrade: None };
-    let fetcher = Fetcher::new(Cache::from_env().ok()?, &workspace.root, &Silent).offline(true);
-    let computed = compute(&stack, component, &how, &fetcher, &Silent).ok()?;
-    let members = computed.closure.members.into_iter();
-    Some(members.map(|(name, member)| (name, member.place)).collect())
 }

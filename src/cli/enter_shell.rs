@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::{Done, args, context};
+use crate::build::find_elsewhere;
 use crate::build::{
     BuildRoot, Builder, HostBuilder, MockBuilder, Results, Stage, is_prepared, prepare_root,
     required_packages,
@@ -25,7 +26,7 @@ pub(super) fn run(args: &args::EnterShell, dir: &Path, shell: &Shell) -> Done {
         return Ok(command.interactive()?);
     }
     // What a failed build left for other pins or another chroot is what the user means.
-    let elsewhere = context::elsewhere(&workspace, &format!("work/{}/build", component.name));
+    let elsewhere = find_elsewhere(&workspace, &format!("work/{}/build", component.name));
     if workspace.chroot.is_host() && elsewhere.is_none() {
         return enter_prepared(args, workspace, shell);
     }

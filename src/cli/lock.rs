@@ -10,14 +10,12 @@ use crate::container;
 use crate::delivery::{self, ProviderLock};
 use crate::digest::Sha256;
 use crate::document::Document;
-use crate::error::{Error, IoError};
-use crate::events::{Event, Events};
-use crate::files;
+use crate::events::Events;
 use crate::pins::{SetLock, lock_set};
 use crate::report::{Progress, Shell, Style, count};
 use crate::sources::{Cache, Fetcher, Locked, Moving};
+use crate::workspace::Lock;
 use crate::workspace::pin::LockEntry;
-use crate::workspace::{Lock, Workspace};
 
 pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
     let choice = args::Choice { chroot: None, pins: args.pins.clone() };
@@ -29,12 +27,12 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
     let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events);
     let fetcher = fetcher.offline(args.offline).moves(moving);
     let mut lock = lock_set(&workspace.root, &set.name, set.file.clone(), &fetcher)?;
-    lock.locked.lock.images = images(&workspace, &lock.old, args.images, events)?;
+    lock.locked.lock.images = container::lock_images(&workspace, &lock.old, args.images, events)?;
     lock.text = lock.locked.lock.text();
-    let rocm = rocm(dir, args, &workspace, &fetcher)?;
+    let rocm = delivery::lock_all(&workspace, &fetcher)?;
     drop(fetcher);
     drop(progress);
-    let SetLock { name: shown, path, old_text, old: old_lock, locked, text } = &lock;
+    let SetLock { name: shown, old_text, old: old_lock, locked, text, .. } = &lock;
     let differs = lock.differs();
     let diff = similar::TextDiff::from_lines(old_text, text)
         .unified_diff()
@@ -42,11 +40,10 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
         .to_string();
     // Written only if every source was resolved: a partial lock file would look complete.
     if !args.check && differs {
-        files::write_durably(path, text).map_err(IoError::doing(format!("write `{shown}`")))?;
+        lock.write()?;
     }
     for of in rocm.iter().filter(|of| !args.check && of.differs()) {
-        files::write_durably(&of.path, of.lock.text())
-            .map_err(IoError::doing(format!("write `{}`", of.name)))?;
+        of.write()?;
     }
     if args.json {
         let sources = locked.lock.entries.iter().map(|((component, source), entry)| LockedSource {
@@ -105,48 +102,6 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
         (false, false) => shell.status(Style::Dim, "Unchanged", sources),
     }
     Ok(0)
-}
-
-/// Returns the locks of all chroots' ROCm that no package has.
-fn rocm(
-    dir: &Path,
-    args: &args::Lock,
-    workspace: &Workspace,
-    fetcher: &Fetcher<'_>,
-) -> Result<Vec<ProviderLock>, Error> {
-    let mut locks: Vec<ProviderLock> = Vec::new();
-    for chroot in workspace.all_chroots() {
-        if locks.iter().any(|lock| lock.provider == chroot.rocm_provider.value) {
-            continue;
-        }
-        let choice = args::Choice { chroot: Some(chroot.name.clone()), pins: args.pins.clone() };
-        let of_chroot = context::workspace(dir, &choice, &[])?;
-        locks.extend(delivery::lock(&of_chroot, fetcher)?);
-    }
-    Ok(locks)
-}
-
-/// Returns the digests of the base images that container files start from: those in the old lock, or
-/// with `update`, those that the registries have now.
-fn images(
-    workspace: &Workspace,
-    old: &Lock,
-    update: bool,
-    events: &dyn Events,
-) -> Result<BTreeMap<String, Sha256>, Error> {
-    let mut images = BTreeMap::new();
-    for image in container::unpinned(workspace)? {
-        let digest = match old.images.get(&image) {
-            _ if update => {
-                events.event(Event::Step { word: "Reading", detail: image.clone() });
-                container::digest_of(&image)?
-            }
-            Some(known) => *known,
-            None => continue,
-        };
-        images.insert(image, digest);
-    }
-    Ok(images)
 }
 
 /// Warns about sources that were not fetched, and about versions that changed nothing.

@@ -1,25 +1,14 @@
 //! `rocmrpm render`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Serialize;
 
 use super::{Done, args, context, dist_git};
-use crate::container;
 use crate::document::Document;
-use crate::error::{IoError, Problems};
-use crate::files;
+use crate::rendered::{self, RenderedFiles};
 use crate::report::{Shell, Style, count};
-use crate::spec::{self, History};
 use crate::stack::Stack;
-
-/// A file with its expected text.
-struct Wanted {
-    path: PathBuf,
-    text: String,
-    /// Whether the file is committed to the workspace's history, so that `--check` compares it.
-    committed: bool,
-}
 
 /// What `rocmrpm render --json` prints: the files that follow from the workspace.
 #[derive(Serialize)]
@@ -52,51 +41,29 @@ pub(super) fn run(args: &args::Render, dir: &Path, shell: &Shell) -> Done {
     }
     let workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
     let stack = Stack::new(&workspace)?;
-    let history = History::read(&workspace)?;
-    if let Some(warning) = &history.warning {
+    let RenderedFiles { files: wanted, warning } = rendered::all(&stack)?;
+    if let Some(warning) = warning {
         shell.warning(warning);
     }
-    let mut wanted = Vec::new();
-    let mut problems = Problems::default();
-    for component in stack.order() {
-        match spec::render(&stack, component, &history) {
-            Ok(rendered) => wanted.push(Wanted {
-                path: workspace.build_dir().join("specs").join(&rendered.file_name),
-                text: rendered.text,
-                committed: false,
-            }),
-            Err(error) => problems.absorb(error)?,
-        }
-    }
-    if !problems.0.is_empty() {
-        return Err(problems.into());
-    }
-    for (path, text) in container::wanted(&workspace)? {
-        let committed = args.pin.overrides.is_empty();
-        wanted.push(Wanted { path, text, committed });
-    }
-
     let mut different = 0;
     let mut files = Vec::new();
-    for Wanted { path, text, committed } in &wanted {
-        let shown = path.strip_prefix(&workspace.root).unwrap_or(path).display().to_string();
-        let old = fs_err::read_to_string(path).unwrap_or_default();
-        files.push(RenderedFile { path, committed: *committed, differs: old != *text });
+    for file in &wanted {
+        let shown = file.shown(&workspace);
+        let (old, differs) = (file.old(), file.differs());
+        files.push(RenderedFile { path: &file.path, committed: file.committed, differs });
         if args.diff {
-            let diff = similar::TextDiff::from_lines(&old, text);
+            let diff = similar::TextDiff::from_lines(&old, &file.text);
             let unified = diff.unified_diff().header(&shown, &shown).to_string();
             if !unified.is_empty() {
                 shell.data(colored(&unified))?;
             }
         }
         if args.check || args.diff {
-            if old != *text && *committed {
+            if differs && file.committed {
                 different += 1;
                 shell.status(Style::Bad, "Differs", &shown);
             }
-        } else if files::write_if_changed(path, text)
-            .map_err(IoError::doing(format!("write `{shown}`")))?
-        {
+        } else if file.write(&workspace)? {
             shell.status(Style::Good, "Rendered", &shown);
         } else {
             shell.status(Style::Dim, "Unchanged", &shown);

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::{Done, args, context};
 use crate::build::{BuildLock, BuildRecord, FailureRecord, LastBuild, build_logs, main_log};
+use crate::build::{find_elsewhere, find_other_pins};
 use crate::document::Document;
 use crate::duration;
 use crate::names::ComponentName;
@@ -111,11 +112,11 @@ pub(super) fn run(args: &args::Status, dir: &Path, shell: &Shell) -> Done {
         shell.talk(format!("{hidden} never built for `{}`", workspace.chroot.name));
     }
     if shown.is_empty()
-        && let Some(help) = context::elsewhere(&workspace, "results")
+        && let Some(help) = find_elsewhere(&workspace, "results")
     {
         shell.help(help);
     }
-    if let Some(help) = context::other_pins(&workspace) {
+    if let Some(help) = find_other_pins(&workspace) {
         shell.talk(format!("results for other pins: {help}"));
     }
     for component in &components {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{Done, args, context};
 use crate::build::BuildLock;
+use crate::build::find_elsewhere;
 use crate::digest::Sha256;
 use crate::document::Document;
 use crate::error::{IoError, Kind};
@@ -88,7 +89,7 @@ pub(super) fn no_wheels(workspace: &Workspace) -> String {
         "no component with a Python distribution has been built for {}",
         workspace.chroot.name
     );
-    match context::elsewhere(workspace, "results") {
+    match find_elsewhere(workspace, "results") {
         Some(help) => format!("{none}; {help}"),
         None => none,
     }

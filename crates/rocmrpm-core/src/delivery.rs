@@ -12,12 +12,13 @@ use pep508_rs::{Requirement, VerbatimUrl, VersionOrUrl};
 use crate::closure::{ClosureError, Locked, LockedFile, Origin, pylock};
 use crate::digest::Sha256;
 use crate::error::{Diagnose, Diagnosis, Error, IoError, Kind};
+use crate::files;
 use crate::process::ProcessError;
 use crate::sources::{Fetcher, Resolved, SourceError, download_plain};
 use crate::text::{SEGMENT, percent_encode};
 use crate::uv::{self, Failure, Why};
 use crate::workspace::pin::{Pin, Source};
-use crate::workspace::{Artifacts, Delivery, RocmFile, RocmLock, Workspace};
+use crate::workspace::{Artifacts, Delivery, RocmFile, RocmLock, Selection, Workspace};
 
 /// uv's output file; PEP 751 restricts its name.
 const OUTPUT: &str = "pylock.toml";
@@ -44,6 +45,29 @@ impl ProviderLock {
     pub fn differs(&self) -> bool {
         self.old_text != self.lock.text()
     }
+
+    /// Writes the lock file.
+    pub fn write(&self) -> Result<(), Error> {
+        let action = IoError::doing(format!("write `{}`", self.name));
+        Ok(files::write_durably(&self.path, self.lock.text()).map_err(action)?)
+    }
+}
+
+/// Determines the locks of the ROCm of all chroots of a workspace that no package has.
+pub fn lock_all(workspace: &Workspace, fetcher: &Fetcher<'_>) -> Result<Vec<ProviderLock>, Error> {
+    let mut locks: Vec<ProviderLock> = Vec::new();
+    for chroot in workspace.all_chroots() {
+        if locks.iter().any(|lock| lock.provider == chroot.rocm_provider.value) {
+            continue;
+        }
+        let selection = Selection {
+            chroot: Some(chroot.name.clone()),
+            pins: Some(workspace.pins.name.clone()),
+            ..Selection::default()
+        };
+        locks.extend(lock(&Workspace::load(&workspace.root, &selection)?, fetcher)?);
+    }
+    Ok(locks)
 }
 
 /// Determines the lock of the ROCm of the workspace's chosen chroot; `None` if packages have it.

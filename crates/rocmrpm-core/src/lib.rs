@@ -33,6 +33,7 @@ pub mod publication;
 pub mod publishing;
 mod range;
 pub mod removal;
+pub mod rendered;
 pub mod reproduce;
 pub mod requirements;
 pub mod rpm_version;

@@ -52,6 +52,25 @@ pub struct Order {
     pub timeout: Option<Duration>,
 }
 
+impl Order {
+    /// Returns an order of what is out of date, with the chroot's default builder and no options.
+    pub fn up_to(until: Stage, components: Vec<String>) -> Self {
+        Self {
+            components,
+            until,
+            builder: None,
+            ccache: false,
+            hermetic: false,
+            offline: false,
+            keep_going: false,
+            force: false,
+            wait: false,
+            verbose: false,
+            timeout: None,
+        }
+    }
+}
+
 /// The result of a production.
 pub struct Production<'s, 'w> {
     /// The specs and the plan.
@@ -107,6 +126,18 @@ pub fn render<'s, 'w>(
     let (builder, warning) = choose(stack, order, fetcher)?;
     let about_builder = warning.as_deref();
     prepare_order(stack, order, components, (builder.as_ref(), about_builder), events)
+}
+
+/// Renders the specs of an order's components for another builder than its own, which comes with a
+/// warning about it.
+pub fn plan_with<'s, 'w>(
+    builder: (&dyn Builder, Option<&str>),
+    stack: &'s Stack<'w>,
+    order: &Order,
+    events: &dyn Events,
+) -> Result<Prepared<'s, 'w>, Error> {
+    let components = selected(stack, &order.components, order.until)?;
+    prepare_order(stack, order, components, builder, events)
 }
 
 /// Returns the builder of an order, and a warning about it, if there is one.

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 
 use super::Choice;
 use super::build::parse_duration;
+use crate::closure::compute::Computation;
 
 /// `rocmrpm closure`.
 #[derive(Debug, Args)]
@@ -74,6 +75,13 @@ pub struct ClosureHow {
     /// it; all members if no NAME is given
     #[arg(long, value_name = "NAME", num_args = 0.., conflicts_with = "offline")]
     pub upgrade: Option<Vec<String>>,
+}
+
+impl ClosureHow {
+    /// Returns how the library computes the closure.
+    pub fn computation(&self) -> Computation<'_> {
+        Computation { live: self.live, offline: self.offline, upgrade: self.upgrade.as_deref() }
+    }
 }
 
 /// The commands below `rocmrpm closure`.

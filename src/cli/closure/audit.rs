@@ -4,9 +4,10 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use super::{component, compute, workspace};
+use super::workspace;
 use crate::cli::{Done, args};
 use crate::closure::audit::{Finding, Holder, Request, What, audit};
+use crate::closure::compute::{Computation, component, compute};
 use crate::error::{Error, Kind};
 use crate::events::Events;
 use crate::osv::{ADDRESS, Service};
@@ -28,8 +29,8 @@ pub(super) fn run(args: &args::ClosureAudit, dir: &Path, shell: &Shell) -> Done 
     let progress = Progress::new(shell);
     let events: &dyn Events = &progress;
     let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events).offline(args.offline);
-    let how = args::ClosureHow { live: args.live, offline: args.offline, upgrade: None };
-    let computed = compute(&stack, component, &how, &fetcher, events)?;
+    let how = Computation { live: args.live, offline: args.offline, upgrade: None };
+    let computed = compute(&stack, component, how, &fetcher, events)?;
     let address = std::env::var(VARIABLE).ok().filter(|address| !address.is_empty());
     let request = Request {
         closure: &computed.closure,

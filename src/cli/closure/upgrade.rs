@@ -1,6 +1,7 @@
 //! `rocmrpm closure --upgrade`: the differences between the closure and the lock file.
 
 use crate::closure::Closure;
+use crate::closure::compute::known_places;
 use crate::closure::diff::{Difference, Places, diff};
 use crate::closure::lock::Lock;
 use crate::error::Error;
@@ -22,7 +23,7 @@ impl Before {
     pub fn of(workspace: &Workspace, names: Option<&[String]>) -> Option<Self> {
         let names = names?.iter().map(|name| normalized(name)).collect();
         let lock = Lock::read(&workspace.closure_lock()).ok().flatten()?;
-        let places = super::places(workspace).unwrap_or_default();
+        let places = known_places(workspace).unwrap_or_default();
         Some(Self { lock, places, names })
     }
 

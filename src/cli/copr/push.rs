@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Target, sync};
-use crate::build::{BuildLock, Options, Outcome, Prepared, Run, Stage, prepare, run as run_plan};
+use crate::build::{BuildLock, Outcome, Prepared, Run, Stage};
 use crate::cli::build::documents::RunReport;
 use crate::cli::plan::Planned;
 use crate::cli::{Done, args, build, install};
@@ -16,11 +16,12 @@ use crate::error::{Error, Kind};
 use crate::events::Events;
 use crate::names::ComponentName;
 use crate::process::own_program;
-use crate::proof::{prove, provided};
+use crate::production::{Order, Production, plan_with, produce_with, selected};
+use crate::proof::prove;
 use crate::publishing::check_closures;
 use crate::report::{Progress, Shell, Style, Table};
 use crate::sources::{Cache, Fetcher};
-use crate::stack::{Stack, Verdict};
+use crate::stack::Stack;
 use crate::workspace::copr::AFTER_INSPECTION;
 use crate::workspace::{Component, CoprProject, Workspace};
 
@@ -155,38 +156,27 @@ impl Push<'_> {
         let Self { args, client, shell, .. } = *self;
         let ProjectChroot { workspace, .. } = *place;
         let stack = Stack::new(workspace)?;
-        let selected = stack.named_with_requirements(&args.components)?;
         let builder = CoprBuilder::new(client, self.project, workspace, events)?;
-        let lock = BuildLock::take(workspace)?;
-        let prepared = prepare(&stack, selected, &builder, Stage::Rpm)?;
-        for warning in prepared.warnings.iter().cloned().chain(other_targets(place, &prepared)) {
+        let order = Order {
+            keep_going: args.keep_going,
+            ..Order::up_to(Stage::Rpm, args.components.clone())
+        };
+        for warning in other_targets(place, &stack, &order)? {
             shell.warning(warning);
         }
-        let stale =
-            prepared.plan.steps.iter().any(|step| matches!(step.verdict, Verdict::Stale(_)));
         if args.dry_run {
-            return self.show(place, &prepared);
-        }
-        if stale {
-            get_ready(&builder, self.places, place)?;
+            let _lock = BuildLock::take(workspace)?;
+            return self.show(place, &plan_with((&builder, None), &stack, &order, events)?);
         }
         let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, events);
-        if stale {
+        let get_ready = || {
+            get_ready(&builder, self.places, place)?;
             let graph = resolve::written(&stack, &fetcher, events)?;
-            install::show(
-                &prove(&stack, graph.as_ref(), &fetcher, events)?,
-                &workspace.chroot.name,
-                shell,
-            )?;
-        }
-        let options = Options {
-            until: Stage::Rpm,
-            keep_going: args.keep_going,
-            timeout: None,
-            verbose: false,
-            installable: provided,
+            let proof = prove(&stack, graph.as_ref(), &fetcher, events)?;
+            install::show(&proof, &workspace.chroot.name, shell)
         };
-        let done = run_plan(&lock, &prepared, &builder, &fetcher, options, events)?;
+        let Production { prepared, run: done, .. } =
+            produce_with((&builder, None), get_ready, &stack, &order, &fetcher, events)?;
         let code = build::report_failures(&done, shell);
         if code == 0 {
             let built = done
@@ -320,16 +310,21 @@ fn sent(
 
 /// Warns about components whose GPU targets differ from those of the macros package, which the
 /// whole stack shares.
-fn other_targets(place: &ProjectChroot<'_>, prepared: &Prepared<'_, '_>) -> Vec<String> {
+fn other_targets(
+    place: &ProjectChroot<'_>,
+    stack: &Stack<'_>,
+    order: &Order,
+) -> Result<Vec<String>, Error> {
     let workspace: &Workspace = place.workspace;
     let macros: Option<&MacrosPackage> = place.macros.as_ref();
     if macros.is_none() || workspace.provider.gpu_macros.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    let others = prepared.selected.iter().filter(|component| {
-        prepared.stack.gpu_targets(component) != workspace.manifest.gpu_targets.as_slice()
+    let selected = selected(stack, &order.components, order.until)?.into_iter();
+    let others = selected.filter(|component| {
+        stack.gpu_targets(component) != workspace.manifest.gpu_targets.as_slice()
     });
-    let warn = |component: &&&Component| {
+    let warn = |component: &Component| {
         format!(
             "`{}` has other GPU targets than the stack, and {} on COPR has those of the stack; list the \
              component's own in its spec",
@@ -337,5 +332,5 @@ fn other_targets(place: &ProjectChroot<'_>, prepared: &Prepared<'_, '_>) -> Vec<
             workspace.provider.gpu_macros.join(" and "),
         )
     };
-    others.map(|component| warn(&component)).collect()
+    Ok(others.map(warn).collect())
 }

@@ -3,7 +3,9 @@
 //! images from the results happens elsewhere.
 
 mod choice;
+mod clean;
 mod component;
+mod elsewhere;
 mod error;
 mod failure;
 mod gate;
@@ -26,8 +28,10 @@ mod tail;
 mod undeclared;
 
 pub use choice::{BuilderName, MockOptions, choose_builder};
+pub use clean::{end_earlier_builds, removable, removable_folders, size_of};
 pub use component::{Built, required_packages};
 pub(crate) use component::{command_again, enter_again};
+pub use elsewhere::{find_elsewhere, find_other_pins};
 pub use error::ComponentError;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 #[doc(hidden)]

@@ -4,7 +4,9 @@
 mod assemble;
 pub mod audit;
 pub(crate) mod bundled;
+pub mod changes;
 mod collision;
+pub mod compute;
 mod cutoff;
 pub mod diff;
 pub mod earlier;

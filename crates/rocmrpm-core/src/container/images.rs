@@ -1,16 +1,17 @@
 //! The digests of base images, as skopeo reads them from a registry. `workspace` keeps them in the lock
 //! of a pin set.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::base;
 use super::files::each_workspace;
 use crate::digest::Sha256;
 use crate::error::{Diagnose, Diagnosis, Error, Kind};
+use crate::events::{Event, Events};
 use crate::process::{Command, ProcessError, last_lines};
 use crate::text::visible;
-use crate::workspace::Workspace;
 use crate::workspace::flavor::registry;
+use crate::workspace::{Lock, Workspace};
 
 /// Why the digest of an image is unknown.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +52,7 @@ impl Diagnose for ImageError {
 
 /// Returns the base images of a workspace's container files that have no digest in their name,
 /// without those that only this machine has.
-pub fn unpinned(workspace: &Workspace) -> Result<BTreeSet<String>, Error> {
+fn unpinned(workspace: &Workspace) -> Result<BTreeSet<String>, Error> {
     let mut images = BTreeSet::new();
     each_workspace(workspace, |workspace, flavors| {
         for flavor in flavors {
@@ -64,8 +65,31 @@ pub fn unpinned(workspace: &Workspace) -> Result<BTreeSet<String>, Error> {
     Ok(images)
 }
 
+/// Returns the digests of the base images that container files start from: those in the old lock, or
+/// with `update`, those that the registries have now.
+pub fn lock_images(
+    workspace: &Workspace,
+    old: &Lock,
+    update: bool,
+    events: &dyn Events,
+) -> Result<BTreeMap<String, Sha256>, Error> {
+    let mut images = BTreeMap::new();
+    for image in unpinned(workspace)? {
+        let digest = match old.images.get(&image) {
+            _ if update => {
+                events.event(Event::Step { word: "Reading", detail: image.clone() });
+                digest_of(&image)?
+            }
+            Some(known) => *known,
+            None => continue,
+        };
+        images.insert(image, digest);
+    }
+    Ok(images)
+}
+
 /// Returns the digest of an image's manifest, or of its list of manifests for several architectures.
-pub fn digest_of(image: &str) -> Result<Sha256, ImageError> {
+fn digest_of(image: &str) -> Result<Sha256, ImageError> {
     if registry(image).is_none() {
         return Err(ImageError::NoRegistry { image: visible(image) });
     }

@@ -9,6 +9,7 @@ mod files;
 mod images;
 mod labels;
 mod launch;
+mod prerequisites;
 mod spoof;
 mod values;
 
@@ -16,8 +17,9 @@ pub use check::{Difference, check};
 pub use engine::{Engine, EngineError};
 pub use error::ContainerError;
 pub use files::{wanted, write, write_all};
-pub use images::{ImageError, digest_of, unpinned};
+pub use images::{ImageError, lock_images};
 pub use launch::{Launch, LaunchError, Runner};
+pub use prerequisites::check_prerequisites;
 
 use std::collections::BTreeMap;
 

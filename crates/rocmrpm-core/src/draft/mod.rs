@@ -1,6 +1,7 @@
 //! Drafts the component of an upstream project: its spec template, its component.toml, and what its
 //! pin needs in addition, from what the source states. Does not write files.
 
+mod addition;
 mod autotools;
 mod calls;
 mod cargo;
@@ -26,8 +27,8 @@ use crate::lint_rules::PLACEHOLDER;
 use crate::sources::{CargoProject, Fetcher, Tree, source_dir};
 use crate::text::visible;
 use crate::workspace::pin::{Pin, Source};
+pub use addition::{DraftedComponent, NewComponent, NewSource};
 use license::License;
-pub use wheel::pick as pick_wheel;
 
 /// The drafted files of a component.
 #[derive(Debug, Default)]

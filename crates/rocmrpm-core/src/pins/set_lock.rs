@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, IoError, Problems};
+use crate::files;
 use crate::sources::{Fetcher, Locked};
 use crate::workspace::document::File;
 use crate::workspace::pins::Overrides;
@@ -29,6 +30,12 @@ impl SetLock {
     /// Returns whether the file changes.
     pub fn differs(&self) -> bool {
         self.text != self.old_text
+    }
+
+    /// Writes the lock file.
+    pub fn write(&self) -> Result<(), Error> {
+        let action = IoError::doing(format!("write `{}`", self.name));
+        Ok(files::write_durably(&self.path, &self.text).map_err(action)?)
     }
 }
 

@@ -80,17 +80,10 @@ impl Pipeline<'_> {
                 PipelineBuilder::Copr => None,
             };
             let order = Order {
-                components: Vec::new(),
-                until: Stage::Index,
                 builder,
-                ccache: false,
-                hermetic: false,
                 offline: self.request.offline,
-                keep_going: false,
-                force: false,
-                wait: false,
-                verbose: false,
                 timeout: self.request.timeout,
+                ..Order::up_to(Stage::Index, Vec::new())
             };
             let fetcher = self.fetcher(&workspace, self.events)?;
             let done = match self.request.builder {
