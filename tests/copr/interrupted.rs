@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::stack::{Stack, assert_no_token};
+use crate::support::documents;
 use crate::support::{Ran, wait_until};
 
 /// Interrupts a push with a signal while it waits for a running build.
@@ -141,6 +142,7 @@ fn names_an_unnamed_build_after_its_record() {
     wait_until("it is recorded", || record.exists());
     push.signal("KILL");
     push.finish();
+    documents::read(&record, "rocmrpm/copr-build/2");
     let status = stack.run(&["copr", "status", "--json"]).exits(0).json();
     let rows = status["components"].as_array().unwrap();
     let row = rows.iter().find(|row| row["component"] == "other").unwrap();

@@ -51,7 +51,7 @@ fn builds_in_waves_and_fetches_the_packages() {
     assert_eq!(stack.copr.uploads(), 3);
     let asked = |request: &&String| request.starts_with("PUT /api_3/project/regenerate-repos");
     assert_eq!(stack.copr.requests().iter().filter(asked).count(), 1);
-    let status = stack.run(&["copr", "status", "--json"]).json();
+    let status = stack.run(&["copr", "status", "--json"]).document("rocmrpm/copr-status/1");
     assert_eq!(
         (&status["stale"], &status["components"][0]["state"]),
         (&json!(0), &json!("succeeded"))

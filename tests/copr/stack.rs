@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::site::{Copr, TOKEN};
+use crate::support::documents;
 use crate::support::{Parts, Ran, Running, Workspace, ran};
 use crate::users::{Packages, downloads, packages_in};
 
@@ -78,7 +79,8 @@ impl Stack {
 
     /// Returns `component plan` for everything that a push would do.
     pub fn plan(&self) -> Vec<String> {
-        let document = self.run(&["copr", "push", "--dry-run", "--json"]).json();
+        let document =
+            self.run(&["copr", "push", "--dry-run", "--json"]).document("rocmrpm/copr-push/2");
         let steps = document["chroots"][0]["steps"].as_array().unwrap().clone();
         let text = |step: &Value, key: &str| step[key].as_str().unwrap().to_owned();
         steps
@@ -147,7 +149,12 @@ impl Stack {
     /// Returns whether a component's results exist, inspected and accepted.
     pub fn accepted(&self, component: &str) -> bool {
         let results = self.workspace.path("build/fedora-43/results").join(component);
-        results.join("build.json").exists() && results.join("inspection.json").exists()
+        let accepted =
+            results.join("build.json").exists() && results.join("inspection.json").exists();
+        if accepted {
+            documents::read(&results.join("logs/copr.json"), "rocmrpm/copr-origin/2");
+        }
+        accepted
     }
 }
 

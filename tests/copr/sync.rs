@@ -17,7 +17,8 @@ fn changed(copr: &Copr) -> usize {
 
 /// Returns the keys that a dry run reports as different.
 fn differences(stack: &Stack) -> Vec<String> {
-    let document = stack.run(&["copr", "sync", "--dry-run", "--json"]).json();
+    let document =
+        stack.run(&["copr", "sync", "--dry-run", "--json"]).document("rocmrpm/copr-sync/1");
     let changes = document["changes"].as_array().unwrap().clone();
     changes.iter().map(|change| change["key"].as_str().unwrap().to_owned()).collect()
 }

@@ -11,6 +11,8 @@ use rocmrpm::inspect::{
 };
 use rocmrpm::process::Command;
 
+use crate::support::ran;
+
 const KERNEL: &str = r#"
 #define __global__ __attribute__((global))
 struct dim3 { unsigned x, y, z; };
@@ -424,6 +426,17 @@ fn reads_the_same_facts_from_rpms_wheels_and_folders() {
             r#""device":[{"target":"gfx1151","storage":"hip-fatbin","compression":null,"#
         )
     );
+
+    // The program prints it, and what differs from another package.
+    let inspect = |args: &[&Path]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rocmrpm"));
+        ran(command.args(["inspect", "--json"]).args(args))
+    };
+    inspect(&[&package]).document("rocmrpm/inspection/4");
+    let same = inspect(&[&package, Path::new("--against"), &package]);
+    same.exits(0).document("rocmrpm/comparison/2");
+    let other = inspect(&[&wheel, Path::new("--against"), &package]);
+    other.exits(1).document("rocmrpm/comparison/2");
 }
 
 #[test]

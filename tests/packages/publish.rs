@@ -67,6 +67,7 @@ fn publishes_and_promotes(site: &Site, place: &Where) {
     assert_eq!(place.files(), occupied);
     place.remove(&package);
 
+    site.publish(&["--json", "--dry-run"]).exits(0).document("rocmrpm/publish/1");
     site.publish(&[])
         .exits(0)
         .reports([format!("Upload {package}").as_str(), "Published 4 files and 7 pages"]);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::publish::places::{Files, Moto, Rsyncd, Where, killed_at};
+use crate::support::documents;
 use crate::support::{Parts, Ran, Workspace, names_in, ran};
 use keyring::{Keyring, checksig};
 use rocmrpm::digest::Sha256;
@@ -364,11 +365,14 @@ fn story(place: &Where) {
         .exits(0)
         .reports(["Add two-1.0-1.noarch.rpm", "Published 3 packages, 3 of them new"]);
     let first = place.files();
+    let state = serde_json::from_slice(&first["rocmrpm.json"]).unwrap();
+    assert_eq!(documents::check(&state), Some("rocmrpm/repository/1"));
     assert_eq!(
         whole(&first),
         ["one-1.0-1.noarch.rpm", "test-release-1-1.noarch.rpm", "two-1.0-1.noarch.rpm"]
     );
     assert_eq!(first["test-release.rpm"], first["test-release-1-1.noarch.rpm"]);
+    lab.publish(place, &["--json"]).exits(0).document("rocmrpm/publish-repository/1");
     lab.publish(place, &[]).exits(0).reports(["Unchanged"]);
     assert_eq!(place.files(), first);
 

@@ -2,6 +2,7 @@
 //! run resumes. Offline; needs rpmbuild and createrepo_c.
 
 use crate::support;
+use crate::support::documents;
 use crate::support::{Parts, Running, Workspace, processes_with, template, text_of, wait_until};
 
 /// Returns a sleep duration that no other process on this machine uses as an argument.
@@ -225,6 +226,7 @@ fn skips_dependents_of_a_failure_with_the_reason() {
         .reports(["`bad` failed in %build", "Skipped above: requires `bad`, which was not built"]);
     workspace.assert_nothing_of("bad");
     workspace.assert_nothing_of("above");
+    documents::read(&workspace.built("work/bad/failure.json"), "rocmrpm/failure/1");
     let status = workspace.run(&["status", "--json"]);
     let status = status.exits(0).document("rocmrpm/status/1");
     let states: Vec<_> = status["components"].as_array().unwrap().iter().collect();

@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::documents;
 use crate::support::{
     Parts, Running, Transcript, Workspace, names_in, ran, template, text_of, wait_until,
 };
@@ -291,6 +292,7 @@ fn rebuilds_wheels_when_their_requirements_change() {
 
     // The inspection rules do not affect its bytes.
     let note = workspace.built("wheels/aside/wheels.json");
+    documents::read(&note, "rocmrpm/wheels/2");
     let text = std::fs::read_to_string(&note).unwrap();
     assert!(text.contains("\"set of rules\": \""), "{text}");
     std::fs::write(&note, text.replace("\"set of rules\": \"", "\"set of rules\": \"0")).unwrap();

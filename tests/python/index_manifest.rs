@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support;
+use crate::support::documents;
 use crate::support::server::{Reply, TestServer};
 use crate::support::{Parts, Ran, Workspace, ran};
 use keyring::Keyring;
@@ -117,6 +118,10 @@ fn detects_rollbacks_and_changed_pages() {
     lab.update("1.0", "1.1");
     lab.publish(&[]).exits(0);
     lab.check(&["--digests"]).exits(0);
+    let envelope = std::fs::read(lab.index().join("manifest.json")).unwrap();
+    let envelope: serde_json::Value = serde_json::from_slice(&envelope).unwrap();
+    let manifest = serde_json::from_str(envelope["manifest"].as_str().unwrap()).unwrap();
+    assert_eq!(documents::check(&manifest), Some("rocmrpm/index-manifest/1"));
     let second = lab.files();
 
     put_back(&first);

@@ -347,6 +347,12 @@ fn packages_are_compared_with_their_rpms() {
     check.exits(0).reports(["Verified 4 wheels", "no differences"]);
     assert!(check.stdout.contains("        +RUNPATH $ORIGIN/../lib\n"), "{}", check.stdout);
     let wheel = sdk.0.path("dist/rocm_sdk_core-7.2.4-py3-none-linux_x86_64.whl");
+    let member = "rocm_sdk_core-7.2.4.dist-info/rocmrpm.json";
+    let show =
+        "import sys, zipfile; print(zipfile.ZipFile(sys.argv[1]).read(sys.argv[2]).decode())";
+    let mut python = std::process::Command::new("/usr/bin/python3");
+    let provenance = ran(python.args(["-c", show]).arg(&wheel).arg(member));
+    provenance.exits(0).document("rocmrpm/sdk-provenance/1");
     std::fs::write(&wheel, "x").unwrap();
     let check = run(&["--check", "--json"]).exits(1).document("rocmrpm/sdk-check/1");
     let wheels: Vec<&serde_json::Value> = check["packages"].as_array().unwrap().iter().collect();

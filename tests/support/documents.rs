@@ -19,6 +19,16 @@ pub fn check_text(text: &str) {
     }
 }
 
+/// Reads a file that is a JSON document of this schema, and validates it.
+#[track_caller]
+pub fn read(path: &Path, schema: &str) -> Value {
+    let text =
+        std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(check(&document), Some(schema), "{}", path.display());
+    document
+}
+
 /// Validates a JSON document if it names a schema of rocmrpm; returns that name.
 #[track_caller]
 pub fn check(document: &Value) -> Option<&str> {

@@ -421,15 +421,10 @@ impl Workspace {
     #[track_caller]
     pub fn assert_whole(&self, component: &str) -> serde_json::Value {
         let dir = self.built("results").join(component);
-        let read = |name: &str| -> serde_json::Value {
-            serde_json::from_slice(&std::fs::read(dir.join(name)).unwrap()).unwrap()
-        };
-        let record = read("build.json");
-        for name in ["build", "inspection", "judgement", "times"] {
-            let document = read(&format!("{name}.json"));
-            let schema = documents::check(&document).unwrap_or_default();
-            assert!(schema.starts_with(&format!("rocmrpm/{name}/")), "{name}.json: `{schema}`");
-        }
+        let record = documents::read(&dir.join("build.json"), "rocmrpm/build/2");
+        documents::read(&dir.join("inspection.json"), "rocmrpm/inspection/4");
+        documents::read(&dir.join("judgement.json"), "rocmrpm/judgement/1");
+        documents::read(&dir.join("times.json"), "rocmrpm/times/1");
         let mut expected =
             ["build.json", "inspection.json", "judgement.json", "logs", "times.json"]
                 .map(str::to_owned)

@@ -221,6 +221,13 @@ fn quiet_prints_only_data_warnings_and_errors() {
         assert_ne!(workspace.run(args).exits(0).stderr, "", "{args:?}");
         assert_eq!(workspace.run(&[args, &["--quiet"]].concat()).exits(0).stderr, "", "{args:?}");
     }
+    for (args, schema) in [
+        (&["render", "--json"][..], "rocmrpm/render/1"),
+        (&["build", "--until", "sources", "--json"], "rocmrpm/sources/1"),
+        (&["build", "--until", "spec", "--json"], "rocmrpm/specs/1"),
+    ] {
+        workspace.run(args).exits(0).document(schema);
+    }
     workspace
         .run(&["-q", "plan", "--chroot", "x"])
         .exits(2)

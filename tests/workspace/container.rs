@@ -10,6 +10,7 @@ use rocmrpm::rpms::repository::Repository;
 use rocmrpm::stack::Stack;
 use rocmrpm::workspace::{Flavor, Selection, Workspace};
 
+use crate::support::documents;
 use crate::support::server::{Reply, TestServer};
 use crate::support::{Transcript, Workspace as TestWorkspace};
 
@@ -246,6 +247,7 @@ fn builds_an_image_and_compares_it_with_the_pins() {
         buildah.rocmrpm(&root, &["container", "check", "--json", "localhost/changed"]);
     assert_eq!(code, 1, "{out}");
     let report: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(documents::check(&report), Some("rocmrpm/container-check/1"));
     let labels: Vec<&str> = report["differences"]
         .as_array()
         .unwrap()

@@ -39,6 +39,35 @@ fn rejects_documents_that_violate_their_schema() {
     assert!(!is_refused(&plan.to_string()));
 }
 
+/// Every document is validated: a test asks for it by its schema, from a command (`document`, or
+/// `["schema"]` of what `ran` validated) or from a file.
+#[test]
+fn every_schema_has_a_document_in_a_test() {
+    let root = Path::new(REPOSITORY);
+    let mut asked = String::new();
+    for entry in walkdir::WalkDir::new(root.join("tests")).into_iter().map(Result::unwrap) {
+        if entry.path().extension().is_some_and(|extension| extension == "rs") {
+            let text = fs_err::read_to_string(entry.path()).unwrap();
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            for call in ["document(", "documents::read(", "check(", "[\"schema\"]", "\"--json\"]"] {
+                for (at, _) in text.match_indices(call) {
+                    let end = (at + 200).min(text.len());
+                    asked += text.get(at..end).unwrap_or(&text[at..]).split(';').next().unwrap();
+                    asked.push('\n');
+                }
+            }
+        }
+    }
+    let names = crate::support::names_in(&root.join("docs/schemas"));
+    let names = names.iter().filter_map(|name| name.strip_suffix(".schema.json"));
+    let unasked = names.filter_map(|name| {
+        let (name, version) = name.rsplit_once('-')?;
+        let id = format!("\"rocmrpm/{name}/{version}\"");
+        (!asked.contains(&id)).then_some(id)
+    });
+    assert_eq!(unasked.collect::<Vec<_>>(), [""; 0]);
+}
+
 #[test]
 fn files_of_init_and_add_name_schemas_of_the_workspace() {
     let workspace = Workspace::init();

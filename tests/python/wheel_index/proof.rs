@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use zip::write::SimpleFileOptions;
 
 use super::fixtures::*;
+use crate::support::documents;
 
 const STEM: &str = "demo_tool-1.0+rocm7.14.gfx1151";
 
@@ -216,6 +217,7 @@ fn wheel_names_its_build_reproducibly() {
         "rpms": [rpm(&rpms[2]), rpm(&rpms[1])],
     });
     similar_asserts::assert_eq!(reported, expected);
+    assert_eq!(documents::check(&reported), Some("rocmrpm/provenance/2"));
     let mut other = rpms.clone();
     other.reverse();
     let again = made(&other, &dir.path().join("again"));
