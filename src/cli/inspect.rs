@@ -11,12 +11,21 @@ use crate::files;
 use crate::gpu::GpuTarget;
 use crate::gpu_families::{self, NATIVE};
 use crate::gpu_machine;
-use crate::inspect::formats::{TextOptions, to_github, to_html, to_junit, to_text};
+use crate::inspect::formats::{
+    Program, TextOptions, comparison_text, to_github, to_html, to_junit, to_text,
+};
 use crate::inspect::{Depth, Expectations, System, compare, inspect};
-use crate::report::{Shell, comparison_text, uncolored};
+use crate::report::{Shell, uncolored};
 use crate::stack::Stack;
 use crate::workspace::{MANIFEST, Overrides, Selection, Workspace, find_root, parse_folder_name};
 use args::ReportFormat;
+
+/// The program that reports name.
+const PROGRAM: Program<'_> = Program {
+    name: "rocmrpm inspect",
+    version: env!("CARGO_PKG_VERSION"),
+    explain: "rocmrpm explain",
+};
 
 pub(super) fn run(args: &args::Inspect, dir: &Path, shell: &Shell) -> Done {
     let expectations = expectations(args, dir)?;
@@ -33,13 +42,12 @@ pub(super) fn run(args: &args::Inspect, dir: &Path, shell: &Shell) -> Done {
         _ if args.json => json(&report)?,
         ReportFormat::Json => json(&report)?,
         ReportFormat::Text => {
-            let options =
-                TextOptions { verbose: args.verbose, color: true, explain: "rocmrpm explain" };
+            let options = TextOptions { verbose: args.verbose, color: true, program: PROGRAM };
             to_text(&report, options)
         }
-        ReportFormat::Html => to_html(&report),
-        ReportFormat::Junit => to_junit(&report),
-        ReportFormat::Github => to_github(&report),
+        ReportFormat::Html => to_html(&report, PROGRAM),
+        ReportFormat::Junit => to_junit(&report, PROGRAM),
+        ReportFormat::Github => to_github(&report, PROGRAM),
     };
     write(args, text, shell)?;
     Ok(if report.has_errors() { Kind::Findings.exit_code() } else { 0 })

@@ -2,7 +2,6 @@
 //! data to stdout, messages to stderr.
 
 mod closure;
-mod comparison;
 mod errors;
 mod graph;
 mod index_check;
@@ -26,7 +25,6 @@ pub use closure::{
     closure_html, closure_json, closure_text, diff_json, diff_text, imports_json, show_imports,
     why_json, why_text,
 };
-pub use comparison::comparison_text;
 #[cfg(any(test, fuzzing))]
 pub(crate) use errors::snippet;
 pub use errors::{show_error, show_problems, show_references};

@@ -142,7 +142,7 @@ impl fmt::Display for RuleId {
 }
 
 rocmrpm_base::text_schema!(RuleId, {
-    "description": "The stable name of a rule; `rocmrpm explain ID` explains it.",
+    "description": "The stable name of a rule; the option `--explain` and `rocmrpm explain` explain it.",
     "pattern": "^[a-z][a-z0-9-]*$",
 });
 

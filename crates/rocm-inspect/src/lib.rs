@@ -6,12 +6,12 @@
 //! ```no_run
 //! use std::path::PathBuf;
 //!
-//! use rocm_inspect::formats::{TextOptions, to_text};
+//! use rocm_inspect::formats::{Program, TextOptions, to_text};
 //! use rocm_inspect::{Depth, Expectations, System, inspect};
 //!
 //! let expectations = Expectations { system: System::fedora(), ..Expectations::default() };
 //! let report = inspect(&[PathBuf::from("package.whl")], &expectations, Depth::Deep)?;
-//! let options = TextOptions { verbose: false, color: false, explain: "rocm-inspect --explain" };
+//! let options = TextOptions { verbose: false, color: false, program: Program::ROCM_INSPECT };
 //! print!("{}", to_text(&report, options));
 //! assert!(!report.has_errors());
 //! # Ok::<(), rocm_inspect::InspectError>(())
@@ -54,6 +54,7 @@ mod rules;
 #[doc(hidden)]
 pub mod sample;
 #[cfg(test)]
+#[cfg(feature = "schema")]
 mod schema_tests;
 mod sieve;
 mod sources;

@@ -1,15 +1,21 @@
 //! The `rocm-inspect` program: parses the command line, runs the inspection, and prints the report.
 //! The library does everything else.
 
+use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use rocm_inspect::formats::{TextOptions, to_text};
-use rocm_inspect::{Depth, Expectations, InspectError, Report, System, inspect, rule};
+#[cfg(feature = "junit")]
+use rocm_inspect::formats::to_junit;
+use rocm_inspect::formats::{Program, TextOptions, comparison_text, to_github, to_html, to_text};
+use rocm_inspect::{
+    Depth, Expectations, InspectError, RULES, Report, System, compare, inspect, rule,
+};
 use rocmrpm_base::error::{Diagnose, Kind};
 use rocmrpm_base::gpu::GpuTarget;
 use rocmrpm_base::gpu_families;
+use rocmrpm_base::style::uncolored;
 use rocmrpm_base::table::limit_to_terminal;
 use rocmrpm_base::text::visible;
 
@@ -26,13 +32,18 @@ Options:
       --gpu-target TARGET  GPU target that the set must serve, such as gfx1151, or a family of them,
                            such as gfx110X-all (can be repeated)
       --deep               Decode all GPU code: verify hashes and flags, count kernels
-      --json               Print the report as JSON
+      --format FORMAT      Format of the report: text, json, html, junit or github [default: text]
+      --json               Print JSON
+      --against PATH       Print what differs from this older file, folder or archive
+      --system-library SONAME
+                           Library that the system has, besides those known (can be repeated)
   -v, --verbose            Show every file and every finding
       --explain RULE       Explain a rule and how to fix what it finds
+      --rules              List all rules
   -h, --help               Print help
   -V, --version            Print version
 
-Exit codes: 0 no errors found, 1 errors found, 2 wrong usage or unreadable file
+Exit codes: 0 no errors found, 1 errors or differences found, 2 wrong usage or unreadable file
 ";
 
 /// What the command line requests.
@@ -46,12 +57,43 @@ struct Options {
     paths: Vec<PathBuf>,
     gpu_targets: Vec<GpuTarget>,
     depth: Depth,
-    json: bool,
+    format: Format,
+    against: Option<PathBuf>,
+    system_libraries: Vec<String>,
     verbose: bool,
 }
 
+/// The format of a report.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Format {
+    #[default]
+    Text,
+    Json,
+    Html,
+    #[cfg(feature = "junit")]
+    Junit,
+    Github,
+}
+
+impl Format {
+    const ALL: &[(&str, Self)] = &[
+        ("text", Self::Text),
+        ("json", Self::Json),
+        ("html", Self::Html),
+        #[cfg(feature = "junit")]
+        ("junit", Self::Junit),
+        ("github", Self::Github),
+    ];
+
+    fn parse(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
+    }
+}
+
 fn main() -> ExitCode {
-    match run() {
+    let done =
+        run(std::env::args_os().skip(1)).and_then(|(text, code)| print(&text).map(|()| code));
+    match done {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             // If stderr is closed, the error cannot be reported.
@@ -93,22 +135,34 @@ impl From<InspectError> for Failure {
     }
 }
 
-fn run() -> Result<u8, Failure> {
-    let options = match parse(std::env::args_os().skip(1))? {
-        Request::Print(text) => return print(&text).map(|()| 0),
+/// Returns the text for stdout, and the exit code.
+fn run(arguments: impl Iterator<Item = OsString>) -> Result<(String, u8), Failure> {
+    let options = match parse(arguments)? {
+        Request::Print(text) => return Ok((text, 0)),
         Request::Inspect(options) => options,
     };
-    let expectations = Expectations {
-        gpu_targets: options.gpu_targets,
-        system: System::fedora(),
-        ..Expectations::default()
-    };
+    let mut system = System::fedora();
+    let libraries = options.system_libraries.iter().cloned();
+    system.libraries.extend(libraries.map(|soname| (soname, "the system".to_owned())));
+    let gpu_targets = options.gpu_targets.clone();
+    let expectations = Expectations { gpu_targets, system, ..Expectations::default() };
     let report = inspect(&options.paths, &expectations, options.depth)?;
-    print(&written(&report, options.json, options.verbose)?)?;
-    Ok(if report.has_errors() { Kind::Findings.exit_code() } else { 0 })
+    if let Some(old) = &options.against {
+        let old = inspect(std::slice::from_ref(old), &expectations, options.depth)?;
+        let comparison = compare(&old, &report);
+        let text = match options.format {
+            Format::Json => json(&comparison)?,
+            _ if colors() => comparison_text(&comparison),
+            _ => uncolored(&comparison_text(&comparison)),
+        };
+        let code = if comparison.is_empty() { 0 } else { Kind::Findings.exit_code() };
+        return Ok((text, code));
+    }
+    let code = if report.has_errors() { Kind::Findings.exit_code() } else { 0 };
+    Ok((written(&report, &options)?, code))
 }
 
-fn parse(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> Result<Request, Failure> {
+fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Request, Failure> {
     let mut options = Options::default();
     let mut only_paths = false;
     while let Some(argument) = arguments.next() {
@@ -133,11 +187,22 @@ fn parse(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> Result<Requ
                     || Failure::usage(&format!("unknown GPU target `{}`", visible(&value)));
                 options.gpu_targets.extend(targets.ok_or_else(unknown)?);
             }
+            "--format" => {
+                let value = value()?;
+                options.format = Format::parse(&value).ok_or_else(|| {
+                    let known: Vec<&str> = Format::ALL.iter().map(|(name, _)| *name).collect();
+                    let value = visible(&value);
+                    Failure::usage(&format!("unknown format `{value}`, not {}", known.join(", ")))
+                })?;
+            }
+            "--against" => options.against = Some(value()?.into()),
+            "--system-library" => options.system_libraries.push(value()?),
             "--explain" => return explanation(&value()?).map(Request::Print),
             _ if attached.is_some() => return Err(unexpected(&text)),
             "--" => only_paths = true,
             "--deep" => options.depth = Depth::Deep,
-            "--json" => options.json = true,
+            "--json" => options.format = Format::Json,
+            "--rules" => return Ok(Request::Print(all_rules())),
             "-v" | "--verbose" => options.verbose = true,
             "-h" | "--help" => return Ok(Request::Print(HELP.to_owned())),
             "-V" | "--version" => {
@@ -148,6 +213,9 @@ fn parse(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> Result<Requ
     }
     if options.paths.is_empty() {
         return Err(Failure::usage("no file to inspect"));
+    }
+    if options.against.is_some() && !matches!(options.format, Format::Text | Format::Json) {
+        return Err(Failure::usage("`--against` prints only text and JSON"));
     }
     Ok(Request::Inspect(options))
 }
@@ -169,18 +237,40 @@ fn explanation(id: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-fn written(report: &Report, json: bool, verbose: bool) -> Result<String, Failure> {
-    if json {
-        let text = serde_json::to_string_pretty(report);
-        return text
-            .map(|text| text + "\n")
-            .map_err(|error| Failure { text: format!("internal error: {error}\n"), code: 70 });
-    }
-    limit_to_terminal();
-    let color = std::io::stdout().is_terminal()
+fn all_rules() -> String {
+    RULES
+        .iter()
+        .map(|rule| format!("{:8} {}: {}\n", rule.severity.to_string(), rule.id, rule.what))
+        .collect()
+}
+
+fn written(report: &Report, options: &Options) -> Result<String, Failure> {
+    let program = Program::ROCM_INSPECT;
+    Ok(match options.format {
+        Format::Json => json(report)?,
+        Format::Html => to_html(report, program),
+        #[cfg(feature = "junit")]
+        Format::Junit => to_junit(report, program),
+        Format::Github => to_github(report, program),
+        Format::Text => {
+            limit_to_terminal();
+            let (verbose, color) = (options.verbose, colors());
+            to_text(report, TextOptions { verbose, color, program })
+        }
+    })
+}
+
+fn json(document: &impl serde::Serialize) -> Result<String, Failure> {
+    let text = serde_json::to_string_pretty(document);
+    text.map(|text| text + "\n")
+        .map_err(|error| Failure { text: format!("internal error: {error}\n"), code: 70 })
+}
+
+/// Returns whether stdout is a terminal that shows colors.
+fn colors() -> bool {
+    std::io::stdout().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
-        && std::env::var_os("TERM").is_some_and(|terminal| terminal != "dumb");
-    Ok(to_text(report, TextOptions { verbose, color, explain: "rocm-inspect --explain" }))
+        && std::env::var_os("TERM").is_some_and(|terminal| terminal != "dumb")
 }
 
 /// Writes to stdout. It is not an error if a reader such as `head` closes the pipe early.
@@ -193,3 +283,7 @@ fn print(text: &str) -> Result<(), Failure> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+#[path = "main_tests.rs"]
+mod tests;

@@ -15,10 +15,8 @@ use super::testing::{
 use super::{Depth, Expectations, Report, SCHEMA, inspect};
 use rocmrpm_base::gpu::GpuTarget;
 
-const TEXT: &str = include_str!("../../../docs/schemas/inspection-4.schema.json");
-
 fn schema() -> Value {
-    serde_json::from_str(TEXT).unwrap()
+    rocmrpm_base::document::schema_of::<Report>()
 }
 
 #[track_caller]

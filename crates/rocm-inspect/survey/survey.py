@@ -16,7 +16,6 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-RULES = "../../../docs/reference/rules.md"
 SEVERITIES = {"error": "errors", "warning": "warnings"}
 
 
@@ -92,8 +91,8 @@ def page(reports):
         "- **ROCm** is the release that the wheel's libraries were linked for: the exact releases if"
         " files name their folders, otherwise the major version in the SONAME of the HIP runtime and the"
         " newest version of its symbols.",
-        "- **Errors** and **Warnings** list rules with the number of findings. The rules are explained"
-        f" in [rules.md]({RULES}).",
+        "- **Errors** and **Warnings** list rules with the number of findings. `rocm-inspect --explain"
+        " RULE` explains a rule.",
         "",
         "Each wheel is inspected separately, for Fedora, without the wheels that it depends on.",
         "",

@@ -1,19 +1,19 @@
 //! Formats an inspection for GitHub Actions: a workflow command for each finding, which GitHub
 //! shows next to the change, and a short summary in the log. Other formats have their own files.
 
-use super::{place, severity_word, tally, verdict_line};
+use super::{Program, place, severity_word, tally, verdict_line};
 use crate::{Finding, Report, Severity, SubjectKind};
 use rocmrpm_base::text::visible;
 
 /// Returns a report as workflow commands, worst finding first: GitHub shows at most ten of each
 /// kind per step.
-pub fn to_github(report: &Report) -> String {
+pub fn to_github(report: &Report, program: Program<'_>) -> String {
     let mut text = String::new();
     for finding in &report.findings {
-        text.push_str(&command(report, finding));
+        text.push_str(&command(report, finding, program));
         text.push('\n');
     }
-    text.push_str("::group::rocmrpm inspect\n");
+    text.push_str(&format!("::group::{}\n", program.name));
     for subject in &report.subjects {
         text.push_str(&plain(&format!("inspected {}", subject.name)));
     }
@@ -30,13 +30,13 @@ pub fn to_github(report: &Report) -> String {
         text.push_str(&plain(&format!("targets: {verdicts}")));
     }
     text.push_str("::endgroup::\n");
-    text.push_str(&plain(&format!("rocmrpm inspect: {}", tally(report))));
+    text.push_str(&plain(&format!("{}: {}", program.name, tally(report))));
     text
 }
 
 /// Returns one workflow command. Source: GitHub's documentation, "Workflow commands for GitHub
 /// Actions", "Setting an error message".
-fn command(report: &Report, finding: &Finding) -> String {
+fn command(report: &Report, finding: &Finding, program: Program<'_>) -> String {
     let word = match finding.severity {
         Severity::Error | Severity::Warning => severity_word(finding.severity),
         Severity::Info => "notice",
@@ -51,7 +51,7 @@ fn command(report: &Report, finding: &Finding) -> String {
     let message = [
         visible(&format!("{place}: found {found}, expected {expected}")),
         visible(&format!("help: {help}")),
-        format!("why: rocmrpm explain {}", finding.id),
+        format!("why: {} {}", program.explain, finding.id),
     ];
     format!("::{word} {properties}::{}", data(&message.join("\n")))
 }

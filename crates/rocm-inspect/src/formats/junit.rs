@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
-use super::{findings_by_place, severity_word, tally, verdict_line, waived_by_place};
+use super::{Program, severity_word, tally, verdict_line};
 use crate::{Finding, Report, Severity, Subject, Waived};
 use rocmrpm_base::text::visible;
 
@@ -23,10 +23,10 @@ struct Case {
 /// Returns a report as JUnit XML. Errors are failures; warnings, notes and waived findings are
 /// output, since they must not fail a CI job. Times are 0 and there are no time stamps, so that the
 /// same files produce the same bytes.
-pub fn to_junit(report: &Report) -> String {
+pub fn to_junit(report: &Report, program: Program<'_>) -> String {
     let findings = findings_by_place(report);
     let waived = waived_by_place(report);
-    let mut junit = quick_junit::Report::new("rocmrpm inspect");
+    let mut junit = quick_junit::Report::new(program.name);
     junit.set_time(Duration::ZERO);
     for subject in &report.subjects {
         junit.add_test_suite(suite(&subject.name, cases(subject, &findings, &waived)));
@@ -36,6 +36,31 @@ pub fn to_junit(report: &Report) -> String {
     set.set_system_out(lines([tally(report).as_str()].into_iter().chain(verdict.lines())));
     junit.add_test_suite(set);
     junit.to_string().expect("writing to memory cannot fail")
+}
+
+/// Groups findings or waived findings by subject and file. Findings that do not name an inspected
+/// subject are under `None`.
+fn by_place<'a, T>(
+    report: &'a Report,
+    all: &'a [T],
+    finding: impl Fn(&T) -> &Finding,
+) -> BTreeMap<(Option<String>, Option<String>), Vec<&'a T>> {
+    let known: BTreeSet<&str> = report.subjects.iter().map(|s| s.path.as_str()).collect();
+    let mut places: BTreeMap<_, Vec<&T>> = BTreeMap::new();
+    for item in all {
+        let Finding { subject, file, .. } = finding(item);
+        let subject = subject.clone().filter(|s| known.contains(s.as_str()));
+        places.entry((subject, file.clone())).or_default().push(item);
+    }
+    places
+}
+
+fn findings_by_place(report: &Report) -> BTreeMap<(Option<String>, Option<String>), Vec<&Finding>> {
+    by_place(report, &report.findings, |finding| finding)
+}
+
+fn waived_by_place(report: &Report) -> BTreeMap<(Option<String>, Option<String>), Vec<&Waived>> {
+    by_place(report, &report.waived, |waived| &waived.finding)
 }
 
 fn suite(name: &str, cases: Vec<Case>) -> TestSuite {

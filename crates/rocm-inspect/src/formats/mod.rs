@@ -2,6 +2,7 @@
 //! [`Report`] as JSON. This file contains the parts that they share: sums for each target, groups of
 //! findings, and verdicts.
 
+mod comparison;
 mod github;
 mod html;
 #[cfg(feature = "junit")]
@@ -10,6 +11,7 @@ mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use comparison::comparison_text;
 pub use github::to_github;
 pub use html::to_html;
 #[cfg(feature = "junit")]
@@ -18,10 +20,29 @@ pub use text::{TextOptions, to_text};
 
 use crate::{
     Compression, DeviceCode, FileFacts, Finding, Need, Report, Severity, Storage, Subject, Target,
-    Waived,
 };
 use rocmrpm_base::gpu::GpuTarget;
 use rocmrpm_base::style::count;
+
+/// The program that reports name.
+#[derive(Debug, Clone, Copy)]
+pub struct Program<'a> {
+    /// What users call to get a report.
+    pub name: &'a str,
+    /// Its version.
+    pub version: &'a str,
+    /// The command that explains a rule; the rule's ID is appended.
+    pub explain: &'a str,
+}
+
+impl Program<'static> {
+    /// The program of this crate.
+    pub const ROCM_INSPECT: Self = Self {
+        name: "rocm-inspect",
+        version: env!("CARGO_PKG_VERSION"),
+        explain: "rocm-inspect --explain",
+    };
+}
 
 /// The GPU code of one target, summed over all places with the same purpose.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -251,31 +272,6 @@ fn is_data(file: &FileFacts) -> bool {
 /// Returns the folder of a path inside a subject, with a trailing slash; empty at the top level.
 fn folder(path: &str) -> &str {
     path.rfind('/').map_or("", |at| &path[..=at])
-}
-
-/// Groups findings or waived findings by subject and file. Findings that do not name an inspected
-/// subject are under `None`.
-fn by_place<'a, T>(
-    report: &'a Report,
-    all: &'a [T],
-    finding: impl Fn(&T) -> &Finding,
-) -> BTreeMap<(Option<String>, Option<String>), Vec<&'a T>> {
-    let known: BTreeSet<&str> = report.subjects.iter().map(|s| s.path.as_str()).collect();
-    let mut places: BTreeMap<_, Vec<&T>> = BTreeMap::new();
-    for item in all {
-        let Finding { subject, file, .. } = finding(item);
-        let subject = subject.clone().filter(|s| known.contains(s.as_str()));
-        places.entry((subject, file.clone())).or_default().push(item);
-    }
-    places
-}
-
-fn findings_by_place(report: &Report) -> BTreeMap<(Option<String>, Option<String>), Vec<&Finding>> {
-    by_place(report, &report.findings, |finding| finding)
-}
-
-fn waived_by_place(report: &Report) -> BTreeMap<(Option<String>, Option<String>), Vec<&Waived>> {
-    by_place(report, &report.waived, |waived| &waived.finding)
 }
 
 /// Formats a number with commas between thousands.

@@ -1,5 +1,5 @@
 //! Formats a sample report that contains everything in each format, and compares texts with
-//! `tests/golden/inspection`. Reading files is tested elsewhere.
+//! `golden`. Reading files is tested elsewhere.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -7,8 +7,12 @@ use std::process::{Command, Stdio};
 use super::*;
 use crate::sample::sample;
 
+/// The program that the golden files name.
+const PROGRAM: Program<'_> =
+    Program { name: "rocmrpm inspect", version: "1.0", explain: "rocmrpm explain" };
+
 fn written(report: &Report, verbose: bool) -> String {
-    to_text(report, TextOptions { verbose, color: false, explain: "rocmrpm explain" })
+    to_text(report, TextOptions { verbose, color: false, program: PROGRAM })
 }
 
 /// Runs a Python program with `input` as its stdin and returns its stdout.
@@ -29,10 +33,7 @@ fn python(program: &str, input: &str) -> String {
 #[test]
 fn formats_the_sample_as_text() {
     let text = written(&sample(), false);
-    snapbox::assert_data_eq!(
-        text,
-        snapbox::file!["../../../../tests/golden/inspection/sample.txt"].raw()
-    );
+    snapbox::assert_data_eq!(text, snapbox::file!["golden/sample.txt"].raw());
 }
 
 #[test]
@@ -50,7 +51,7 @@ fn shows_everything_in_verbose_text() {
 #[test]
 fn escapes_control_characters_for_terminals() {
     let report = sample();
-    for text in [written(&report, true), to_github(&report), to_junit(&report)] {
+    for text in [written(&report, true), to_github(&report, PROGRAM), to_junit(&report, PROGRAM)] {
         assert!(!text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'));
     }
 }
@@ -66,17 +67,14 @@ fn wraps_text_at_the_width_of_a_terminal() {
 
 #[test]
 fn formats_the_sample_as_workflow_commands() {
-    let text = to_github(&sample());
-    snapbox::assert_data_eq!(
-        text,
-        snapbox::file!["../../../../tests/golden/inspection/sample.github"].raw()
-    );
+    let text = to_github(&sample(), PROGRAM);
+    snapbox::assert_data_eq!(text, snapbox::file!["golden/sample.github"].raw());
 }
 
 #[test]
 fn writes_one_workflow_command_per_finding() {
     let report = sample();
-    let text = to_github(&report);
+    let text = to_github(&report, PROGRAM);
     let commands: Vec<&str> = text.lines().filter(|line| line.starts_with("::")).collect();
     assert_eq!(commands.len(), report.findings.len() + 2, "and the two of the group");
     assert!(!text.contains("##["));
@@ -84,11 +82,8 @@ fn writes_one_workflow_command_per_finding() {
 
 #[test]
 fn formats_the_sample_as_junit() {
-    let text = to_junit(&sample());
-    snapbox::assert_data_eq!(
-        text,
-        snapbox::file!["../../../../tests/golden/inspection/sample.xml"].raw()
-    );
+    let text = to_junit(&sample(), PROGRAM);
+    snapbox::assert_data_eq!(text, snapbox::file!["golden/sample.xml"].raw());
 }
 
 /// Checks the elements, their order and attributes against Jenkins' `junit-10.xsd`, and the counts.
@@ -123,7 +118,7 @@ for suite in root:
 print(*counts(root))
 "#;
     let report = sample();
-    let printed = python(program, &to_junit(&report));
+    let printed = python(program, &to_junit(&report, PROGRAM));
     // 85 files, five whole subjects, two rules about the set; errors in three files and in one rule
     // about the set.
     assert_eq!(printed, format!("{} {}\n", 85 + 5 + 2, 3 + 1));
@@ -138,9 +133,9 @@ fn reports_success_without_findings_in_every_format() {
     serve_all(&mut report);
     let text = written(&report, false);
     assert!(text.ends_with("\nno findings | gfx1151: served exactly\n"), "{text}");
-    assert!(!to_junit(&report).contains("<failure"));
-    assert!(!to_github(&report).contains("::error"));
-    assert!(to_html(&report).contains("No problems found"));
+    assert!(!to_junit(&report, PROGRAM).contains("<failure"));
+    assert!(!to_github(&report, PROGRAM).contains("::error"));
+    assert!(to_html(&report, PROGRAM).contains("No problems found"));
 }
 
 /// Checks that all tags are closed, and that the page loads and runs nothing: it only has known
@@ -177,25 +172,25 @@ assert "url(" not in text and "@import" not in text
 print("<script>alert('x')</script>\\u{202e}\"&\\u{1b}[31m,50%:\\n::error::.so" in text)
 print(*sorted(page.seen & {"svg", "title", "table", "details", "article", "h1", "h2"}))
 "#;
-    let printed = python(program, &to_html(&sample()));
+    let printed = python(program, &to_html(&sample(), PROGRAM));
     assert_eq!(printed, "True\narticle details h1 h2 svg table title\n");
 }
 
 #[test]
 fn shows_requested_targets_that_are_missing() {
     let mut report = sample();
-    assert!(!to_html(&report).contains("requested, missing"), "SPIR-V serves everything");
+    assert!(!to_html(&report, PROGRAM).contains("requested, missing"), "SPIR-V serves everything");
     for file in report.subjects.iter_mut().flat_map(|s| &mut s.files) {
         file.device.retain(|code| matches!(code.target, Target::Gpu(_)));
     }
-    let page = to_html(&report);
+    let page = to_html(&report, PROGRAM);
     assert_eq!(page.matches("requested, missing").count(), 1, "only gfx1201");
 }
 
 #[test]
 fn lists_all_findings_libraries_and_reasons_in_the_page() {
     let report = sample();
-    let page = to_html(&report);
+    let page = to_html(&report, PROGRAM);
     for need in &report.needs {
         assert!(page.contains(&need.library), "{}", need.library);
     }
@@ -217,7 +212,7 @@ fn truncates_large_graphs_with_a_note() {
     for (n, need) in report.needs.iter_mut().enumerate() {
         need.by = Some(format!("package{n}"));
     }
-    let page = to_html(&report);
+    let page = to_html(&report, PROGRAM);
     let graph = page
         .split("aria-labelledby=\"graph-title\"")
         .nth(1)
@@ -244,9 +239,11 @@ fn shows_incomplete_targets_in_every_headline() {
     let partly = "gfx1151: served in 1 of 2 files";
     let text = written(&report, false).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains(&format!("1 waived | {partly}")), "{text}");
-    assert!(to_junit(&report).contains(partly));
-    assert!(to_github(&report).contains(partly));
-    assert!(to_html(&report).contains("<span class=\"error\">served in 1 of 2 files</span>"));
+    assert!(to_junit(&report, PROGRAM).contains(partly));
+    assert!(to_github(&report, PROGRAM).contains(partly));
+    assert!(
+        to_html(&report, PROGRAM).contains("<span class=\"error\">served in 1 of 2 files</span>")
+    );
     let json = serde_json::to_value(&report).unwrap();
     assert_eq!(json["verdicts"][0]["served"], "partly");
 }

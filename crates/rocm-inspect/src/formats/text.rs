@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Group, TargetSum, folder, groups, is_data, is_wanted, needs_by_file, number, order, partial,
-    place, severity_word, sums, tally, verdict_line,
+    Group, Program, TargetSum, folder, groups, is_data, is_wanted, needs_by_file, number, order,
+    partial, place, severity_word, sums, tally, verdict_line,
 };
 use crate::{
     FileFacts, Finding, Need, Origin, Relro, Report, Severity, Storage, Subject, Target, rule,
@@ -35,8 +35,8 @@ pub struct TextOptions<'a> {
     pub verbose: bool,
     /// Colors the text with escape sequences.
     pub color: bool,
-    /// The command that explains a rule; the rule's ID is appended.
-    pub explain: &'a str,
+    /// The program that the text names.
+    pub program: Program<'a>,
 }
 
 /// Returns a report as text for a terminal.
@@ -436,7 +436,7 @@ fn group_text(report: &Report, group: &Group<'_>, options: TextOptions<'_>) -> S
             text.push_str(&row(label, 2, words(value)));
         }
     }
-    text + &row("why", 2, words(&format!("{} {}", options.explain, group.id)))
+    text + &row("why", 2, words(&format!("{} {}", options.program.explain, group.id)))
 }
 
 /// Returns a label with its items, wrapped; empty if there are no items.

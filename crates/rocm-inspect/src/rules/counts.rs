@@ -43,7 +43,7 @@ pub(super) const LOST: Rule = Rule {
     what: "the set has far fewer kernels for a target than the last build: more than a fifth is gone",
     why: "the build silently skipped a part, or a part of it lost its target list",
     incident: "ROCm/rocm-systems, pull request 6362: packages had the right target with 3 of 646 kernels",
-    help: "compare both builds with `rocmrpm inspect --against`; if upstream removed the kernels, ignore the \
+    help: "compare both builds with `--against`; if upstream removed the kernels, ignore the \
            finding: the next build is compared with this one",
 };
 

@@ -9,8 +9,8 @@ pub(super) const BUNDLE: Rule = Rule {
     id: RuleId("bundle-damaged"),
     severity: Severity::Error,
     what: "an offload bundle or a code object cannot be read",
-    why: "the loader fails when the program starts or when it first calls a kernel; rocmrpm cannot check the GPU \
-          code that follows",
+    why: "the loader fails when the program starts or when it first calls a kernel; the GPU code that \
+          follows cannot be checked",
     incident: "ROCm/TheRock, issue 6712: patchelf 0.18.0 corrupted seven large libraries with GPU code",
     help: "find the build step that edits ELF files after linking (strip, patchelf, objcopy), remove it, and \
            build again",
@@ -38,7 +38,7 @@ pub(super) const ELF: Rule = Rule {
     id: RuleId("elf-damaged"),
     severity: Severity::Error,
     what: "an ELF file has headers that cannot be read",
-    why: "the loader may refuse the file; rocmrpm cannot check its dependencies and GPU code",
+    why: "the loader may refuse the file; its dependencies and GPU code cannot be checked",
     incident: "",
     help: "find the build step that edits ELF files after linking (strip, patchelf, objcopy), remove it, and \
            build again",

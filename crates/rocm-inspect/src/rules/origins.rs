@@ -18,8 +18,9 @@ pub(super) const MISSING: Rule = Rule {
     why: "the dynamic loader refuses the file: `cannot open shared object file: No such file or directory`",
     incident: "ROCm/pytorch issue 2411: torch from a release branch was built against ROCm 7 and installed without \
                it, and `import torch` failed because libamdhip64.so.7 was not found",
-    help: "add the file that provides the library to the set, or require its package; if the system has the library \
-           and rocmrpm does not know it, add it to `[libraries]` in the chroot's file in mock-configs",
+    help: "add the file that provides the library to the set, or require its package; if the system has a library \
+           that the inspection does not know, add it to the libraries of the system: `[libraries]` in the chroot's \
+           file in mock-configs of a rocmrpm workspace",
 };
 
 pub(super) const FOREIGN: Rule = Rule {
@@ -39,12 +40,13 @@ pub(super) const UNKNOWN: Rule = Rule {
     id: RuleId("library-unknown"),
     severity: Severity::Warning,
     what: "a file needs a library that is not in the set, not part of ROCm, and not in any library table",
-    why: "rocmrpm knows about 300 of Fedora's thousands of libraries, so the system may have it. If an RPM \
+    why: "the inspection knows about 300 of Fedora's thousands of libraries, so the system may have it. If an RPM \
           requires the library, dnf does not install the package without it; a wheel or a folder has no requirements \
           and fails when it is loaded",
     incident: "",
     help: "check with `dnf repoquery --whatprovides 'NAME()(64bit)'` whether the target system has the library, \
-           and add it to `[libraries]` in the chroot's file in mock-configs",
+           and add it to the libraries of the system: `[libraries]` in the chroot's file in mock-configs of a rocmrpm \
+           workspace",
 };
 
 pub(super) const OTHER_WHEEL: Rule = Rule {
@@ -52,9 +54,9 @@ pub(super) const OTHER_WHEEL: Rule = Rule {
     severity: Severity::Warning,
     what: "files need libraries from the wheel of another distribution, such as torch, that is not in the set",
     why: "an extension module finds these libraries because Python imported their distribution first, or by its \
-          RPATH or RUNPATH. Without the wheel, rocmrpm cannot check whether its version works with these files",
+          RPATH or RUNPATH. Without the wheel, it is unknown whether its version works with these files",
     incident: "",
-    help: "inspect both wheels together: `rocmrpm inspect EXTENSION.whl TORCH.whl`",
+    help: "inspect both wheels together, in one command",
 };
 
 pub(super) const ALTERNATIVE: Rule = Rule {

@@ -8,7 +8,7 @@ pub(super) const FILE: Rule = Rule {
     id: RuleId("file-unread"),
     severity: Severity::Error,
     what: "a file or a folder is unreadable",
-    why: "rocmrpm cannot check whether it loads or which GPUs it serves",
+    why: "it is unknown whether it loads, and which GPUs it serves",
     incident: "",
     help: "make it readable for your user, or remove it from the folder; unpack an archive with sparse files, and \
            inspect the folder",

@@ -1,12 +1,12 @@
 //! Formats the comparison of two inspections as text: what was added, removed and changed. It omits
 //! everything that is the same.
 
-use super::{Style, count, human_size};
-use crate::inspect::{
+use crate::{
     Change, Code, Comparison, Delta, FileChange, Finding, Severity, SizedFile, SubjectChange,
     TargetChange,
 };
-use crate::text::visible;
+use rocmrpm_base::style::{Style, count, human_size};
+use rocmrpm_base::text::visible;
 
 /// The maximum number of listed names of a kind; JSON has all of them.
 const SHOWN: usize = 10;
@@ -195,6 +195,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use rocmrpm_base::style::uncolored;
 
     fn owned(texts: &[&str]) -> Vec<String> {
         texts.iter().map(|text| (*text).to_owned()).collect()
@@ -209,7 +210,7 @@ mod tests {
     }
 
     fn plain(comparison: &Comparison) -> String {
-        anstream::adapter::strip_str(&comparison_text(comparison)).to_string()
+        uncolored(&comparison_text(comparison))
     }
 
     #[test]
