@@ -86,9 +86,17 @@ fn recipe(
             (&edit.file, &edit.find, replace.unwrap_or_else(|unknown| unknown), edit.matches)
         })
         .collect();
-    let all =
-        json!([component.name.as_str(), sources::identity(pin, &workspace.root)?, files, edits]);
-    Ok(format!("requirements of a source 1\n{all}\n"))
+    let identity = sources::identity(pin, &workspace.root)?;
+    Ok(recipe_text(component.name.as_str(), &identity, &files, &edits))
+}
+
+fn recipe_text(
+    component: &str,
+    identity: &str,
+    files: &[&str],
+    edits: &[(&String, &String, String, usize)],
+) -> String {
+    format!("requirements of a source 1\n{}\n", json!([component, identity, files, edits]))
 }
 
 /// Returns the METADATA of a component's accepted packages, if they were built from the pin set's
@@ -422,6 +430,14 @@ fn beside(path: &str, file: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn recipe_has_fixed_bytes() {
+        let (file, find) = ("setup.py".to_owned(), "a\"b".to_owned());
+        let text = recipe_text("x", "sha256:00", &["r.txt"], &[(&file, &find, "c".into(), 2)]);
+        let bytes = r#"["x","sha256:00",["r.txt"],[["setup.py","a\"b","c",2]]]"#;
+        assert_eq!(text, format!("requirements of a source 1\n{bytes}\n"));
+    }
 
     #[test]
     fn stated_requirements_round_trip_through_cache() {

@@ -112,6 +112,35 @@ impl RocmFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workspace::delivery::Artifacts;
+
+    #[test]
+    fn inputs_have_fixed_bytes() {
+        let packages = Delivery::PythonPackages {
+            requirements: vec!["rocm[libraries]==7.14.0".into()],
+            index: None,
+            target: Some("gfx1151".into()),
+        };
+        let artifacts = Delivery::Artifacts(Artifacts {
+            url: "https://example.org".into(),
+            run: "1-linux".into(),
+            groups: Vec::new(),
+            targets: vec!["gfx115X-all".into()],
+        });
+        for (delivery, bytes) in [
+            (
+                packages,
+                r#"PythonPackages(["rocm[libraries]==7.14.0"], None, Some("gfx1151")) x86_64 gfx1151"#,
+            ),
+            (
+                artifacts,
+                r#"Artifacts("https://example.org", "1-linux", [], ["gfx115X-all"]) x86_64 gfx1151"#,
+            ),
+        ] {
+            let inputs = RocmLock::inputs(&delivery, "x86_64", "gfx1151");
+            assert_eq!(inputs, Sha256::of_bytes(bytes), "{}", canonical(&delivery));
+        }
+    }
 
     #[test]
     fn round_trips() {

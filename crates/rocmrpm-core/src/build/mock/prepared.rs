@@ -106,8 +106,15 @@ fn key(
         }
     }
     let sources = sources::identities(pin, &workspace.root)?;
-    let inputs = (spec.digest.to_string(), sources, patches, required, config);
-    Ok(Sha256::of_bytes(canonical(&inputs)))
+    Ok(digest(&(spec.digest.to_string(), sources, patches, required, config)))
+}
+
+/// What a root is made from: the spec's digest, the identities of sources by name, the digests of patches,
+/// the keys of required components, `None` for those that are not built, and mock's configuration.
+type Inputs<'a> = (String, Vec<(String, String)>, Vec<String>, Vec<Option<String>>, &'a str);
+
+fn digest(inputs: &Inputs<'_>) -> Sha256 {
+    Sha256::of_bytes(canonical(inputs))
 }
 
 /// Installs the BuildRequires and runs `%prep`. mock's `--short-circuit` keeps the sources that
@@ -116,4 +123,23 @@ fn prepare(builder: &MockBuilder<'_>, job: &Job<'_>, srpm: &Path) -> Result<(), 
     let options = ["--short-circuit", "prep", "--no-cleanup-after"];
     builder.mock(job, "prep", &options, &[("--rebuild", srpm)])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_has_fixed_bytes() {
+        let inputs: Inputs<'_> = (
+            "aa".into(),
+            vec![("source".into(), "sha256:00".into())],
+            vec!["bb".into()],
+            vec![Some("cc".into()), None],
+            "config_opts['root'] = 'x'",
+        );
+        let bytes = r#"("aa", [("source", "sha256:00")], ["bb"], [Some("cc"), None], "config_opts['root'] = 'x'")"#;
+        assert_eq!(canonical(&inputs), bytes);
+        assert_eq!(digest(&inputs), Sha256::of_bytes(bytes));
+    }
 }

@@ -109,7 +109,12 @@ pub(super) fn key_of_sources(workspace: &Workspace, pin: &Pin) -> Result<String,
     let identities = sources::identities(pin, &workspace.root)?;
     let lines = identities.iter().map(|(name, identity)| format!("{name} {identity}"));
     let lines: Vec<String> = std::iter::once(pin.version.clone()).chain(lines).collect();
-    Ok(Sha256::of_bytes(canonical(&lines)).to_string())
+    Ok(digest(&lines))
+}
+
+/// Returns the digest of a key's parts.
+fn digest(lines: &[String]) -> String {
+    Sha256::of_bytes(canonical(lines)).to_string()
 }
 
 /// Returns a digest of patches and edits.
@@ -129,7 +134,7 @@ pub(super) fn key_of_series(
         let count = edit.matches.to_string();
         lines.extend([source, edit.file.clone(), edit.find.clone(), replace, count]);
     }
-    Sha256::of_bytes(canonical(&lines)).to_string()
+    digest(&lines)
 }
 
 impl Checkout {
@@ -233,5 +238,17 @@ impl Checkout {
             subject: commit.subject,
         });
         Ok(std::iter::once(first).chain(rest).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_have_fixed_bytes() {
+        let lines = ["1.0".to_owned(), "source sha256:00".to_owned()];
+        assert_eq!(canonical(&lines[..]), r#"["1.0", "source sha256:00"]"#);
+        assert_eq!(digest(&lines), Sha256::of_bytes(r#"["1.0", "source sha256:00"]"#).to_string());
     }
 }
