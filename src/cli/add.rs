@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Done, args, context, schemas};
+use super::{CommandResult, args, context, schemas};
 use crate::draft::{DraftedComponent, NewComponent, NewSource};
 use crate::error::{Error, IoError, Kind};
 use crate::events::Events;
@@ -11,7 +11,7 @@ use crate::report::{Progress, Shell, Style};
 use crate::sources::{Cache, Fetcher, normalized};
 use crate::workspace::Workspace;
 
-pub(super) fn run(args: &args::Add, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Add, dir: &Path, shell: &Shell) -> CommandResult {
     let choice = args::Choice { chroot: None, pins: args.pins.clone() };
     let mut workspace = context::workspace(dir, &choice, &[])?;
     let all = wanted(args, &workspace)?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::audit::Audit;
 use crate::document::Document;
 use crate::report::{Progress, Shell, offline_text};
@@ -28,7 +28,7 @@ impl Document for OfflineAudit<'_> {
     const SCHEMA: &'static str = "rocmrpm/audit-offline/2";
 }
 
-pub(super) fn run(args: &args::Audit, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Audit, dir: &Path, shell: &Shell) -> CommandResult {
     let args = args.args();
     let mut workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
     let progress = Progress::new(shell);

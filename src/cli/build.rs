@@ -4,8 +4,8 @@ pub(super) mod documents;
 
 use std::path::Path;
 
-use super::plan::{self, Question};
-use super::{Done, args, context};
+use super::plan::{self, PlanRequest};
+use super::{CommandResult, args, context};
 use crate::build::{Outcome, Prepared, Results, Run, Stage};
 use crate::document::Document;
 use crate::error::{Error, IoError, Kind, Reference};
@@ -20,9 +20,9 @@ use crate::text::file_url;
 use crate::workspace::{Component, Workspace};
 use documents::{FetchedSource, RenderedSpec, RunDocument, RunReport, SourcesReport, SpecsReport};
 
-pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> CommandResult {
     if args.dry_run {
-        return plan::show(&Question::of_build(args), dir, shell);
+        return plan::show(&PlanRequest::of_build(args), dir, shell);
     }
     let mut workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
     let progress = Progress::new(shell);
@@ -67,7 +67,7 @@ pub(super) fn run(args: &args::Build, dir: &Path, shell: &Shell) -> Done {
     Ok(code)
 }
 
-fn write_specs(prepared: &Prepared<'_, '_>, json: bool, shell: &Shell) -> Done {
+fn write_specs(prepared: &Prepared<'_, '_>, json: bool, shell: &Shell) -> CommandResult {
     let dir = prepared.stack.workspace.build_dir().join("specs");
     let mut specs = Vec::new();
     for (name, rendered) in &prepared.specs {
@@ -92,7 +92,7 @@ fn fetch_sources(
     fetcher: &Fetcher<'_>,
     args: &args::Build,
     shell: &Shell,
-) -> Done {
+) -> CommandResult {
     let mut failed: Option<Error> = None;
     let mut sources = Vec::new();
     let all = selected.iter().flat_map(|component| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Done, args};
+use super::{CommandResult, args};
 use crate::document::Document;
 use crate::report::{Shell, Style, Table, human_size};
 use crate::sources::{Cache, CacheEntry};
@@ -47,7 +47,7 @@ struct CacheKind {
     unused: u64,
 }
 
-pub(super) fn run(args: &args::Cache, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Cache, shell: &Shell) -> CommandResult {
     let cache = Cache::from_env()?;
     match &args.command {
         Some(CacheCommand::Prune(prune)) => self::prune(&cache, prune, shell),
@@ -55,7 +55,7 @@ pub(super) fn run(args: &args::Cache, shell: &Shell) -> Done {
     }
 }
 
-fn show(cache: &Cache, json: bool, shell: &Shell) -> Done {
+fn show(cache: &Cache, json: bool, shell: &Shell) -> CommandResult {
     let mut kinds: BTreeMap<&str, CacheKind> = BTreeMap::new();
     for entry in cache.entries()? {
         let CacheEntry { kind: folder, what, size, .. } = entry;
@@ -91,7 +91,7 @@ fn show(cache: &Cache, json: bool, shell: &Shell) -> Done {
     Ok(0)
 }
 
-fn prune(cache: &Cache, args: &args::CachePrune, shell: &Shell) -> Done {
+fn prune(cache: &Cache, args: &args::CachePrune, shell: &Shell) -> CommandResult {
     let unused = Duration::from_secs(u64::from(args.days) * DAY);
     let mut freed = 0;
     for entry in cache.entries()?.iter().filter(|entry| entry.unused_for(unused)) {

@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
-use super::{Done, args, closure, context, lint, lock, pins, render};
+use super::{CommandResult, args, closure, context, lint, lock, pins, render};
 use crate::error::Kind;
 use crate::report::{Shell, Style, show_error};
 
-pub(super) fn run(args: &args::Check, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Check, dir: &Path, shell: &Shell) -> CommandResult {
     let args::Check { choice, offline } = args;
     let workspace = context::workspace(dir, choice, &[])?;
     let has_lock = workspace.root.join(format!("pins/{}.lock", workspace.pins.name)).is_file();
     let has_closure = workspace.with_closure().is_some();
-    let mut checks: Vec<(&str, Done)> = Vec::new();
-    let mut check = |command, run: &dyn Fn() -> Done| {
+    let mut checks: Vec<(&str, CommandResult)> = Vec::new();
+    let mut check = |command, run: &dyn Fn() -> CommandResult| {
         shell.status(Style::Note, "Checking", format!("rocmrpm {command}"));
         let done = run();
         if let Err(error) = &done {
@@ -59,7 +59,7 @@ pub(super) fn run(args: &args::Check, dir: &Path, shell: &Shell) -> Done {
             shell.status(Style::Bad, "Failed", format!("{count}: {}", failed.join(", ")));
         }
     }
-    let code = |done: &Done| match done {
+    let code = |done: &CommandResult| match done {
         Ok(code) => *code,
         Err(error) => error.kind().exit_code(),
     };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::build::{
     BuildLock, end_earlier_builds, find_elsewhere, removable, removable_folders, size_of,
 };
@@ -11,7 +11,7 @@ use crate::files;
 use crate::report::{Shell, Style, human_size};
 use crate::workspace::Workspace;
 
-pub(super) fn run(args: &args::Clean, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Clean, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
     let build_dir = workspace.build_dir();
     if !build_dir.exists() {

@@ -6,10 +6,10 @@ mod upgrade;
 
 use std::path::Path;
 
-use super::{Done, args, install, trust, user};
+use super::{CommandResult, args, install, trust, user};
 use crate::closure::changes::Changes;
 use crate::closure::compute::{Computed, component, compute, known_places};
-use crate::closure::diff::{Places, diff};
+use crate::closure::diff::{MemberPlaces, diff};
 use crate::closure::lock::Lock;
 use crate::closure::place::needless;
 use crate::closure::why::why;
@@ -25,7 +25,7 @@ use crate::stack::Stack;
 use crate::text::visible;
 use crate::workspace::{Component, Selection, Workspace};
 
-pub(super) fn run(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Closure, dir: &Path, shell: &Shell) -> CommandResult {
     match &args.command {
         None => show(args, dir, shell),
         Some(args::ClosureCommand::Why(args)) => show_why(args, dir, shell),
@@ -54,7 +54,7 @@ fn must_have_table(component: &Component) -> Result<(), Error> {
     Err(Error::new(Kind::Usage, message).with_help(help))
 }
 
-fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> Done {
+fn show(args: &args::Closure, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = workspace(dir, &args.choice)?;
     let stack = Stack::new(&workspace)?;
     let component = component(&stack, args.component.as_deref())?;
@@ -164,7 +164,7 @@ fn report_changes(changes: &Changes, check: bool, shell: &Shell) -> u8 {
     u8::from(check && any)
 }
 
-fn show_why(args: &args::ClosureWhy, dir: &Path, shell: &Shell) -> Done {
+fn show_why(args: &args::ClosureWhy, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = workspace(dir, &args.choice)?;
     let stack = Stack::new(&workspace)?;
     let component = component(&stack, args.component.as_deref())?;
@@ -184,7 +184,7 @@ fn show_why(args: &args::ClosureWhy, dir: &Path, shell: &Shell) -> Done {
     Ok(0)
 }
 
-fn show_diff(args: &args::ClosureDiff, dir: &Path, shell: &Shell) -> Done {
+fn show_diff(args: &args::ClosureDiff, dir: &Path, shell: &Shell) -> CommandResult {
     let (old, old_places) = locked(&args.old, dir)?;
     let (new, new_places) = locked(&args.new, dir)?;
     let differences = diff((&old.packages, &old_places), (&new.packages, &new_places));
@@ -198,10 +198,10 @@ fn show_diff(args: &args::ClosureDiff, dir: &Path, shell: &Shell) -> Done {
 
 /// Reads a lock file: the file with this name, else that of the pin set. The places are known if
 /// the latter matches the workspace.
-fn locked(name: &str, dir: &Path) -> Result<(Lock, Places), Error> {
+fn locked(name: &str, dir: &Path) -> Result<(Lock, MemberPlaces), Error> {
     if Path::new(name).is_file() {
         let lock = Lock::read(Path::new(name))?;
-        return Ok((lock.ok_or_else(|| no_lock(name))?, Places::new()));
+        return Ok((lock.ok_or_else(|| no_lock(name))?, MemberPlaces::new()));
     }
     if name.contains(['/', '.']) {
         return Err(no_lock(name));
@@ -221,7 +221,7 @@ fn locked(name: &str, dir: &Path) -> Result<(Lock, Places), Error> {
 pub(super) fn lock_with_places(
     dir: &Path,
     choice: &args::Choice,
-) -> Result<Option<(Lock, Places)>, Error> {
+) -> Result<Option<(Lock, MemberPlaces)>, Error> {
     let workspace = workspace(dir, choice)?;
     let lock = Lock::read(&workspace.closure_lock())?;
     Ok(lock.map(|lock| (lock, known_places(&workspace).unwrap_or_default())))

@@ -1,11 +1,11 @@
 //! `rocmrpm completions`.
 
 use super::args::Completions;
-use super::{Done, complete};
+use super::{CommandResult, complete};
 use crate::error::IoError;
 use crate::report::Shell;
 
-pub(super) fn run(args: &Completions, shell: &Shell) -> Done {
+pub(super) fn run(args: &Completions, shell: &Shell) -> CommandResult {
     let script =
         complete::registration(args.shell).map_err(IoError::doing("write the completions"))?;
     shell.data(script)?;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::container::{self, Difference, Engine, Launch, Runner};
 use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
@@ -16,7 +16,7 @@ use crate::report::{Progress, Shell, Style, Table, count};
 use crate::stack::Stack;
 use crate::workspace::{Flavor, PackagesFrom};
 
-pub(super) fn run(args: &args::Container, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Container, dir: &Path, shell: &Shell) -> CommandResult {
     match &args.command {
         None => render(args, dir, shell),
         Some(args::ContainerCommand::Build(args)) => build(args, dir, shell),
@@ -25,7 +25,7 @@ pub(super) fn run(args: &args::Container, dir: &Path, shell: &Shell) -> Done {
     }
 }
 
-fn render(args: &args::Container, dir: &Path, shell: &Shell) -> Done {
+fn render(args: &args::Container, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
     let flavor = &args.flavor.flavor;
@@ -39,7 +39,7 @@ fn render(args: &args::Container, dir: &Path, shell: &Shell) -> Done {
     Ok(0)
 }
 
-fn build(args: &args::ContainerBuild, dir: &Path, shell: &Shell) -> Done {
+fn build(args: &args::ContainerBuild, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
     let flavor = &args.flavor.flavor;
@@ -71,7 +71,7 @@ fn build(args: &args::ContainerBuild, dir: &Path, shell: &Shell) -> Done {
     Ok(0)
 }
 
-fn start(args: &args::ContainerRun, dir: &Path, shell: &Shell) -> Done {
+fn start(args: &args::ContainerRun, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
     let flavor = &args.flavor.flavor;
@@ -118,7 +118,7 @@ impl Document for ImageCheck<'_> {
     const SCHEMA: &'static str = "rocmrpm/container-check/1";
 }
 
-fn check(args: &args::ContainerCheck, dir: &Path, shell: &Shell) -> Done {
+fn check(args: &args::ContainerCheck, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
     let found = Engine::of_machine()?.labels(&args.image)?;

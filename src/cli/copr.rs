@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::copr::CoprError;
 use crate::error::{Error, Kind};
 use crate::report::Shell;
@@ -13,7 +13,7 @@ pub(super) mod status;
 pub(super) mod sync;
 mod watch;
 
-pub(super) fn run(args: &args::Copr, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Copr, dir: &Path, shell: &Shell) -> CommandResult {
     let all = args::Choice { chroot: None, pins: None };
     match args {
         args::Copr::Sync(args) => each(dir, &all, |target| sync::run(args, target, shell)),
@@ -31,7 +31,11 @@ pub(super) fn run(args: &args::Copr, dir: &Path, shell: &Shell) -> Done {
 }
 
 /// Runs a command for each project, until one fails.
-fn each(dir: &Path, choice: &args::Choice, run: impl Fn(&Target) -> Done) -> Done {
+fn each(
+    dir: &Path,
+    choice: &args::Choice,
+    run: impl Fn(&Target) -> CommandResult,
+) -> CommandResult {
     let mut code = 0;
     for target in Target::read(dir, choice)? {
         let of_project = run(&target)?;

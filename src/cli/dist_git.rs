@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args, context, user};
+use super::{CommandResult, args, context, user};
 use crate::dist_git::{self, DistGitPackage};
 use crate::document::Document;
 use crate::report::{Progress, Shell, Style};
@@ -31,7 +31,7 @@ impl Document for DistGitReport<'_> {
     const SCHEMA: &'static str = "rocmrpm/render-dist-git/1";
 }
 
-pub(super) fn run(args: &args::Render, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Render, dir: &Path, shell: &Shell) -> CommandResult {
     let selection = Selection {
         overrides: args.pin.overrides.iter().cloned().collect(),
         own_rocm: true,

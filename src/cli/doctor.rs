@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args};
+use super::{CommandResult, args};
 use crate::document::Document;
 use crate::error::Kind;
 use crate::gpu_machine::{Finding, GpuMachine, Level, MemoryPlan, gib};
@@ -140,7 +140,7 @@ impl Machine {
     }
 }
 
-pub(super) fn run(args: &args::Doctor, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Doctor, dir: &Path, shell: &Shell) -> CommandResult {
     let gpu = GpuMachine::read(&args.root, |name| std::env::var_os(name));
     let gpu_memory = args.gpu_memory.map(|gib| gpu.memory_plan(gib)).transpose()?;
     if let Some(plan) = gpu_memory.as_ref().filter(|_| !args.json) {

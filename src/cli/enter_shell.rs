@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::build::find_elsewhere;
 use crate::build::{
     BuildRoot, Builder, HostBuilder, MockBuilder, Results, Stage, is_prepared, prepare_root,
@@ -16,7 +16,7 @@ use crate::spec::{self, History};
 use crate::stack::Stack;
 use crate::workspace::{Component, Workspace};
 
-pub(super) fn run(args: &args::EnterShell, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::EnterShell, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
     let component = workspace.component(&args.component)?;
     if let Some((folder, command)) =
@@ -41,7 +41,7 @@ pub(super) fn run(args: &args::EnterShell, dir: &Path, shell: &Shell) -> Done {
 }
 
 /// Enters the build root that a failed build left in mock; prepares one if there is none.
-fn enter_mock(args: &args::EnterShell, mut workspace: Workspace, shell: &Shell) -> Done {
+fn enter_mock(args: &args::EnterShell, mut workspace: Workspace, shell: &Shell) -> CommandResult {
     let name = workspace.component(&args.component)?.name.clone();
     let left = BuildRoot::of(&workspace, &name);
     if !is_prepared(&workspace, &name)
@@ -82,7 +82,11 @@ fn warn_about_requirements(
 }
 
 /// Enters the sources that `rocmrpm prep` prepares, in the environment of a build.
-fn enter_prepared(args: &args::EnterShell, mut workspace: Workspace, shell: &Shell) -> Done {
+fn enter_prepared(
+    args: &args::EnterShell,
+    mut workspace: Workspace,
+    shell: &Shell,
+) -> CommandResult {
     let progress = Progress::new(shell);
     let root = workspace.root.clone();
     let fetcher = Fetcher::new(Cache::from_env()?, &root, &progress).offline(args.offline);

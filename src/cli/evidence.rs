@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Done, args};
+use super::{CommandResult, args};
 use crate::document::Document;
 use crate::error::{Error, IoError};
 use crate::evidence::{Bundle, EvidenceError, EvidenceRecord, Outcome, evidence_page, import};
@@ -14,7 +14,7 @@ use crate::report::{Shell, Style, Table, count};
 use crate::rpms::signing::Signer;
 use crate::workspace::{Selection, Workspace};
 
-pub(super) fn run(command: &args::Evidence, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(command: &args::Evidence, dir: &Path, shell: &Shell) -> CommandResult {
     match command {
         args::Evidence::Show(command) => show(command, dir, shell),
         args::Evidence::Check(command) => check(command, dir, shell),
@@ -38,7 +38,7 @@ impl Document for EvidenceReport<'_> {
     const SCHEMA: &'static str = "rocmrpm/evidence-list/1";
 }
 
-fn show(args: &args::EvidenceShow, dir: &Path, shell: &Shell) -> Done {
+fn show(args: &args::EvidenceShow, dir: &Path, shell: &Shell) -> CommandResult {
     let (root, pins, stack) = pipeline::locate(dir, args.pins.as_deref())?;
     let (chain, imported) = pipeline::read(&root, &stack, &pins)?;
     if let (true, Some(chroot)) = (args.html, &args.chroot) {
@@ -97,7 +97,7 @@ impl Document for EvidenceCheckReport<'_> {
     const SCHEMA: &'static str = "rocmrpm/evidence-check/1";
 }
 
-fn check(args: &args::EvidenceCheck, dir: &Path, shell: &Shell) -> Done {
+fn check(args: &args::EvidenceCheck, dir: &Path, shell: &Shell) -> CommandResult {
     let (root, pins, stack) = pipeline::locate(dir, args.pins.as_deref())?;
     let (chain, imported) = pipeline::read(&root, &stack, &pins)?;
     let (imported, records, remarks) = (imported.len(), chain.links().len(), chain.remarks()?);
@@ -114,7 +114,7 @@ fn check(args: &args::EvidenceCheck, dir: &Path, shell: &Shell) -> Done {
     Ok(0)
 }
 
-fn export(args: &args::EvidenceExport, dir: &Path, shell: &Shell) -> Done {
+fn export(args: &args::EvidenceExport, dir: &Path, shell: &Shell) -> CommandResult {
     let (root, pins, stack) = pipeline::locate(dir, args.pins.as_deref())?;
     let (chain, _) = pipeline::read(&root, &stack, &pins)?;
     let bytes = Bundle::of(&chain, &stack, &pins).bytes();
@@ -139,7 +139,7 @@ fn export(args: &args::EvidenceExport, dir: &Path, shell: &Shell) -> Done {
     Ok(0)
 }
 
-fn add(args: &args::EvidenceImport, dir: &Path, shell: &Shell) -> Done {
+fn add(args: &args::EvidenceImport, dir: &Path, shell: &Shell) -> CommandResult {
     let (root, pins, stack) = pipeline::locate(dir, args.pins.as_deref())?;
     let folder = evidence_folder(&root, &pins);
     let imported = import(&args.file, &args.key, &folder, &stack, &pins)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args};
+use super::{CommandResult, args};
 use crate::build::{Cause, CauseKind, Explanation, Pattern, Phase, cause, causes};
 use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
@@ -24,7 +24,7 @@ enum Topic {
     Cause(&'static Cause),
 }
 
-pub(super) fn run(args: &args::Explain, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Explain, shell: &Shell) -> CommandResult {
     if let Some(log) = &args.log {
         return explain_log(log, args.json, shell);
     }
@@ -42,7 +42,7 @@ pub(super) fn run(args: &args::Explain, shell: &Shell) -> Done {
 }
 
 /// Prints the cause that a log shows. A log without a known cause is an error.
-fn explain_log(log: &Path, json: bool, shell: &Shell) -> Done {
+fn explain_log(log: &Path, json: bool, shell: &Shell) -> CommandResult {
     let path = visible(&log.display().to_string());
     let Explanation { known, lines } = read(log, &path)?;
     if json {

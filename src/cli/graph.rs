@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::report::{GraphNode, Shell, graph_dot, graph_html, graph_svg, graph_text};
 use crate::stack::Stack;
 use args::GraphFormat;
 
-pub(super) fn run(args: &args::Graph, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Graph, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
     let selected = stack.named_with_requirements(&args.components)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::build::BuildLock;
 use crate::document::Document;
 use crate::foreign;
@@ -35,7 +35,7 @@ impl Document for IndexReport<'_> {
     const SCHEMA: &'static str = "rocmrpm/index/1";
 }
 
-pub(super) fn run(args: &args::Index, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Index, dir: &Path, shell: &Shell) -> CommandResult {
     match &args.command {
         None => write(args, dir, shell),
         Some(args::IndexCommand::Check(args)) => super::index_check::run(args, dir, shell),
@@ -43,7 +43,7 @@ pub(super) fn run(args: &args::Index, dir: &Path, shell: &Shell) -> Done {
     }
 }
 
-fn write(args: &args::Index, dir: &Path, shell: &Shell) -> Done {
+fn write(args: &args::Index, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
     let lock = BuildLock::take(&workspace)?;

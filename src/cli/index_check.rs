@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::closure::lock;
 use crate::error::{Error, IoError, Kind};
 use crate::foreign;
@@ -14,14 +14,14 @@ use crate::index::listing::Listing;
 use crate::index::manifest;
 use crate::index::outside;
 use crate::index::place::IndexStorage;
-use crate::index::seen::Seen;
+use crate::index::seen::SerialRecord;
 use crate::index::web::Web;
 use crate::report::{Shell, count, index_check_text};
 use crate::rpms::signing::Signer;
 use crate::sources::Cache;
 use crate::workspace::Workspace;
 
-pub(super) fn run(args: &args::IndexCheck, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::IndexCheck, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let environment = workspace.chroot.environment()?;
     let url = args.index.as_deref().filter(|index| index.contains("://"));
@@ -109,7 +109,7 @@ fn check_manifest(
         }
     };
     let cache = Cache::from_env()?;
-    let seen = Seen::of(cache.dir(), &place.name(), args.allow_rollback);
+    let seen = SerialRecord::of(cache.dir(), &place.name(), args.allow_rollback);
     report.check_manifest(place, &public, &seen, Timestamp::now(), args.digests)?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::index::serve::{self, Served};
 use crate::process;
 use crate::report::{Shell, Style, human_size, human_time};
@@ -12,7 +12,7 @@ use crate::text::{PATH, percent_encode, visible};
 /// The maximum number of distributions in the suggested commands.
 const MAX_NAMED: usize = 5;
 
-pub(super) fn run(args: &args::IndexServe, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::IndexServe, dir: &Path, shell: &Shell) -> CommandResult {
     let root = match &args.dir {
         Some(folder) => folder.clone(),
         None => context::workspace(dir, &args.choice, &[])?.build_dir().join("index"),

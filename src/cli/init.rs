@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Done, args, inspect, schemas};
+use super::{CommandResult, args, inspect, schemas};
 use crate::error::{Error, IoError, Kind};
 use crate::files;
 use crate::names::is_plain;
@@ -62,7 +62,7 @@ const FILES: &[(&str, &str)] = &[
 /// The folders whose files can contain code.
 const FOLDERS: &[&str] = &["copr", "mock-configs", "pins", "specs-templates"];
 
-pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Init, dir: &Path, shell: &Shell) -> CommandResult {
     let dir = &args.folder.as_ref().map_or_else(|| dir.to_owned(), |folder| dir.join(folder));
     let action = || IoError::doing(format!("create a workspace in `{}`", dir.display()));
     let targets = inspect::targets(&args.gpu_targets)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{Done, args, user};
+use super::{CommandResult, args, user};
 use crate::build;
 use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
@@ -27,7 +27,7 @@ const PROGRAM: Program<'_> = Program {
     explain: "rocmrpm explain",
 };
 
-pub(super) fn run(args: &args::Inspect, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Inspect, dir: &Path, shell: &Shell) -> CommandResult {
     let expectations = expectations(args, dir)?;
     let depth = if args.deep || args.component.is_some() { Depth::Deep } else { Depth::Quick };
     let report = inspect(&args.paths, &expectations, depth)?;

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args, context, trust};
+use super::{CommandResult, args, context, trust};
 use crate::document::Document;
 use crate::error::{Error, IoError, Kind, Problems};
 use crate::events::Silent;
 use crate::files;
 use crate::inspect::Severity;
-use crate::lint::{self, Finding, Own, Spec, Waived, Words};
+use crate::lint::{self, ComponentData, Finding, SourceNames, Spec, Waived};
 use crate::packages::Packages;
 use crate::publishing::check_closures;
 use crate::report::{Shell, Style, lint_text};
@@ -56,7 +56,7 @@ impl Document for LintReport<'_> {
     const SCHEMA: &'static str = "rocmrpm/lint/2";
 }
 
-pub(super) fn run(args: &args::Lint, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Lint, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     if args.spec.is_none() {
         check_closures([&workspace], &args.components)?;
@@ -161,7 +161,7 @@ fn of_components<'s>(stack: &Stack<'s>) -> Result<Vec<(&'s Component, Spec<'s>)>
                 file,
                 written: (shown(workspace, &component.template), template),
                 prefix: workspace.provider.prefix.clone(),
-                own: Some(Own {
+                own: Some(ComponentData {
                     file: component.file.name.clone(),
                     env: component
                         .env
@@ -184,9 +184,9 @@ fn shown(workspace: &Workspace, path: &Path) -> String {
 }
 
 /// Returns the words in all sources of a component, if the cache has all of them.
-fn words(workspace: &Workspace, component: &Component) -> Option<Words> {
+fn words(workspace: &Workspace, component: &Component) -> Option<SourceNames> {
     let fetcher = Fetcher::new(Cache::from_env().ok()?, &workspace.root, &Silent).offline(true);
-    let mut words = Words::default();
+    let mut words = SourceNames::default();
     for (_, pin) in workspace.pin(component).all_sources() {
         // A name could be in any missing source, so a partial result is useless.
         let tree = fetcher.tree(pin).ok()?;
@@ -207,7 +207,7 @@ fn of_file(
     let words = match source {
         None => None,
         Some(folder) => {
-            let mut words = Words::default();
+            let mut words = SourceNames::default();
             lint::words_of(folder, &mut words)
                 .map_err(IoError::doing(format!("read `{}`", folder.display())))?;
             Some(words)

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args, context, render};
+use super::{CommandResult, args, context, render};
 use crate::container;
 use crate::delivery::{self, ProviderLock};
 use crate::digest::Sha256;
@@ -17,7 +17,7 @@ use crate::sources::{Cache, Fetcher, Locked, Moving};
 use crate::workspace::Lock;
 use crate::workspace::pin::LockEntry;
 
-pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> CommandResult {
     let choice = args::Choice { chroot: None, pins: args.pins.clone() };
     let workspace = context::workspace(dir, &choice, &[])?;
     let set = &workspace.pins;

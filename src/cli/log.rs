@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::build::{BuildLock, BuildLog, LastBuild, build_logs, main_log};
 use crate::error::{Error, IoError, Kind};
 use crate::names::{ComponentName, nearest};
@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 /// The interval of reading a log that grows.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-pub(super) fn run(args: &args::Log, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Log, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
     let name = match &args.component {
         Some(name) => workspace.component(name)?.name.clone(),

@@ -6,13 +6,13 @@ use std::path::Path;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 
-use super::Done;
+use super::CommandResult;
 use super::args::{self, Arguments};
 use crate::error::IoError;
 use crate::files;
 use crate::report::{Shell, Style};
 
-pub(super) fn run(args: &args::Man, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Man, shell: &Shell) -> CommandResult {
     let action = || IoError::doing("write the man pages");
     fs_err::create_dir_all(&args.folder).map_err(action())?;
     let mut root = Arguments::command().disable_help_subcommand(true);

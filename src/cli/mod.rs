@@ -95,9 +95,9 @@ pub fn main() -> ExitCode {
 }
 
 /// The result of a command: its exit code, or an error that has one.
-type Done = Result<u8, Error>;
+type CommandResult = Result<u8, Error>;
 
-fn run(arguments: &Arguments, shell: &Shell) -> Done {
+fn run(arguments: &Arguments, shell: &Shell) -> CommandResult {
     process::catch_signals().map_err(IoError::doing("catch signals"))?;
     let dir = arguments.directory.clone();
     trust::ask_for(&arguments.command, &dir, shell)?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args, context, patch_compare};
+use super::{CommandResult, args, context, patch_compare};
 use crate::document::Document;
 use crate::error::{Error, Kind};
 use crate::patches::{self, How, PatchChange, Refreshed, Series};
@@ -69,7 +69,7 @@ impl Document for PatchRefresh<'_> {
     const SCHEMA: &'static str = "rocmrpm/patch-refresh/2";
 }
 
-pub(super) fn run(args: &args::Patch, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Patch, dir: &Path, shell: &Shell) -> CommandResult {
     match args {
         args::Patch::Status(args) => status(args, dir, shell),
         args::Patch::Refresh(args) => refresh(args, dir, shell),
@@ -78,7 +78,7 @@ pub(super) fn run(args: &args::Patch, dir: &Path, shell: &Shell) -> Done {
     }
 }
 
-fn status(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
+fn status(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> CommandResult {
     let (workspace, series, unchecked) =
         each(args, dir, shell, |workspace, component, fetcher| {
             patches::status(workspace, component, workspace.pin(component), fetcher)
@@ -120,7 +120,7 @@ fn status(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
     code(shell, fails, &unchecked)
 }
 
-fn refresh(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
+fn refresh(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> CommandResult {
     let (workspace, all, unchecked) = each(args, dir, shell, |workspace, component, fetcher| {
         patches::refresh(workspace, component, workspace.pin(component), fetcher)
     })?;
@@ -171,7 +171,7 @@ fn refresh(args: &args::PatchStatus, dir: &Path, shell: &Shell) -> Done {
     code(shell, conflicts, &unchecked)
 }
 
-fn save(args: &args::PatchSave, dir: &Path, shell: &Shell) -> Done {
+fn save(args: &args::PatchSave, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
     let component = workspace.component(&args.component)?;
     let saved = patches::save(&workspace, component, args.dry_run)?;
@@ -255,7 +255,7 @@ fn not_checked(unchecked: &[Unchecked]) -> Vec<NotChecked<'_>> {
 }
 
 /// Returns the exit code: patches that do not apply take precedence over unavailable sources.
-fn code(shell: &Shell, found: bool, unchecked: &[Unchecked]) -> Done {
+fn code(shell: &Shell, found: bool, unchecked: &[Unchecked]) -> CommandResult {
     for (name, error) in unchecked {
         shell.warning(format!("`{name}` was not checked, because its sources are unavailable:"));
         show_error(shell, error);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args, context, trust};
+use super::{CommandResult, args, context, trust};
 use crate::document::Document;
 use crate::error::{IoError, Kind};
 use crate::lint;
@@ -39,7 +39,7 @@ impl Document for PatchComparison<'_> {
     const SCHEMA: &'static str = "rocmrpm/patch-compare/1";
 }
 
-pub(super) fn run(args: &args::PatchCompare, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::PatchCompare, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let component = workspace.component(&args.component)?;
     let pin = workspace.pin(component);

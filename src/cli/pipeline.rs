@@ -5,14 +5,14 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Done, args};
+use super::{CommandResult, args};
 use crate::document::Document;
 use crate::error::{Error, Kind};
-use crate::evidence::{Blocked, Question, SetStatus, Standing, Tier, status_page};
+use crate::evidence::{Blocked, OpenQuestion, SetStatus, Standing, Tier, status_page};
 use crate::pipeline::{self, End, Preview, PreviewStage, Request};
 use crate::report::{Progress, Shell, Style, Table};
 
-pub(super) fn run(command: &args::Pipeline, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(command: &args::Pipeline, dir: &Path, shell: &Shell) -> CommandResult {
     match command {
         args::Pipeline::Run(command) => run_pipeline(command, dir, shell),
         args::Pipeline::Status(command) => status(command, dir, shell),
@@ -33,7 +33,7 @@ pub(super) struct PipelineReport {
     /// Its chroot, if it is about one.
     chroot: Option<String>,
     /// What a person has to decide.
-    question: Option<Question>,
+    question: Option<OpenQuestion>,
     /// What would happen, with `--dry-run`.
     preview: Option<Preview>,
 }
@@ -42,7 +42,7 @@ impl Document for PipelineReport {
     const SCHEMA: &'static str = "rocmrpm/pipeline/1";
 }
 
-fn run_pipeline(args: &args::PipelineRun, dir: &Path, shell: &Shell) -> Done {
+fn run_pipeline(args: &args::PipelineRun, dir: &Path, shell: &Shell) -> CommandResult {
     let request = Request {
         pins: args.pins.clone(),
         chroots: args.chroot.clone(),
@@ -78,7 +78,7 @@ fn run_pipeline(args: &args::PipelineRun, dir: &Path, shell: &Shell) -> Done {
     }
 }
 
-fn show_preview(preview: Preview, json: bool, shell: &Shell) -> Done {
+fn show_preview(preview: Preview, json: bool, shell: &Shell) -> CommandResult {
     if json {
         shell.json(&PipelineReport {
             schema: PipelineReport::SCHEMA,
@@ -185,7 +185,7 @@ impl<'a> SetReport<'a> {
     }
 }
 
-fn status(args: &args::PipelineStatus, dir: &Path, shell: &Shell) -> Done {
+fn status(args: &args::PipelineStatus, dir: &Path, shell: &Shell) -> CommandResult {
     let (root, _, stack) = pipeline::locate(dir, args.pins.as_deref())?;
     let sets = pipeline::collect(&root, &stack, args.pins.as_deref())?;
     if args.html {
@@ -240,7 +240,7 @@ fn standing_cells(standing: &Standing) -> [(Option<Style>, String); 3] {
     [(None, version), (Some(style), tier), (Some(Style::Dim), day)]
 }
 
-fn accept(args: &args::PipelineAccept, dir: &Path, shell: &Shell) -> Done {
+fn accept(args: &args::PipelineAccept, dir: &Path, shell: &Shell) -> CommandResult {
     let request = Request { pins: args.pins.clone(), ..Request::default() };
     for question in pipeline::accept(dir, &request, &args.reason)? {
         shell.status(Style::Good, "Accepted", question.what);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::build::{
     Builder, BuilderName, Estimate, MockOptions, Prepared, Stage, choose_builder, prepare,
 };
@@ -18,7 +18,7 @@ use crate::outputs;
 use crate::report::{Progress, Shell, Style, Table, count};
 use crate::rpm_version::of_pin;
 use crate::sources::{Cache, Fetcher};
-use crate::stack::{Stack, Step, Verdict};
+use crate::stack::{PlannedComponent, Stack, Verdict};
 
 /// What `rocmrpm plan --json` prints: what a build would do.
 #[derive(Serialize)]
@@ -118,7 +118,7 @@ impl Document for PlanReport<'_> {
 }
 
 /// What `plan` and `build --dry-run` ask.
-pub(super) struct Question<'a> {
+pub(super) struct PlanRequest<'a> {
     components: &'a [String],
     choice: &'a args::Choice,
     overrides: &'a args::PinArgs,
@@ -127,7 +127,7 @@ pub(super) struct Question<'a> {
     json: bool,
 }
 
-impl<'a> Question<'a> {
+impl<'a> PlanRequest<'a> {
     pub(super) fn of_build(build: &'a args::Build) -> Self {
         Self {
             components: &build.components,
@@ -140,8 +140,8 @@ impl<'a> Question<'a> {
     }
 }
 
-pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
-    let question = Question {
+pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> CommandResult {
+    let question = PlanRequest {
         components: &args.components,
         choice: &args.choice,
         overrides: &args.pin,
@@ -153,7 +153,7 @@ pub(super) fn run(args: &args::Plan, dir: &Path, shell: &Shell) -> Done {
 }
 
 /// Prints what a build would do.
-pub(super) fn show(question: &Question<'_>, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn show(question: &PlanRequest<'_>, dir: &Path, shell: &Shell) -> CommandResult {
     let overrides = &question.overrides.overrides;
     let mut workspace = context::workspace(dir, question.choice, overrides)?;
     if !overrides.is_empty() {
@@ -216,7 +216,7 @@ impl<'a> Preview<'a> {
 
     fn report(&self) -> PlanReport<'_> {
         let Prepared { stack, specs, plan, .. } = self.prepared;
-        let step = |step: &'a Step| {
+        let step = |step: &'a PlannedComponent| {
             let name = step.component.as_str();
             let release = &specs[&step.component].release;
             let (plan, reasons) = Planned::of(&step.verdict);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::error::Kind;
 use crate::patches::{self, GitPrep};
 use crate::prep;
@@ -10,7 +10,7 @@ use crate::process::quote;
 use crate::report::{Progress, Shell, Style, count};
 use crate::sources::{Cache, Fetcher};
 
-pub(super) fn run(args: &args::Prep, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Prep, dir: &Path, shell: &Shell) -> CommandResult {
     let mut workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
     let progress = Progress::new(shell);
     let root = workspace.root.clone();
@@ -38,7 +38,7 @@ pub(super) fn run(args: &args::Prep, dir: &Path, shell: &Shell) -> Done {
 }
 
 /// Shows the repository, and what to do if git stopped at a conflict.
-fn show_git(made: &GitPrep, json: bool, shell: &Shell) -> Done {
+fn show_git(made: &GitPrep, json: bool, shell: &Shell) -> CommandResult {
     let (style, word) = match made.made {
         true => (Style::Good, "Prepared"),
         false => (Style::Dim, "Unchanged"),

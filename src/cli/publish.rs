@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::build::{BuildLock, inspect_foreign_wheels};
 use crate::digest::Sha256;
 use crate::document::Document;
@@ -23,7 +23,7 @@ use crate::stack::Stack;
 use crate::text::visible;
 use crate::workspace::{PipelineSettings, Selection, Workspace, find_root};
 
-pub(super) fn run(args: &args::Publish, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Publish, dir: &Path, shell: &Shell) -> CommandResult {
     match args {
         args::Publish::Index(args) => index(args, dir, shell),
         args::Publish::Repository(args) => super::publish_repository::run(args, dir, shell),
@@ -67,7 +67,7 @@ fn require_tier(args: &args::PublishPromote, change: &Change, dir: &Path) -> Res
     }
 }
 
-fn index(args: &args::PublishIndex, dir: &Path, shell: &Shell) -> Done {
+fn index(args: &args::PublishIndex, dir: &Path, shell: &Shell) -> CommandResult {
     // Reports errors of the command line before making wheels.
     View::of(Some(&args.channel))?;
     let target = PublishTarget::open(&args.destination, dir)?;
@@ -140,7 +140,7 @@ impl<'a> PublishTarget<'a> {
     }
 
     /// Shows a change, applies it unless `--dry-run` is set, and reports the result.
-    fn publish(&self, mut change: Change, shell: &Shell) -> Done {
+    fn publish(&self, mut change: Change, shell: &Shell) -> CommandResult {
         for file in check_dirty(&change)? {
             shell.warning(format!("{file} comes from a dirty build, which no one else can repeat"));
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::build::BuildLock;
 use crate::digest::Sha256;
 use crate::document::Document;
@@ -15,7 +15,7 @@ use crate::publishing::{PlannedPackages, Target, apply_packages, plan_packages};
 use crate::report::{Shell, Style, count, human_size};
 use crate::stack::Stack;
 
-pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::PublishRepository, dir: &Path, shell: &Shell) -> CommandResult {
     let to = &args.destination;
     let destination = Destination::parse(&to.destination, to.endpoint_url.as_deref())?;
     let target = Target::open(destination, !to.dry_run, to.allow_rollback)?;

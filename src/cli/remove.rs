@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::removal::Removal;
 use crate::report::{Shell, Style};
 
-pub(super) fn run(args: &args::Remove, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Remove, dir: &Path, shell: &Shell) -> CommandResult {
     let choice = args::Choice { chroot: None, pins: None };
     let workspace = context::workspace(dir, &choice, &[])?;
     let removal = Removal::of(&workspace, &args.components, args.force)?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args, context, dist_git};
+use super::{CommandResult, args, context, dist_git};
 use crate::document::Document;
 use crate::rendered::{self, RenderedFiles};
 use crate::report::{Shell, Style, count};
@@ -35,7 +35,7 @@ impl Document for RenderReport<'_> {
     const SCHEMA: &'static str = "rocmrpm/render/1";
 }
 
-pub(super) fn run(args: &args::Render, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Render, dir: &Path, shell: &Shell) -> CommandResult {
     if args.form == Some(args::RenderForm::DistGit) {
         return dist_git::run(args, dir, shell);
     }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::build::{BuildLock, BuilderName, MockOptions, Stage, check_locks, choose_builder};
 use crate::error::{Error, Kind};
 use crate::report::{Progress, Shell, Style, reproduction_text};
@@ -10,7 +10,7 @@ use crate::reproduce::{Subject, reproduce};
 use crate::sources::Cache;
 use crate::stack::Stack;
 
-pub(super) fn run(args: &args::Reproduce, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Reproduce, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
     let component = workspace.component(&args.component)?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::closure::lock;
 use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
@@ -43,7 +43,7 @@ impl Document for RequirementsReport<'_> {
     const SCHEMA: &'static str = "rocmrpm/requirements/1";
 }
 
-pub(super) fn run(args: &args::Requirements, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Requirements, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let environment = workspace.chroot.environment()?;
     let view = Listing::read(&workspace.build_dir().join("index"), None)

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::publish::word;
-use super::{Done, args};
+use super::{CommandResult, args};
 use crate::document::Document;
 use crate::index::change::Action;
 use crate::pipeline::{Rollback, plan_rollback};
@@ -44,7 +44,7 @@ impl Document for RollbackReport<'_> {
     const SCHEMA: &'static str = "rocmrpm/rollback/1";
 }
 
-pub(super) fn run(args: &args::PipelineRollback, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::PipelineRollback, dir: &Path, shell: &Shell) -> CommandResult {
     let mut rollback = plan_rollback(dir, args.pins.as_deref(), args.record)?;
     if !args.dry_run {
         rollback.apply()?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args, inspect};
+use super::{CommandResult, args, inspect};
 use crate::digest::Sha256;
 use crate::document::Document;
 use crate::error::{Error, Kind};
@@ -65,7 +65,7 @@ impl Document for SdkCheck<'_> {
 /// The first time that a zip archive can hold, in seconds since 1970.
 const FIRST_TIME: i64 = 315_532_800;
 
-pub(super) fn run(args: &args::Sdk, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Sdk, shell: &Shell) -> CommandResult {
     let epoch = source_date_epoch()?.map_or(FIRST_TIME, |time| time.as_second());
     let targets = families(&args.gpu_targets)?;
     let progress = Progress::new(shell);
@@ -98,7 +98,7 @@ pub(super) fn run(args: &args::Sdk, shell: &Shell) -> Done {
     Ok(0)
 }
 
-fn check(args: &args::Sdk, request: Request<'_>, shell: &Shell) -> Done {
+fn check(args: &args::Sdk, request: Request<'_>, shell: &Shell) -> CommandResult {
     let wheels = rocm_sdk::check(request)?;
     let all = [Verified { component: "rocm".to_owned(), rpms: Vec::new(), wheels }];
     let [Verified { wheels, .. }] = &all;

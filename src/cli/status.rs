@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::build::{BuildLock, BuildRecord, FailureRecord, LastBuild, build_logs, main_log};
 use crate::build::{find_elsewhere, find_other_pins};
 use crate::document::Document;
@@ -83,7 +83,7 @@ enum LastBuildReport {
     },
 }
 
-pub(super) fn run(args: &args::Status, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Status, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = context::workspace(dir, &args.choice, &args.pin.overrides)?;
     let named = args.components.iter().map(|name| Ok(workspace.component(name)?));
     let named = named.collect::<Result<Vec<_>, crate::error::Error>>()?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Done, args};
+use super::{CommandResult, args};
 use crate::build::Stage;
 use crate::error::{Error, IoError, Kind};
 use crate::process::check_stop;
@@ -177,7 +177,7 @@ fn shown(path: &Path) -> String {
     visible(&path.to_string_lossy())
 }
 
-pub(super) fn run(args: &args::Trust, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Trust, dir: &Path, shell: &Shell) -> CommandResult {
     let list = TrustList::of_user()?;
     if args.list {
         for folder in list.folders()? {

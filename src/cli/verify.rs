@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
 use crate::evidence::ComponentEvidence;
@@ -43,7 +43,7 @@ impl Document for VerifyReport<'_> {
     const SCHEMA: &'static str = "rocmrpm/verify/1";
 }
 
-pub(super) fn run(args: &args::Verify, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Verify, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
     let subject = match (&args.root, &args.container) {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::build::BuildLock;
 use crate::build::find_elsewhere;
 use crate::digest::Sha256;
@@ -95,7 +95,7 @@ pub(super) fn no_wheels(workspace: &Workspace) -> String {
     }
 }
 
-pub(super) fn run(args: &args::Wheel, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::Wheel, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
     let lock = BuildLock::take(&workspace)?;
@@ -121,7 +121,7 @@ pub(super) fn run(args: &args::Wheel, dir: &Path, shell: &Shell) -> Done {
     Ok(0)
 }
 
-fn verify(args: &args::Wheel, lock: &BuildLock, stack: &Stack<'_>, shell: &Shell) -> Done {
+fn verify(args: &args::Wheel, lock: &BuildLock, stack: &Stack<'_>, shell: &Shell) -> CommandResult {
     let all = outputs::verify_wheels(lock, stack)?;
     let holds = all.iter().all(Verified::holds);
     if args.json {

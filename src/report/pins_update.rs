@@ -4,7 +4,7 @@
 use super::patches::failures as failures_text;
 use super::{Style, count};
 use crate::patches::{EditStatus, PatchState};
-use crate::pins::changes::{Changes, Environment, GpuList, Moved, RequirementChange};
+use crate::pins::changes::{ChangedValue, Changes, Environment, GpuList, RequirementChange};
 use crate::pins::{Changed, Update};
 use crate::text::visible;
 
@@ -79,7 +79,7 @@ fn upstream_text(text: &mut String, changes: &Changes, compared: bool) {
             text.push_str(&format!("  {} {lost}\n", Style::Bad.paint('!')));
         }
     }
-    if let Some(Moved { old, new, .. }) = &changes.python {
+    if let Some(ChangedValue { old, new, .. }) = &changes.python {
         text.push_str(&heading("Python"));
         text.push_str(&format!("  requires-python {}\n", arrow(or_none(old), or_none(new))));
         if let Some(pin) = &changes.pin_python {
@@ -248,12 +248,17 @@ fn specifiers(old: &[String], new: &[String]) -> String {
     arrow(&any(old), &any(new))
 }
 
-fn moved_text(text: &mut String, title: &str, moved: &[Moved], show: impl Fn(&str) -> String) {
+fn moved_text(
+    text: &mut String,
+    title: &str,
+    moved: &[ChangedValue],
+    show: impl Fn(&str) -> String,
+) {
     if moved.is_empty() {
         return;
     }
     text.push_str(&heading(title));
-    for Moved { name, old, new } in moved.iter().take(SHOWN) {
+    for ChangedValue { name, old, new } in moved.iter().take(SHOWN) {
         let (mark, value) = match (old, new) {
             (None, Some(new)) => (plus(), show(new)),
             (Some(old), None) => (minus(), show(old)),

@@ -33,7 +33,7 @@ struct ProgressState {
     total: usize,
     done: usize,
     numbered_at_end: bool,
-    running: BTreeMap<ComponentName, Row>,
+    running: BTreeMap<ComponentName, ProgressRow>,
     total_bar: Option<ProgressBar>,
 }
 
@@ -41,7 +41,7 @@ struct ProgressState {
 /// because a bar that is drawn while the state is locked reads it.
 type ExpectedEnd = Arc<Mutex<Option<Instant>>>;
 
-struct Row {
+struct ProgressRow {
     phase: &'static str,
     since: Instant,
     bar: Option<ProgressBar>,
@@ -84,7 +84,7 @@ impl<'s> Progress<'s> {
                 self.shell.status(Style::Good, phase, format!("{counter}{}", text.trim_end()));
             }
         }
-        state.running.insert(component, Row { phase, since, bar });
+        state.running.insert(component, ProgressRow { phase, since, bar });
     }
 
     /// Removes the row of a finished item.

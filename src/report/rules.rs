@@ -2,7 +2,7 @@
 //! tables, a single one in full, or the one that a log shows.
 
 use super::{Style, Table};
-use crate::build::{Cause, Known, Pattern, Phase, causes};
+use crate::build::{Cause, KnownCause, Pattern, Phase, causes};
 use crate::inspect::{Rule, Severity};
 use crate::lint::{self, rule_groups};
 use crate::table::{self, width_up_to};
@@ -82,7 +82,7 @@ pub fn cause_text(cause: &Cause) -> String {
 }
 
 /// Returns the cause that a log shows, and the lines of the log that matter.
-pub fn explanation_text(known: &Known, lines: &[String]) -> String {
+pub fn explanation_text(known: &KnownCause, lines: &[String]) -> String {
     let lines: String = lines.iter().map(|line| format!("  {line}\n")).collect();
     let mut text = format!("{}\n", Style::Bold.paint(known.id));
     for (name, part) in [

@@ -11,7 +11,7 @@ use crate::support::server::{Reply, TestServer};
 use crate::support::{Parts, Ran, Workspace, ran};
 use crate::tools;
 use rocmrpm::closure::lock::Lock;
-use rocmrpm::closure::{Locked, LockedFile, Origin};
+use rocmrpm::closure::{Locked, LockedFile, LockedOrigin};
 use rocmrpm::digest::Sha256;
 use rocmrpm::process;
 
@@ -230,12 +230,15 @@ fn versions_are_those_of_the_closure_that_have_a_wheel() {
             of(
                 "lib-one",
                 "1.0",
-                Origin::Index { wheel: Some(file("lib_one-1.0-py3-none-any.whl")), sdist: None },
+                LockedOrigin::Index {
+                    wheel: Some(file("lib_one-1.0-py3-none-any.whl")),
+                    sdist: None,
+                },
             ),
             of(
                 "source-only",
                 "1.0",
-                Origin::Index { wheel: None, sdist: Some(file("source_only-1.0.tar.gz")) },
+                LockedOrigin::Index { wheel: None, sdist: Some(file("source_only-1.0.tar.gz")) },
             ),
         ],
     };

@@ -14,7 +14,7 @@ use pep440_rs::{Version, VersionSpecifiers};
 use rocmrpm::closure::generate::{GenerateError, Generated, files};
 use rocmrpm::closure::offers::Offers;
 use rocmrpm::closure::{
-    About, Closure, Edge, Graph, Locked, LockedFile, Member, Node, Offer, Origin, Requires,
+    About, Closure, Edge, Graph, Locked, LockedFile, LockedOrigin, Member, Node, Offer, Requires,
 };
 use rocmrpm::digest::Sha256;
 use rocmrpm::error::Diagnose;
@@ -297,8 +297,10 @@ impl Lab {
     }
 
     fn node(&self, name: &str, version: &str) -> Node {
-        let origin =
-            Origin::Index { wheel: self.file(name, ".whl"), sdist: self.file(name, ".tar.gz") };
+        let origin = LockedOrigin::Index {
+            wheel: self.file(name, ".whl"),
+            sdist: self.file(name, ".tar.gz"),
+        };
         let version = Version::from_str(version).unwrap();
         let locked = Locked { name: name.into(), version, origin };
         let summary = format!("does what {name} does, 100% of it.");
@@ -721,7 +723,8 @@ fn names_unpackageable_members_with_help() {
     );
     // A wheel with the name of another one.
     let wheel = closure.members.get_mut("native-one").unwrap();
-    let Origin::Index { wheel: Some(file), .. } = &mut wheel.node.as_mut().unwrap().locked.origin
+    let LockedOrigin::Index { wheel: Some(file), .. } =
+        &mut wheel.node.as_mut().unwrap().locked.origin
     else {
         panic!()
     };

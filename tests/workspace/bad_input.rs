@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::support::server::{Reply, Seen, TestServer};
+use crate::support::server::{Reply, SeenRequest, TestServer};
 use crate::support::{Parts, Ran, Workspace, names_in, ran, template};
 use rocmrpm::digest::Sha256;
 
@@ -95,7 +95,7 @@ fn resumes_an_interrupted_download() {
         "help: run the same command again to resume".into(),
     ]);
     build_succeeds(&workspace);
-    let offset = |asked: &Seen| {
+    let offset = |asked: &SeenRequest| {
         asked.header("range")?.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok()
     };
     let offsets: Vec<usize> =

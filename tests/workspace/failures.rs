@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use rocmrpm::build::{CauseKind, Failure, Known, Pattern, Phase, causes};
+use rocmrpm::build::{CauseKind, Failure, KnownCause, Pattern, Phase, causes};
 use rocmrpm::error::Diagnose as _;
 
 /// A log in `tests/failures/`.
@@ -59,7 +59,7 @@ fn every_log_leads_to_its_cause() {
             Some(phase) => {
                 let phase = Phase::named(phase);
                 assert!(phase.is_some(), "{id}: unknown phase");
-                Known::in_text(log.as_bytes(), phase).map(|known| (known.id, known.cause))
+                KnownCause::in_text(log.as_bytes(), phase).map(|known| (known.id, known.cause))
             }
             None => {
                 let failure = failure(&log);
@@ -159,15 +159,15 @@ fn prefers_root_causes_then_the_last_one() {
 #[test]
 fn ignores_causes_of_other_phases() {
     let log = b"No match for argument: foo-devel\n";
-    assert_eq!(Known::in_text(log, Some(Phase::Check)), None);
-    assert_eq!(Known::in_text(log, Some(Phase::Dnf)).unwrap().id, "package-missing");
-    assert_eq!(Known::in_text(log, None).unwrap().id, "package-missing");
+    assert_eq!(KnownCause::in_text(log, Some(Phase::Check)), None);
+    assert_eq!(KnownCause::in_text(log, Some(Phase::Dnf)).unwrap().id, "package-missing");
+    assert_eq!(KnownCause::in_text(log, None).unwrap().id, "package-missing");
 }
 
 #[test]
 fn lists_all_missing_names() {
     let text = "Failed to resolve the transaction:\nNo match for argument: a\nNo match for argument: b\nNo match for argument: a\n";
-    let known = Known::in_text(text.as_bytes(), Some(Phase::Dnf)).unwrap();
+    let known = KnownCause::in_text(text.as_bytes(), Some(Phase::Dnf)).unwrap();
     assert_eq!(known.cause, "no repository of the chroot provides a, b");
 }
 
@@ -180,7 +180,7 @@ fn reports_a_kill_if_the_log_has_no_cause() {
         failure("Executing(%build): sh\n+ ninja\ncp: error writing 'a': No space left on device\n");
     assert_eq!(known.ended(&killed).id, Some("disk-full"));
     let exited = rocmrpm::process::Command::new("false").run().unwrap();
-    assert_eq!(Known::of_end(&exited), None);
+    assert_eq!(KnownCause::of_end(&exited), None);
 }
 
 #[test]
@@ -188,6 +188,6 @@ fn accepts_arbitrary_bytes() {
     let mut log = b"Executing(%build): sh\n+ x\n\xff\xfe\0\x1b[31m\n".to_vec();
     log.extend(vec![b'*'; 3_000_000]);
     log.extend(b"\nx.c:1: fatal error: \xff.h: No such file or directory\n");
-    let known = Known::in_text(&log, Some(Phase::Build)).unwrap();
+    let known = KnownCause::in_text(&log, Some(Phase::Build)).unwrap();
     assert_eq!(known.id, "header-missing");
 }

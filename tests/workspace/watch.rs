@@ -1,7 +1,7 @@
 //! The watch list, with a stand-in for GitHub's API: `rocmrpm pins outdated` and `patch status` show what
 //! is due, what is stale, and the last known states.
 
-use crate::support::server::{Reply, Seen, TestServer};
+use crate::support::server::{Reply, SeenRequest, TestServer};
 use crate::support::{Parts, REPOSITORY, Ran, Transcript, Workspace, ran};
 use rocmrpm::events::Silent;
 use rocmrpm::sources::{Cache, Fetcher};
@@ -51,7 +51,7 @@ fn issue(path: &str, state: &str, merged_at: Option<&str>) -> String {
 }
 
 /// Answers like GitHub for an open issue, a merged pull request, and a release that does not exist.
-fn github(seen: &Seen) -> Reply {
+fn github(seen: &SeenRequest) -> Reply {
     let json = |text: String| Reply::file(text).header("Content-Type", "application/json");
     match seen.path.as_str() {
         "/repos/o/r/issues/1" => json(issue("issues/1", "open", None)),

@@ -33,7 +33,7 @@ pub struct Change {
     /// The pages that change, root pages last.
     pub pages: Vec<Page>,
     /// What the change does with each wheel.
-    pub notes: Vec<Note>,
+    pub notes: Vec<WheelChange>,
     /// The digests of the pages that the change is based on.
     read: Vec<(String, Option<Sha256>)>,
     /// The manifests before and after the change, for a signed index.
@@ -44,7 +44,7 @@ pub struct Change {
 
 /// What a change does with one wheel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
+pub struct WheelChange {
     /// The action on the wheel.
     pub action: Action,
     /// The file name of the wheel.
@@ -74,7 +74,7 @@ pub enum Action {
     Restore,
 }
 
-impl fmt::Display for Note {
+impl fmt::Display for WheelChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { action, file, view, foreign, .. } = self;
         let file = if *foreign { format!("{file} (foreign)") } else { file.clone() };
@@ -147,7 +147,7 @@ impl Change {
 
     fn note(&mut self, action: Action, file: &File, view: View) {
         let (name, sha256, foreign) = (file.name.clone(), file.sha256, file.foreign);
-        self.notes.push(Note { action, file: name, sha256, view, foreign });
+        self.notes.push(WheelChange { action, file: name, sha256, view, foreign });
     }
 
     /// Adds both forms of a page: JSON last, because the next change reads it.

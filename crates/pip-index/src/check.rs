@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pep440_rs::{LocalSegment, Version};
 use serde::Serialize;
 
-use super::demands::Usables;
+use super::demands::UsableWheels;
 use super::listing::{Listed, Listing};
 use super::outside::Outside;
 use python_packaging::environment::Environment;
@@ -135,11 +135,12 @@ impl Report {
     pub fn add_unsolved(&mut self, wheel: &str, reported: &[String]) {
         let found =
             format!("an installer cannot install it from this index alone: {}", reported.join(" "));
-        let found = Found { wheels: &[wheel], requirement: None, found, help: CLOSE.into() };
+        let found =
+            CheckFindings { wheels: &[wheel], requirement: None, found, help: CLOSE.into() };
         self.add(Severity::Error, "not-closed", found);
     }
 
-    fn add(&mut self, severity: Severity, id: &'static str, found: Found<'_>) {
+    fn add(&mut self, severity: Severity, id: &'static str, found: CheckFindings<'_>) {
         self.findings.push(Finding {
             severity,
             id,
@@ -151,7 +152,7 @@ impl Report {
     }
 }
 
-struct Found<'a> {
+struct CheckFindings<'a> {
     wheels: &'a [&'a str],
     requirement: Option<&'a str>,
     found: String,
@@ -161,7 +162,7 @@ struct Found<'a> {
 /// Checks a view of an index.
 pub fn check(view: &Listing, options: &Options<'_>) -> Result<Report, SourceError> {
     let environment = options.environment;
-    let usables = Usables::of(view, environment);
+    let usables = UsableWheels::of(view, environment);
     let demands = usables.demands(environment);
     let mut report = Report {
         schema: SCHEMA,
@@ -187,7 +188,7 @@ pub fn check(view: &Listing, options: &Options<'_>) -> Result<Report, SourceErro
         report.add(
             Severity::Error,
             "metadata-missing",
-            Found { wheels, requirement: None, found, help },
+            CheckFindings { wheels, requirement: None, found, help },
         );
     }
     for wheels in view.wheels.values() {
@@ -202,7 +203,11 @@ pub fn check(view: &Listing, options: &Options<'_>) -> Result<Report, SourceErro
             let found = format!("invalid requirement: {reason}");
             let help = "fix it with a patch in the component".into();
             let requirement = Some(text.as_str());
-            report.add(Severity::Error, "unreadable", Found { wheels, requirement, found, help });
+            report.add(
+                Severity::Error,
+                "unreadable",
+                CheckFindings { wheels, requirement, found, help },
+            );
         }
     }
     let own: BTreeSet<&str> = view.wheels.keys().map(String::as_str).collect();
@@ -225,7 +230,11 @@ fn packages(view: &Listing, digests: bool, report: &mut Report) -> Result<(), So
             format!("the page of `{page}` lists a file that does not belong there: {wrong}");
         let help = "remove the file from the page; an index of rocmrpm contains only wheels".into();
         let wheels = &[file.as_str()];
-        report.add(Severity::Error, "misplaced", Found { wheels, requirement: None, found, help });
+        report.add(
+            Severity::Error,
+            "misplaced",
+            CheckFindings { wheels, requirement: None, found, help },
+        );
     }
     for page in &view.torn {
         let found = format!("index.html and index.json of `{page}` describe different files");
@@ -236,14 +245,14 @@ fn packages(view: &Listing, digests: bool, report: &mut Report) -> Result<(), So
         report.add(
             Severity::Error,
             "pages-differ",
-            Found { wheels: &[], requirement: None, found, help },
+            CheckFindings { wheels: &[], requirement: None, found, help },
         );
     }
     if view.stale_links {
         let found = "links.html lists other files than the pages of the distributions".into();
         let help =
             "run `rocmrpm index` to write it again; for a published index, publish again".into();
-        let found = Found { wheels: &[], requirement: None, found, help };
+        let found = CheckFindings { wheels: &[], requirement: None, found, help };
         report.add(Severity::Error, "pages-differ", found);
     }
     for wheel in view.wheels.values().flatten() {
@@ -256,7 +265,7 @@ fn packages(view: &Listing, digests: bool, report: &mut Report) -> Result<(), So
             "build the wheel again, or publish it again from an intact copy; do not edit its page"
                 .into();
         let wheels = &[wheel.file.as_str()];
-        report.add(Severity::Error, id, Found { wheels, requirement: None, found, help });
+        report.add(Severity::Error, id, CheckFindings { wheels, requirement: None, found, help });
     }
     Ok(())
 }
@@ -310,7 +319,11 @@ fn twice(wheels: &[&Listed], environment: &Environment, report: &mut Report) {
         let help =
             "yank one of them with `rocmrpm publish yank`, or leave it out of the index".into();
         let wheels = &[other.file.as_str(), wheel.file.as_str()];
-        report.add(Severity::Error, "duplicate", Found { wheels, requirement: None, found, help });
+        report.add(
+            Severity::Error,
+            "duplicate",
+            CheckFindings { wheels, requirement: None, found, help },
+        );
     }
 }
 
@@ -344,7 +357,7 @@ fn plain(wheels: &[&Listed], report: &mut Report) {
         report.add(
             Severity::Error,
             "plain-beside-labelled",
-            Found { wheels, requirement: None, found, help },
+            CheckFindings { wheels, requirement: None, found, help },
         );
     }
 }
@@ -373,7 +386,7 @@ fn targets(wheels: &[&Listed], report: &mut Report) {
         let help =
             "use a separate index or channel for each set of GPU targets, or build for all of them"
                 .into();
-        let found = Found { wheels: &files, requirement: None, found, help };
+        let found = CheckFindings { wheels: &files, requirement: None, found, help };
         report.add(Severity::Warning, "several-gpu-targets", found);
     }
 }

@@ -32,7 +32,7 @@ pub struct Demand<'u> {
 
 /// The wheels of a view that work with one environment.
 #[derive(Debug, Default)]
-pub struct Usables<'v> {
+pub struct UsableWheels<'v> {
     /// The wheels by distribution, sorted by version.
     pub wheels: BTreeMap<&'v str, Vec<Usable<'v>>>,
     /// The number of wheels for other environments.
@@ -41,7 +41,7 @@ pub struct Usables<'v> {
     pub broken: Vec<(&'v Listed, String)>,
 }
 
-impl<'v> Usables<'v> {
+impl<'v> UsableWheels<'v> {
     /// Selects the wheels of the view that an installer in the environment accepts, without yanked
     /// ones.
     pub fn of(view: &'v Listing, environment: &Environment) -> Self {

@@ -35,7 +35,7 @@ pub struct Written {
 }
 
 /// The page of a distribution that an earlier run wrote.
-struct Old {
+struct EarlierPage {
     project: Project,
     /// The index in `project.files` of each file.
     by_name: HashMap<String, usize>,
@@ -46,15 +46,15 @@ struct Old {
 }
 
 /// A wheel for the index.
-struct Taken {
+struct IndexedWheel {
     entry: IndexedFile,
     /// What exists at the package's path; `None` if both that and the page are up to date.
-    there: Option<There>,
+    there: Option<ExistingPackage>,
 }
 
 /// What exists at the path of a package.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum There {
+enum ExistingPackage {
     Nothing,
     /// The wheel itself, or a copy of it with the same modification time.
     Same,
@@ -94,7 +94,7 @@ pub fn write_with(
     let taken = unique(each(&inputs, |input| take(*input, &old, index_dir))?)?;
     let mut projects: BTreeMap<&str, Vec<File>> = BTreeMap::new();
     let mut required: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for Taken { entry, .. } in &taken {
+    for IndexedWheel { entry, .. } in &taken {
         projects.entry(&entry.distribution).or_default().push(entry.file.clone());
         let names = required.entry(entry.distribution.clone()).or_default();
         names.extend(requires(&entry.metadata));
@@ -114,7 +114,7 @@ pub fn write_with(
         fs::create_dir_all(index_dir.join("packages").join(name))?;
     }
     let fresh: Vec<_> = taken.iter().filter_map(|taken| Some((taken, taken.there?))).collect();
-    changed |= fresh.iter().any(|(_, there)| *there != There::Same);
+    changed |= fresh.iter().any(|(_, there)| *there != ExistingPackage::Same);
     each(&fresh, |(taken, there)| Ok(put(taken, *there, index_dir)?))?;
     let read: BTreeSet<&String> =
         fresh.iter().map(|(taken, _)| &taken.entry.distribution).collect();
@@ -155,11 +155,14 @@ pub fn write_with(
 
 /// Reads the pages of the wheels' distributions. A damaged page only costs the time to read its
 /// wheels again, because everything on it comes from them.
-fn old_pages(inputs: &[Input<'_>], index_dir: &Path) -> Result<HashMap<String, Old>, IndexError> {
+fn old_pages(
+    inputs: &[Input<'_>],
+    index_dir: &Path,
+) -> Result<HashMap<String, EarlierPage>, IndexError> {
     let names = inputs.iter().filter_map(|input| FileName::of_distribution(&input.name()).ok());
     let names: BTreeSet<String> = names.map(|name| name.distribution).collect();
     let names: Vec<String> = names.into_iter().collect();
-    let read = |name: &String| -> Option<Old> {
+    let read = |name: &String| -> Option<EarlierPage> {
         let path = index_dir.join(View::Local.page(name) + ".json");
         let bytes = fs::read(&path).ok()?;
         let meta = fs::metadata(&path).ok()?;
@@ -167,7 +170,12 @@ fn old_pages(inputs: &[Input<'_>], index_dir: &Path) -> Result<HashMap<String, O
             Project::from_json(&bytes, &path.to_string_lossy(), View::Local, name).ok()?;
         let by_name =
             project.files.iter().enumerate().map(|(at, file)| (file.name.clone(), at)).collect();
-        Some(Old { project, by_name, written: (meta.mtime(), meta.mtime_nsec()), json: bytes })
+        Some(EarlierPage {
+            project,
+            by_name,
+            written: (meta.mtime(), meta.mtime_nsec()),
+            json: bytes,
+        })
     };
     let pages = each(&names, |name| Ok(read(name)))?;
     Ok(names.into_iter().zip(pages).filter_map(|(name, page)| Some((name, page?))).collect())
@@ -176,16 +184,18 @@ fn old_pages(inputs: &[Input<'_>], index_dir: &Path) -> Result<HashMap<String, O
 /// Checks a wheel, unless it is in the index and has not changed since.
 fn take(
     input: Input<'_>,
-    old: &HashMap<String, Old>,
+    old: &HashMap<String, EarlierPage>,
     index_dir: &Path,
-) -> Result<Taken, IndexError> {
+) -> Result<IndexedWheel, IndexError> {
     let (source, name) = (input.path(), input.name());
-    let fresh = |there| Ok(Taken { entry: input.read()?, there: Some(there) });
+    let fresh = |there| Ok(IndexedWheel { entry: input.read()?, there: Some(there) });
     // Reading the wheel reports an invalid name.
-    let Ok(parsed) = FileName::of_distribution(&name) else { return fresh(There::Nothing) };
+    let Ok(parsed) = FileName::of_distribution(&name) else {
+        return fresh(ExistingPackage::Nothing);
+    };
     let target = index_dir.join(package_path(&parsed.distribution, &name));
     let Some(there) = if_exists(fs::symlink_metadata(&target))? else {
-        return fresh(There::Nothing);
+        return fresh(ExistingPackage::Nothing);
     };
     let now = fs::metadata(source)?;
     let modified = (now.mtime(), now.mtime_nsec());
@@ -206,21 +216,21 @@ fn take(
         let (source, distribution) = (source.to_owned(), parsed.distribution);
         let entry =
             IndexedFile { source, distribution, file: file.clone(), metadata: String::new() };
-        return Ok(Taken { entry, there: None });
+        return Ok(IndexedWheel { entry, there: None });
     }
     let entry = input.read()?;
     let there = match there.is_file() && there.len() == entry.file.size {
-        _ if linked => There::Same,
+        _ if linked => ExistingPackage::Same,
         true if Sha256::of_file(&target)?.0 == entry.file.sha256 => {
             if same {
-                There::Same
+                ExistingPackage::Same
             } else {
-                There::Equal
+                ExistingPackage::Equal
             }
         }
-        _ => There::Other,
+        _ => ExistingPackage::Other,
     };
-    Ok(Taken { entry, there: Some(there) })
+    Ok(IndexedWheel { entry, there: Some(there) })
 }
 
 /// Returns whether METADATA was written before the page. It is never empty, but a file that lost its
@@ -238,8 +248,8 @@ fn metadata_path(package: &Path) -> PathBuf {
 }
 
 /// Removes duplicates; different wheels with the same name are an error.
-fn unique(all: Vec<Taken>) -> Result<Vec<Taken>, IndexError> {
-    let mut unique: BTreeMap<String, Taken> = BTreeMap::new();
+fn unique(all: Vec<IndexedWheel>) -> Result<Vec<IndexedWheel>, IndexError> {
+    let mut unique: BTreeMap<String, IndexedWheel> = BTreeMap::new();
     for taken in all {
         if let Some(other) = unique.get(&taken.entry.file.name) {
             if other.entry.file.sha256 != taken.entry.file.sha256 {
@@ -256,12 +266,14 @@ fn unique(all: Vec<Taken>) -> Result<Vec<Taken>, IndexError> {
 /// Removes packages that are about to be replaced from their pages, because the digest there would
 /// be wrong for a moment. Returns whether there were any.
 fn vacate(
-    taken: &[Taken],
-    old: &mut HashMap<String, Old>,
+    taken: &[IndexedWheel],
+    old: &mut HashMap<String, EarlierPage>,
     index_dir: &Path,
 ) -> Result<bool, IndexError> {
     let mut pages: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for Taken { entry, .. } in taken.iter().filter(|taken| taken.there == Some(There::Other)) {
+    for IndexedWheel { entry, .. } in
+        taken.iter().filter(|taken| taken.there == Some(ExistingPackage::Other))
+    {
         pages.entry(&entry.distribution).or_default().insert(&entry.file.name);
     }
     for (name, replaced) in &pages {
@@ -284,10 +296,10 @@ fn vacate(
 }
 
 /// Puts a package and its metadata in place.
-fn put(taken: &Taken, there: There, index_dir: &Path) -> io::Result<()> {
+fn put(taken: &IndexedWheel, there: ExistingPackage, index_dir: &Path) -> io::Result<()> {
     let IndexedFile { source, distribution, file, metadata } = &taken.entry;
     let target = index_dir.join(package_path(distribution, &file.name));
-    if there != There::Same {
+    if there != ExistingPackage::Same {
         files::link_or_copy(source, &target)?;
     }
     if file.metadata.is_none() {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::IndexError;
 use super::page::{Project, Root};
 use super::place::{IndexStorage, Page};
-use super::seen::Seen;
+use super::seen::SerialRecord;
 use super::view::{CHANNELS, View, package_path};
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::document::Document;
@@ -175,7 +175,7 @@ pub struct Signing<'a> {
     /// The signing key.
     pub signer: &'a Signer,
     /// The highest serial number that this machine has seen.
-    pub seen: &'a Seen,
+    pub seen: &'a SerialRecord,
     /// The time of signing.
     pub now: Timestamp,
 }

@@ -52,14 +52,14 @@ pub fn declared(indexes: &[IndexSource]) -> Result<Vec<Outside>, SourceError> {
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     /// The files of each index; empty if the index does not have the distribution.
-    pub offers: Vec<(String, Vec<Offer>)>,
+    pub offers: Vec<(String, Vec<OfferedFile>)>,
     /// Errors of indexes that did not answer.
     pub failures: Vec<String>,
 }
 
 /// A file in an index.
 #[derive(Debug)]
-pub(super) struct Offer {
+pub(super) struct OfferedFile {
     pub version: Version,
     /// The tags of a wheel; `None` for a source distribution.
     tags: Option<BTreeSet<String>>,
@@ -67,7 +67,7 @@ pub(super) struct Offer {
     yanked: bool,
 }
 
-impl Offer {
+impl OfferedFile {
     fn of(file: &ProjectFile, project: &str) -> Option<Self> {
         let (version, tags) = match file.sdist_version(project) {
             Some(version) => (version, None),
@@ -101,7 +101,7 @@ pub(super) enum Match {
 /// Matches the offers of an index with a requirement. If `held` is given, only that version counts.
 pub(super) fn satisfy(
     need: &Need,
-    offers: &[Offer],
+    offers: &[OfferedFile],
     held: Option<&Version>,
     environment: &Environment,
 ) -> Match {
@@ -114,8 +114,8 @@ pub(super) fn satisfy(
     });
     let exact = exact || held.is_some();
     let wanted =
-        |o: &&Offer| held.map_or_else(|| need.takes(&o.version), |held| o.version == *held);
-    let versions: Vec<&Offer> =
+        |o: &&OfferedFile| held.map_or_else(|| need.takes(&o.version), |held| o.version == *held);
+    let versions: Vec<&OfferedFile> =
         offers.iter().filter(|o| wanted(o) && (exact || !o.yanked)).collect();
     if let Some(held) = held.filter(|_| versions.is_empty()) {
         return Match::Nothing(format!("has no {held}, which the closure's lock file pins"));
@@ -127,7 +127,8 @@ pub(super) fn satisfy(
             None => "has only yanked files".into(),
         });
     }
-    let suitable: Vec<&&Offer> = versions.iter().filter(|offer| offer.suits(environment)).collect();
+    let suitable: Vec<&&OfferedFile> =
+        versions.iter().filter(|offer| offer.suits(environment)).collect();
     if suitable.iter().any(|offer| offer.tags.is_some()) {
         return Match::Wheel;
     }
@@ -158,7 +159,7 @@ pub(super) fn ask(
         match found {
             Ok(files) => {
                 let files = files.unwrap_or_default();
-                let offers = files.iter().filter_map(|file| Offer::of(file, name)).collect();
+                let offers = files.iter().filter_map(|file| OfferedFile::of(file, name)).collect();
                 of.offers.push((index.shown.clone(), offers));
             }
             Err(error @ SourceError::Process(_)) => return Err(error),
@@ -200,7 +201,8 @@ mod tests {
             file("numpy-5.0-py3-none-any.whl", None, true),
             file("numpy_other-9-py3-none-any.whl", None, false),
         ];
-        let offers: Vec<Offer> = files.iter().filter_map(|f| Offer::of(f, "numpy")).collect();
+        let offers: Vec<OfferedFile> =
+            files.iter().filter_map(|f| OfferedFile::of(f, "numpy")).collect();
         assert_eq!(offers.len(), 5);
         let matched = |text: &str| {
             let needs = Needs::read(&format!("Requires-Dist: numpy{text}\n"));

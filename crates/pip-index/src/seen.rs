@@ -11,7 +11,7 @@ use rocmrpm_base::files;
 
 /// The record of one place.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct SerialRecord {
     file: PathBuf,
     place: String,
     /// Whether to accept an older state.
@@ -24,7 +24,7 @@ struct Record {
     serial: u64,
 }
 
-impl Seen {
+impl SerialRecord {
     /// Returns the record of a place in this cache folder.
     pub fn of(cache: &Path, place: &str, allow_rollback: bool) -> Self {
         let file = cache.join("seen").join(format!("{}.json", Sha256::of_bytes(place)));
@@ -70,15 +70,15 @@ mod tests {
     #[test]
     fn rejects_lower_serial_unless_allowed() {
         let cache = tempfile::tempdir().unwrap();
-        let seen = Seen::of(cache.path(), "/srv/index", false);
+        let seen = SerialRecord::of(cache.path(), "/srv/index", false);
         seen.check(0).unwrap();
         seen.remember(7).unwrap();
         seen.check(7).unwrap();
         seen.check(8).unwrap();
         let error = seen.check(6).unwrap_err();
         assert!(matches!(error, IndexError::Rollback { there: 6, seen: 7, .. }), "{error}");
-        Seen::of(cache.path(), "/srv/other", false).check(0).unwrap();
-        let allowed = Seen::of(cache.path(), "/srv/index", true);
+        SerialRecord::of(cache.path(), "/srv/other", false).check(0).unwrap();
+        let allowed = SerialRecord::of(cache.path(), "/srv/index", true);
         allowed.check(6).unwrap();
         allowed.remember(6).unwrap();
         seen.check(6).unwrap();

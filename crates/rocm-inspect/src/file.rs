@@ -82,7 +82,7 @@ fn places(
     device: &mut Device<'_>,
     bytes: &[u8],
     base: usize,
-    places: &elf::Places,
+    places: &elf::CodeRanges,
     facts: &ElfFacts,
     storage: Option<Storage>,
 ) {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     /// Reads arbitrary bytes with places as the ELF reader returns them.
-    fn placed(bytes: &[u8], places: &elf::Places, has_sections: bool) -> Vec<String> {
+    fn placed(bytes: &[u8], places: &elf::CodeRanges, has_sections: bool) -> Vec<String> {
         let mut device = Device::new(bytes, Depth::Deep);
         let elf = ElfFacts { has_sections, ..ElfFacts::default() };
         super::places(&mut device, bytes, 0, places, &elf, None);
@@ -210,9 +210,9 @@ mod tests {
         bytes.extend([7; 333]);
         bytes.extend(crate::testing::ccob(&plain("gfx1030"), 3, crate::testing::Method::Zstd));
         bytes.extend([7; 333]);
-        let all = elf::Places {
+        let all = elf::CodeRanges {
             others: std::iter::once(0..bytes.len()).collect(),
-            ..elf::Places::default()
+            ..elf::CodeRanges::default()
         };
         assert_eq!(
             placed(&bytes, &all, true),
@@ -223,17 +223,19 @@ mod tests {
             ]
         );
         // Only code inside the given ranges is found.
-        let few =
-            elf::Places { others: std::iter::once(0..1500).collect(), ..elf::Places::default() };
+        let few = elf::CodeRanges {
+            others: std::iter::once(0..1500).collect(),
+            ..elf::CodeRanges::default()
+        };
         assert_eq!(placed(&bytes, &few, true), [""; 0]);
     }
 
     #[test]
     fn detects_bundles_without_sections_by_alignment() {
         let bytes = [vec![1; 4096], plain("gfx1151")].concat();
-        let all = elf::Places {
+        let all = elf::CodeRanges {
             others: std::iter::once(0..bytes.len()).collect(),
-            ..elf::Places::default()
+            ..elf::CodeRanges::default()
         };
         assert_eq!(placed(&bytes, &all, false), ["gfx1151 hip-fatbin 1 Some(3)"]);
         assert_eq!(placed(&bytes, &all, true), ["gfx1151 other-section 1 Some(3)"]);
@@ -252,9 +254,9 @@ mod tests {
             "gfx1100 bitcode 1 None",
             "gfx1151 offload-binary 2 Some(4)",
         ];
-        let all = elf::Places {
+        let all = elf::CodeRanges {
             offloading: std::iter::once(0..bytes.len()).collect(),
-            ..elf::Places::default()
+            ..elf::CodeRanges::default()
         };
         assert_eq!(placed(&bytes, &all, true), wanted);
         assert_eq!(codes(&read(&bytes)), wanted);
@@ -285,7 +287,7 @@ mod tests {
             (1..count).for_each(|_| bytes.extend(section(0, [at, length])));
             bytes
         };
-        let places = elf::Places::default();
+        let places = elf::CodeRanges::default();
         assert_eq!(placed(&elf(2), &places, true), ["gfx1151 other-section 1 Some(2)"]);
         let many = elf(50_000);
         let found = read(&many);

@@ -50,7 +50,7 @@ pub struct Need {
     /// The library as `DT_NEEDED` names it.
     pub library: String,
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: LibraryOrigin,
     /// The file of the set or the system package that provides it; if it is missing, the distribution
     /// whose wheel provides it, if known.
     pub by: Option<String>,
@@ -60,7 +60,7 @@ pub struct Need {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum Origin {
+pub enum LibraryOrigin {
     /// From the inspected set itself.
     #[serde(rename = "self")]
     Own,
@@ -73,7 +73,7 @@ pub enum Origin {
     Missing,
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for LibraryOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Own => "self",

@@ -77,7 +77,7 @@ pub use facts::{
     KernelCode, KpackArchive, KpackReference, Mention, Mismatch, Relro, Storage, Subject,
     SubjectKind, Symbols, Target, Unread, WrongHash,
 };
-pub use finding::{Depth, Finding, Need, Origin, RuleId, Severity, Waived};
+pub use finding::{Depth, Finding, LibraryOrigin, Need, RuleId, Severity, Waived};
 pub use report::{Report, SCHEMA};
 pub use rules::{RULES, RULES_VERSION, Rule, Served, Shortfall, Verdict, rule, rule_groups};
 pub use system::{Rocm, SearchPathTag, System};

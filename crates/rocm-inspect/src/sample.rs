@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::facts::*;
-use super::finding::{Depth, Finding, Judgement, Need, Origin, Waived};
+use super::finding::{Depth, Finding, Judgement, LibraryOrigin, Need, Waived};
 use super::report::Report;
 use super::testing::subject;
 use rocmrpm_base::digest::Sha256;
@@ -216,13 +216,13 @@ pub fn sample() -> Report {
     };
     let (hip, core) = ("demo/lib/libdemo_hip.so", "demo/lib/libdemo_core.so");
     let needs = vec![
-        need(hip, "libamdhip64.so.7", Origin::Provided, Some("rocm-hip")),
-        need(hip, "libdemo_core.so", Origin::Own, Some(core)),
-        need(hip, "libstdc++.so.6", Origin::Provided, Some("libstdc++")),
-        need(hip, "libc.so.6", Origin::Provided, Some("glibc")),
-        need(hip, "libmagic_sauce.so.3", Origin::Missing, None),
-        need(core, "libcudart.so.12", Origin::Foreign, Some("CUDA")),
-        need(core, "libc.so.6", Origin::Provided, Some("glibc")),
+        need(hip, "libamdhip64.so.7", LibraryOrigin::Provided, Some("rocm-hip")),
+        need(hip, "libdemo_core.so", LibraryOrigin::Own, Some(core)),
+        need(hip, "libstdc++.so.6", LibraryOrigin::Provided, Some("libstdc++")),
+        need(hip, "libc.so.6", LibraryOrigin::Provided, Some("glibc")),
+        need(hip, "libmagic_sauce.so.3", LibraryOrigin::Missing, None),
+        need(core, "libcudart.so.12", LibraryOrigin::Foreign, Some("CUDA")),
+        need(core, "libc.so.6", LibraryOrigin::Provided, Some("glibc")),
     ];
     let found = |id: &str, file: Option<&str>, found: &str, expected: &str| {
         let rule = super::rule(id).unwrap();

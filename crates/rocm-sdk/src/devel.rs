@@ -10,7 +10,7 @@ use rocmrpm_base::events::Event;
 use rocmrpm_base::style::count;
 use serde_json::json;
 
-use super::layout::{Part, layout};
+use super::layout::{SdkPackage, layout};
 use super::packages::{Packages, relative};
 use super::{Request, SdkError};
 
@@ -31,8 +31,8 @@ pub(super) fn archive(
     for (key, entries) in &packages.contents {
         match key.part {
             // Their packages have lists of their own, or their own folder.
-            Part::Device | Part::Profiler => {}
-            Part::Devel => {
+            SdkPackage::Device | SdkPackage::Profiler => {}
+            SdkPackage::Devel => {
                 for (path, entry) in entries {
                     match &entry.content {
                         Content::File(stored) | Content::Script(stored, _) => {
@@ -139,7 +139,7 @@ pub(super) fn device_links<'a>(
     paths: impl Iterator<Item = &'a String>,
 ) -> String {
     let link = |path: &String| {
-        let to = format!("{}/{path}", packages.folder(Part::Device));
+        let to = format!("{}/{path}", packages.folder(SdkPackage::Device));
         json!({"relpath": path, "target": relative(&format!("{FOLDER}/{path}"), &to)})
     };
     let links: Vec<_> = paths.map(link).collect();

@@ -8,7 +8,7 @@ use rocm_inspect::{Depth, Expectations, Finding, Report, Subject, inspect};
 use rocmrpm_base::events::Event;
 use rocmrpm_base::text::visible;
 
-use super::layout::Part;
+use super::layout::SdkPackage;
 use super::packages::{Key, Packages};
 use super::release::Release;
 use super::{Request, SdkError, selector};
@@ -36,7 +36,7 @@ pub(super) fn check(
         report.errors().filter(|finding: &&Finding| rules.contains(&finding.id.as_str()))
     };
     let mut found: Vec<String> = of(REFUSED).map(ToString::to_string).collect();
-    let neutral = Key { part: Part::Libraries, target: None };
+    let neutral = Key { part: SdkPackage::Libraries, target: None };
     if release.split && packages.contents.contains_key(&neutral) {
         let name = selector::distribution(release, &neutral);
         let wheel = wheels.iter().find(|wheel| wheel.distribution == name);

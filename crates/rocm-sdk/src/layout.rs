@@ -12,7 +12,7 @@ use serde::Deserialize;
 /// A package of ROCm for Python that has files of ROCm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Part {
+pub(super) enum SdkPackage {
     Core,
     Libraries,
     Device,
@@ -31,7 +31,7 @@ pub(super) struct Layout {
     pub optional: Vec<String>,
     pub programs: Programs,
     pub links: BTreeMap<String, String>,
-    folders: BTreeMap<Part, Vec<String>>,
+    folders: BTreeMap<SdkPackage, Vec<String>>,
     prefix: Vec<Prefix>,
     rule: Vec<Rule>,
 }
@@ -54,7 +54,7 @@ struct Prefix {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rule {
-    package: Part,
+    package: SdkPackage,
     paths: Vec<String>,
 }
 
@@ -130,7 +130,7 @@ impl Layout {
     }
 
     /// Returns the package of a file in the folder of ROCm, and the GPU target of a file for one.
-    pub fn part(&self, path: &str) -> (Part, Option<&'static str>) {
+    pub fn part(&self, path: &str) -> (SdkPackage, Option<&'static str>) {
         if let Some(part) = self.library(path) {
             return (part, None);
         }
@@ -139,38 +139,38 @@ impl Layout {
                 continue;
             }
             match rule.package {
-                Part::Device => match processor(path) {
-                    Some(target) => return (Part::Device, Some(target)),
+                SdkPackage::Device => match processor(path) {
+                    Some(target) => return (SdkPackage::Device, Some(target)),
                     None => continue,
                 },
                 part => return (part, None),
             }
         }
-        (Part::Devel, None)
+        (SdkPackage::Devel, None)
     }
 
     /// Returns the package of a library in `lib` by its name.
-    fn library(&self, path: &str) -> Option<Part> {
+    fn library(&self, path: &str) -> Option<SdkPackage> {
         let name = path.strip_prefix("lib/").filter(|name| !name.contains('/'))?;
         let soname = Soname::new(name);
         if !name.contains(".so") || processor(name).is_some() {
             return None;
         }
         if self.libraries.iter().any(|pattern| covers(pattern, soname.stem())) {
-            return Some(Part::Libraries);
+            return Some(SdkPackage::Libraries);
         }
         let known = sdk_library(soname.stem())?;
-        Some(if known.core { Part::Core } else { Part::Libraries })
+        Some(if known.core { SdkPackage::Core } else { SdkPackage::Libraries })
     }
 
     /// Returns the folders of libraries that the files of a package search, as package and folder.
-    pub fn folders(&self, part: Part) -> impl Iterator<Item = (Part, &str)> {
+    pub fn folders(&self, part: SdkPackage) -> impl Iterator<Item = (SdkPackage, &str)> {
         self.folders.get(&part).into_iter().flatten().filter_map(|folder| {
             let (part, folder) = folder.split_once(':')?;
             let part = match part {
-                "core" => Part::Core,
-                "libraries" => Part::Libraries,
-                "profiler" => Part::Profiler,
+                "core" => SdkPackage::Core,
+                "libraries" => SdkPackage::Libraries,
+                "profiler" => SdkPackage::Profiler,
                 _ => return None,
             };
             Some((part, folder))
@@ -233,23 +233,23 @@ mod tests {
     #[test]
     fn assigns_files_to_packages() {
         for (path, part, target) in [
-            ("lib/libamdhip64.so.7", Part::Core, None),
-            ("lib/libz3.so.4", Part::Core, None),
-            ("lib/librocblas.so.5", Part::Libraries, None),
-            ("lib/libhipfftw.so.0", Part::Libraries, None),
-            ("lib/rocblas/library/TensileManifest.txt", Part::Libraries, None),
-            ("lib/rocblas/library/TensileLibrary_gfx1151.dat", Part::Device, Some("gfx1151")),
-            ("share/miopen/db/gfx90878.HIP.fdb.txt", Part::Device, Some("gfx908")),
-            ("lib/hipblaslt/library/gfx90a/x.dat", Part::Device, Some("gfx90a")),
-            (".kpack/blas_lib_gfx1151.kpack", Part::Device, Some("gfx1151")),
-            ("lib/libMIOpenCKGroupedConv_gfx1201.so", Part::Device, Some("gfx1201")),
-            ("lib/librocblas.a", Part::Devel, None),
-            ("include/hip/hip_runtime.h", Part::Core, None),
-            ("include/rocblas/rocblas.h", Part::Devel, None),
-            ("lib/cmake/hip/hip-config.cmake", Part::Devel, None),
-            ("bin/rocprof-sys-run", Part::Profiler, None),
-            ("bin/rocprofv3", Part::Core, None),
-            ("share/modulefiles/x", Part::Devel, None),
+            ("lib/libamdhip64.so.7", SdkPackage::Core, None),
+            ("lib/libz3.so.4", SdkPackage::Core, None),
+            ("lib/librocblas.so.5", SdkPackage::Libraries, None),
+            ("lib/libhipfftw.so.0", SdkPackage::Libraries, None),
+            ("lib/rocblas/library/TensileManifest.txt", SdkPackage::Libraries, None),
+            ("lib/rocblas/library/TensileLibrary_gfx1151.dat", SdkPackage::Device, Some("gfx1151")),
+            ("share/miopen/db/gfx90878.HIP.fdb.txt", SdkPackage::Device, Some("gfx908")),
+            ("lib/hipblaslt/library/gfx90a/x.dat", SdkPackage::Device, Some("gfx90a")),
+            (".kpack/blas_lib_gfx1151.kpack", SdkPackage::Device, Some("gfx1151")),
+            ("lib/libMIOpenCKGroupedConv_gfx1201.so", SdkPackage::Device, Some("gfx1201")),
+            ("lib/librocblas.a", SdkPackage::Devel, None),
+            ("include/hip/hip_runtime.h", SdkPackage::Core, None),
+            ("include/rocblas/rocblas.h", SdkPackage::Devel, None),
+            ("lib/cmake/hip/hip-config.cmake", SdkPackage::Devel, None),
+            ("bin/rocprof-sys-run", SdkPackage::Profiler, None),
+            ("bin/rocprofv3", SdkPackage::Core, None),
+            ("share/modulefiles/x", SdkPackage::Devel, None),
         ] {
             assert_eq!(layout().part(path), (part, target), "{path}");
         }

@@ -9,8 +9,8 @@ use rocmrpm_base::events::Event;
 use rocmrpm_base::process::check_stop;
 use rocmrpm_base::text::covers;
 
-use super::layout::{Part, layout};
-use super::packages::{Elf, Entry, Key, Packages, relative};
+use super::layout::{SdkPackage, layout};
+use super::packages::{Elf, Key, PackageFile, Packages, relative};
 use super::tree::Tree;
 use super::{Request, SdkError};
 
@@ -18,11 +18,11 @@ use super::{Request, SdkError};
 #[derive(Default)]
 struct Needs {
     /// The folders with the libraries that it needs.
-    folders: BTreeSet<(Part, String)>,
+    folders: BTreeSet<(SdkPackage, String)>,
     /// The libraries that neither the packages nor every system has.
     absent: Vec<String>,
     /// The libraries in packages that may not be installed with this one.
-    unreachable: Vec<(String, Part)>,
+    unreachable: Vec<(String, SdkPackage)>,
 }
 
 /// A file that gets another search path.
@@ -90,7 +90,8 @@ impl Packages {
     fn changes(&self, request: Request<'_>) -> Result<Vec<Change>, SdkError> {
         let mut missing: BTreeMap<String, String> = BTreeMap::new();
         let mut changes = Vec::new();
-        for (key, entries) in self.contents.iter().filter(|(key, _)| key.part != Part::Devel) {
+        for (key, entries) in self.contents.iter().filter(|(key, _)| key.part != SdkPackage::Devel)
+        {
             for (path, entry) in entries {
                 let (Some(elf), Content::File(stored)) = (&entry.elf, &entry.content) else {
                     continue;
@@ -131,10 +132,10 @@ impl Packages {
     }
 
     fn needs(&self, key: &Key, path: &str, elf: &Elf, system: &[String]) -> Needs {
-        let reachable = |part: Part| match key.part {
-            Part::Core => part == Part::Core,
-            Part::Profiler => matches!(part, Part::Core | Part::Profiler),
-            _ => matches!(part, Part::Core | Part::Libraries | Part::Device),
+        let reachable = |part: SdkPackage| match key.part {
+            SdkPackage::Core => part == SdkPackage::Core,
+            SdkPackage::Profiler => matches!(part, SdkPackage::Core | SdkPackage::Profiler),
+            _ => matches!(part, SdkPackage::Core | SdkPackage::Libraries | SdkPackage::Device),
         };
         let mut needs = Needs::default();
         for name in &elf.needed {
@@ -165,16 +166,16 @@ impl Packages {
         key: &Key,
         path: &str,
         elf: &Elf,
-        needed: &BTreeSet<(Part, String)>,
+        needed: &BTreeSet<(SdkPackage, String)>,
     ) -> Option<(String, bool)> {
         let file = format!("{}/{path}", self.folder(key.part));
-        let text = |part: Part, folder: &str| {
+        let text = |part: SdkPackage, folder: &str| {
             let to = relative(&file, &format!("{}/{folder}", self.folder(part)));
             if to == "." { "$ORIGIN".to_owned() } else { format!("$ORIGIN/{to}") }
         };
         let own = |entry: &String| resolved(&file, entry);
         let current: BTreeSet<Option<String>> = elf.search_path.iter().map(own).collect();
-        let has = |(part, folder): &(Part, String)| {
+        let has = |(part, folder): &(SdkPackage, String)| {
             current.contains(&Some(format!("{}/{folder}", self.folder(*part))))
         };
         let necessary = !needed.iter().all(has);
@@ -205,7 +206,7 @@ fn warn(request: Request<'_>, found: &[String], what: &str) {
 /// Sets the search path of a file, and checks that nothing else changed. `None` if it has no room.
 fn set(
     spool: &mut Spool,
-    entry: &Entry,
+    entry: &PackageFile,
     stored: Stored,
     text: &str,
     tree: &Tree,

@@ -8,7 +8,7 @@ use rocm_inspect::{ElfFacts, ElfKind};
 use rocmrpm_base::events::Event;
 use rocmrpm_base::process::check_stop;
 
-use super::layout::{Home, Part, layout};
+use super::layout::{Home, SdkPackage, layout};
 use super::release::Release;
 use super::tree::Tree;
 use super::{Request, SdkError, paths, stub};
@@ -16,12 +16,12 @@ use super::{Request, SdkError, paths, stub};
 /// A package: its part of ROCm, and the GPU target of a device package.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
-    pub part: Part,
+    pub part: SdkPackage,
     pub target: Option<&'static str>,
 }
 
 /// A file of a package.
-pub(super) struct Entry {
+pub(super) struct PackageFile {
     pub content: Content,
     pub executable: bool,
     /// The file of an RPM that it comes from.
@@ -45,7 +45,7 @@ pub(super) struct Elf {
 
 /// A library that other files need.
 pub(super) struct Library {
-    pub part: Part,
+    pub part: SdkPackage,
     /// Its path in ROCm's folder.
     pub path: String,
     /// The other libraries of the packages that it needs.
@@ -55,7 +55,7 @@ pub(super) struct Library {
 /// The contents of all packages.
 pub(super) struct Packages {
     /// The files, by their paths in ROCm's folder.
-    pub contents: BTreeMap<Key, BTreeMap<String, Entry>>,
+    pub contents: BTreeMap<Key, BTreeMap<String, PackageFile>>,
     /// Names in the development files for files of this or another package: their paths.
     pub aliases: BTreeMap<String, String>,
     /// Links to folders in the development files: both paths.
@@ -171,7 +171,7 @@ fn moved(
     // Whether all libraries of a name are in the package of the libraries.
     let mut libraries: BTreeMap<&str, bool> = BTreeMap::new();
     for (path, _) in files().filter(|(_, elf)| !elf.is_program) {
-        let there = matches!(layout().part(path).0, Part::Libraries | Part::Device);
+        let there = matches!(layout().part(path).0, SdkPackage::Libraries | SdkPackage::Device);
         *libraries.entry(file_name(path)).or_insert(true) &= there;
     }
     let mut moved = BTreeSet::new();
@@ -179,7 +179,7 @@ fn moved(
         let before = moved.len();
         for (path, elf) in files() {
             let needs = |name: &String| libraries.get(name.as_str()) == Some(&true);
-            if layout().part(path).0 == Part::Core
+            if layout().part(path).0 == SdkPackage::Core
                 && !layout().is_known_library(path)
                 && elf.needed.iter().any(needs)
                 && moved.insert(path.clone())
@@ -234,9 +234,11 @@ struct Assigning<'a> {
 impl Assigning<'_> {
     fn key(&self, path: &str) -> Key {
         match layout().part(path) {
-            _ if self.moved.contains(path) => Key { part: Part::Libraries, target: None },
+            _ if self.moved.contains(path) => Key { part: SdkPackage::Libraries, target: None },
             // The GPU code is part of the libraries.
-            (Part::Device, _) if !self.release.split => Key { part: Part::Libraries, target: None },
+            (SdkPackage::Device, _) if !self.release.split => {
+                Key { part: SdkPackage::Libraries, target: None }
+            }
             (part, target) => Key { part, target },
         }
     }
@@ -253,8 +255,13 @@ impl Assigning<'_> {
             Content::File(stored) | Content::Script(stored, _) => stored.executable,
             Content::Text(_) => true,
         };
-        let entry =
-            Entry { content, executable, installed: installed.to_owned(), elf, relinked: None };
+        let entry = PackageFile {
+            content,
+            executable,
+            installed: installed.to_owned(),
+            elf,
+            relinked: None,
+        };
         let package = self.packages.contents.entry(self.key(path)).or_default();
         match package.get_mut(path) {
             None => drop(package.insert(path.to_owned(), entry)),
@@ -323,7 +330,7 @@ impl Assigning<'_> {
             Some(elf) => elf.is_program,
             None => stored.executable && in_bin(path) && self.is_script(stored)?,
         };
-        if key.part != Part::Devel {
+        if key.part != SdkPackage::Devel {
             let to = self.packages.relative(&key, path, &self.key(&name), &name);
             if is_program && to.len() <= stub::MAX_TARGET {
                 return self.put(path, installed, Content::Text(stub::stub(&to)), None);
@@ -340,7 +347,7 @@ impl Assigning<'_> {
 
     /// Adds the names that programs have in AMD's packages.
     fn usual_names(&mut self) -> Result<(), SdkError> {
-        let core = Key { part: Part::Core, target: None };
+        let core = Key { part: SdkPackage::Core, target: None };
         for (path, to) in layout().links.iter().filter(|(path, _)| in_bin(path)) {
             let has = |path: &String| {
                 self.packages.contents.get(&core).is_some_and(|files| files.contains_key(path))
@@ -369,12 +376,12 @@ fn in_bin(path: &str) -> bool {
 
 impl Packages {
     /// Returns the folder in site-packages that has the files of a package.
-    pub fn folder(&self, part: Part) -> &str {
+    pub fn folder(&self, part: SdkPackage) -> &str {
         match part {
-            Part::Core => "_rocm_sdk_core",
-            Part::Libraries | Part::Device => &self.libraries_folder,
-            Part::Profiler => "_rocm_profiler",
-            Part::Devel => "_rocm_sdk_devel",
+            SdkPackage::Core => "_rocm_sdk_core",
+            SdkPackage::Libraries | SdkPackage::Device => &self.libraries_folder,
+            SdkPackage::Profiler => "_rocm_profiler",
+            SdkPackage::Devel => "_rocm_sdk_devel",
         }
     }
 
@@ -389,7 +396,7 @@ impl Packages {
             for (path, entry) in entries {
                 let name = file_name(path);
                 let Some(elf) = entry.elf.as_ref().filter(|elf| !elf.is_program) else { continue };
-                if key.part == Part::Devel
+                if key.part == SdkPackage::Devel
                     || elf.soname.as_deref().unwrap_or(name) != name
                     || !name.contains(".so")
                 {

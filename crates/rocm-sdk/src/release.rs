@@ -9,7 +9,7 @@ use rocmrpm_base::events::Event;
 use rocmrpm_base::style::count;
 use rocmrpm_rpms::{self as rpms, EntryKind};
 
-use super::layout::{Home, Part, layout};
+use super::layout::{Home, SdkPackage, layout};
 use super::{Family, Request, SdkError};
 
 /// A release of ROCm, as its RPMs have it.
@@ -64,7 +64,7 @@ pub(super) fn check(request: Request<'_>) -> Result<Release, SdkError> {
         for file in files.iter().filter(|file| file.kind == EntryKind::Regular) {
             let Home::Tree(path) = layout().home(&file.path) else { continue };
             split |= path.ends_with(".kpack");
-            if let (Part::Device, Some(processor)) = layout().part(&path) {
+            if let (SdkPackage::Device, Some(processor)) = layout().part(&path) {
                 code.entry(owner(&path, processor)).or_default().insert(processor);
             }
         }

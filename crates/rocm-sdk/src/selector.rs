@@ -8,7 +8,7 @@ use python_packaging::wheel::{Assembly, Member, SourceRpm, sdk_library};
 use rocmrpm_base::names::Soname;
 use serde_json::json;
 
-use super::layout::{Part, layout};
+use super::layout::{SdkPackage, layout};
 use super::packages::{Key, Packages};
 use super::release::Release;
 use super::{Request, SdkError};
@@ -48,24 +48,26 @@ const PYPROJECT: &str = "[build-system]\nrequires = []\nbuild-backend = \"backen
 /// Returns the distribution of a package.
 pub(super) fn distribution(release: &Release, key: &Key) -> String {
     match (key.part, key.target, release.families.first()) {
-        (Part::Core, ..) => "rocm-sdk-core".to_owned(),
-        (Part::Libraries, _, Some(family)) if !release.split => {
+        (SdkPackage::Core, ..) => "rocm-sdk-core".to_owned(),
+        (SdkPackage::Libraries, _, Some(family)) if !release.split => {
             format!("rocm-sdk-libraries-{}", family.name)
         }
-        (Part::Libraries, ..) => "rocm-sdk-libraries".to_owned(),
-        (Part::Device, target, _) => format!("rocm-sdk-device-{}", target.unwrap_or_default()),
-        (Part::Devel, ..) => "rocm-sdk-devel".to_owned(),
-        (Part::Profiler, ..) => "rocm-profiler".to_owned(),
+        (SdkPackage::Libraries, ..) => "rocm-sdk-libraries".to_owned(),
+        (SdkPackage::Device, target, _) => {
+            format!("rocm-sdk-device-{}", target.unwrap_or_default())
+        }
+        (SdkPackage::Devel, ..) => "rocm-sdk-devel".to_owned(),
+        (SdkPackage::Profiler, ..) => "rocm-profiler".to_owned(),
     }
 }
 
-fn summary(part: Part) -> &'static str {
+fn summary(part: SdkPackage) -> &'static str {
     match part {
-        Part::Core => "The runtime, the compilers, and the tools of ROCm",
-        Part::Libraries => "The math and communication libraries of ROCm",
-        Part::Device => "GPU code of ROCm's libraries",
-        Part::Devel => "The headers, CMake files, and static libraries of ROCm",
-        Part::Profiler => "The profilers of ROCm",
+        SdkPackage::Core => "The runtime, the compilers, and the tools of ROCm",
+        SdkPackage::Libraries => "The math and communication libraries of ROCm",
+        SdkPackage::Device => "GPU code of ROCm's libraries",
+        SdkPackage::Devel => "The headers, CMake files, and static libraries of ROCm",
+        SdkPackage::Profiler => "The profilers of ROCm",
     }
 }
 
@@ -82,12 +84,12 @@ pub(super) fn assembly(
     let name = distribution(release, key);
     let module = name.replace('-', "_");
     // Several packages have the module's folder, but no device package has a module.
-    if key.part != Part::Device {
+    if key.part != SdkPackage::Device {
         members.insert(format!("{module}/__init__.py"), Member::text(""));
     }
     if let Some((table, cli)) = match key.part {
-        Part::Core => Some((core_programs(packages), CORE_CLI)),
-        Part::Profiler => Some((profiler_programs(packages), PROFILER_CLI)),
+        SdkPackage::Core => Some((core_programs(packages), CORE_CLI)),
+        SdkPackage::Profiler => Some((profiler_programs(packages), PROFILER_CLI)),
         _ => None,
     } {
         let functions: Vec<String> = table
@@ -129,8 +131,8 @@ pub(super) fn assembly(
 /// The package that this one does not work without. `rocm-profiler` has none: `rocm` requires both.
 pub(super) fn requirement(key: &Key) -> Option<Key> {
     let part = match key.part {
-        Part::Libraries => Part::Core,
-        Part::Device => Part::Libraries,
+        SdkPackage::Libraries => SdkPackage::Core,
+        SdkPackage::Device => SdkPackage::Libraries,
         _ => return None,
     };
     Some(Key { part, target: None })
@@ -141,7 +143,7 @@ pub(super) fn requirement(key: &Key) -> Option<Key> {
 fn core_programs(packages: &Packages) -> BTreeMap<&'static str, String> {
     let listed = [(&layout().programs.devel, "True"), (&layout().programs.core, "False")];
     let all = listed.into_iter().flat_map(|(paths, devel)| {
-        programs(packages, Part::Core, paths)
+        programs(packages, SdkPackage::Core, paths)
             .map(move |(name, path)| (name, format!("({}, {devel})", quoted(path))))
     });
     all.collect()
@@ -149,14 +151,14 @@ fn core_programs(packages: &Packages) -> BTreeMap<&'static str, String> {
 
 /// Returns the programs of `rocm-profiler` that pip installs, each with its path.
 fn profiler_programs(packages: &Packages) -> BTreeMap<&'static str, String> {
-    let listed = programs(packages, Part::Profiler, &layout().programs.profiler);
+    let listed = programs(packages, SdkPackage::Profiler, &layout().programs.profiler);
     listed.map(|(name, path)| (name, quoted(path))).collect()
 }
 
 /// Returns name and path of those programs that a package has.
 fn programs<'a>(
     packages: &'a Packages,
-    part: Part,
+    part: SdkPackage,
     paths: &'static [String],
 ) -> impl Iterator<Item = (&'static str, &'static str)> + use<'a> {
     let entries = packages.contents.get(&Key { part, target: None });
@@ -235,8 +237,8 @@ fn constants(release: &Release, packages: &Packages) -> String {
     let optional: Vec<&String> =
         layout().optional.iter().filter(|name| !libraries.contains_key(name.as_str())).collect();
     let mut parts: BTreeSet<&str> = packages.contents.keys().map(|key| logical(key.part)).collect();
-    parts.insert(logical(Part::Devel));
-    parts.remove(logical(Part::Device));
+    parts.insert(logical(SdkPackage::Devel));
+    parts.remove(logical(SdkPackage::Device));
     let split = if release.split { "True" } else { "False" };
     format!(
         "\"\"\"What differs between releases of ROCm. rocmrpm writes this file.\"\"\"\n\n\
@@ -258,12 +260,12 @@ fn constants(release: &Release, packages: &Packages) -> String {
 }
 
 /// Returns the name of a part in `rocm_sdk`.
-fn logical(part: Part) -> &'static str {
+fn logical(part: SdkPackage) -> &'static str {
     match part {
-        Part::Core => "core",
-        Part::Libraries => "libraries",
-        Part::Device => "device",
-        Part::Devel => "devel",
-        Part::Profiler => "profiler",
+        SdkPackage::Core => "core",
+        SdkPackage::Libraries => "libraries",
+        SdkPackage::Device => "device",
+        SdkPackage::Devel => "devel",
+        SdkPackage::Profiler => "profiler",
     }
 }

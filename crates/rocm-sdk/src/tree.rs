@@ -10,7 +10,7 @@ use rocmrpm_base::style::count;
 use rocmrpm_base::text::covers;
 use rocmrpm_rpms::EntryKind;
 
-use super::layout::{Home, Part, layout};
+use super::layout::{Home, SdkPackage, layout};
 use super::release::Release;
 use super::{Request, SdkError};
 
@@ -44,7 +44,7 @@ impl Tree {
     ) -> Result<Self, SdkError> {
         let left_out = |path: &str| request.leave_out.iter().any(|pattern| covers(pattern, path));
         let for_other = |path: &str| match layout().part(path) {
-            (Part::Device, Some(processor)) => !release.wants(processor),
+            (SdkPackage::Device, Some(processor)) => !release.wants(processor),
             _ => false,
         };
         let wanted = |path: &str| match layout().home(path) {

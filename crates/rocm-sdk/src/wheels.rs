@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use python_packaging::wheel::{Assembly, Content, Member, SourceRpm, Spool};
 
-use super::layout::Part;
+use super::layout::SdkPackage;
 use super::licenses::Licenses;
-use super::packages::{Entry, Key, Packages};
+use super::packages::{Key, PackageFile, Packages};
 use super::paths::{OURS, Paths};
 use super::release::Release;
 use super::selector::{self, Parts};
@@ -25,7 +25,7 @@ pub(super) fn assemblies(
 ) -> Result<Vec<Assembly>, SdkError> {
     check_requirements(packages, release)?;
     let licenses = Licenses::new(request, release, tree)?;
-    let parts = |entries: Option<&BTreeMap<String, Entry>>| {
+    let parts = |entries: Option<&BTreeMap<String, PackageFile>>| {
         let entries = entries.into_iter().flat_map(BTreeMap::values);
         let rpms = entries.map(|entry| tree.rpm(&entry.installed));
         // Files that rocmrpm adds are in no RPM.
@@ -37,7 +37,8 @@ pub(super) fn assemblies(
         Parts { license_fields: licenses.fields(&rpms), texts: licenses.members(), rpms: sources }
     };
     let (mut all, mut paths) = (Vec::new(), Paths::default());
-    for (key, entries) in packages.contents.iter().filter(|(key, _)| key.part != Part::Devel) {
+    for (key, entries) in packages.contents.iter().filter(|(key, _)| key.part != SdkPackage::Devel)
+    {
         let (mut members, mut relinked) = (BTreeMap::new(), BTreeMap::new());
         let folder = packages.folder(key.part);
         for (path, entry) in entries {
@@ -65,7 +66,7 @@ pub(super) fn assemblies(
     devel_paths(packages, tree, &mut paths)?;
     paths.check()?;
     let archive = devel::archive(packages, request, spool, folder)?;
-    let devel = Key { part: Part::Devel, target: None };
+    let devel = Key { part: SdkPackage::Devel, target: None };
     let content = Content::File(archive);
     let members = [("rocm_sdk_devel/_devel.tar".to_owned(), Member { content, executable: false })];
     let parts = parts(packages.contents.get(&devel));
@@ -79,9 +80,10 @@ fn devel_paths<'a>(
     tree: &'a Tree,
     paths: &mut Paths<'a>,
 ) -> Result<(), SdkError> {
-    let folder = packages.folder(Part::Devel);
+    let folder = packages.folder(SdkPackage::Devel);
     paths.add(format!("{folder}/__init__.py"), OURS)?;
-    for (_, entries) in packages.contents.iter().filter(|(key, _)| key.part != Part::Profiler) {
+    for (_, entries) in packages.contents.iter().filter(|(key, _)| key.part != SdkPackage::Profiler)
+    {
         for (path, entry) in entries {
             paths.add(format!("{folder}/{path}"), &entry.installed)?;
         }
@@ -95,7 +97,7 @@ fn devel_paths<'a>(
 /// Fails if a package requires one that has no files.
 fn check_requirements(packages: &Packages, release: &Release) -> Result<(), SdkError> {
     let has = |part| packages.contents.keys().any(|key| key.part == part);
-    let core = Key { part: Part::Core, target: None };
+    let core = Key { part: SdkPackage::Core, target: None };
     let mut required = vec![("rocm".to_owned(), core)];
     for key in packages.contents.keys() {
         let by = selector::distribution(release, key);

@@ -9,14 +9,14 @@ use std::str::FromStr;
 use pep440_rs::Version;
 use pep508_rs::{Requirement, VerbatimUrl, VersionOrUrl};
 
-use crate::closure::{ClosureError, Locked, LockedFile, Origin, pylock};
+use crate::closure::{ClosureError, Locked, LockedFile, LockedOrigin, pylock};
 use crate::digest::Sha256;
 use crate::error::{Diagnose, Diagnosis, Error, IoError, Kind};
 use crate::files;
 use crate::process::ProcessError;
 use crate::sources::{Fetcher, Resolved, SourceError, download_plain};
 use crate::text::{SEGMENT, percent_encode};
-use crate::uv::{self, Failure, Why};
+use crate::uv::{self, Failure, FailureReason};
 use crate::workspace::pin::{Pin, Source};
 use crate::workspace::{Artifacts, Delivery, RocmFile, RocmLock, Selection, Workspace};
 
@@ -138,7 +138,7 @@ fn packages(
     match uv::compile_for(root, &environment, scratch.path(), list, from, &args) {
         Ok(_) => {}
         Err(Failure::Refused { reported, why }) => {
-            let (reported, network) = (uv::last(reported), why == Why::Network);
+            let (reported, network) = (uv::last(reported), why == FailureReason::Network);
             return Err(DeliveryError::Resolve { reported, network }.into());
         }
         Err(Failure::Process(error)) => return Err(DeliveryError::Process(error).into()),
@@ -171,7 +171,7 @@ fn is_of_prerelease(requirement: &str) -> bool {
 
 /// Returns the file that is installed of a distribution: its wheel, or the sdist if there is none.
 fn file_of(Locked { name, version, origin }: Locked) -> Option<RocmFile> {
-    let Origin::Index { wheel, sdist } = origin else { return None };
+    let LockedOrigin::Index { wheel, sdist } = origin else { return None };
     let LockedFile { name: file, sha256, size, .. } = wheel.or(sdist)?;
     Some(RocmFile { name: file, distribution: Some((name, version.to_string())), sha256, size })
 }

@@ -11,14 +11,14 @@ use crate::text::visible;
 /// The contents of `licenses.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Known {
+struct LicenseTable {
     allowed: BTreeSet<String>,
     exceptions: BTreeSet<String>,
     names: BTreeMap<String, String>,
     classifiers: BTreeMap<String, String>,
 }
 
-static KNOWN: LazyLock<Known> = LazyLock::new(|| {
+static KNOWN: LazyLock<LicenseTable> = LazyLock::new(|| {
     // A test parses the table.
     toml::from_str(include_str!("licenses.toml")).unwrap_or_else(|error| unreachable!("{error}"))
 });

@@ -20,8 +20,8 @@ use crate::process::check_stop;
 use crate::stack::{KeyInputs, Stack};
 use crate::wheel::{self, Pins};
 
-use note::{Note, pinned};
-use part::{Part, Preloads, parts, wheels_dir};
+use note::{WheelsNote, pinned};
+use part::{Preloads, WheelComponent, parts, wheels_dir};
 
 /// Builds the wheels of every component that has inspected RPMs and returns all of them, sorted.
 /// Removes the wheels of components that no longer exist. The labels of wheels reflect what the
@@ -60,7 +60,7 @@ pub fn stale_wheels(stack: &Stack<'_>) -> Result<BTreeMap<ComponentName, Vec<Str
     let pins = pins(&parts)?;
     let mut stale = BTreeMap::new();
     for part in &parts {
-        let Some(note) = Note::read(&part.dir) else { continue };
+        let Some(note) = WheelsNote::read(&part.dir) else { continue };
         let reasons = note.reasons_to_make(&part.inputs(&pins)?, &pins, &part.dir);
         if !reasons.is_empty() {
             stale.insert(part.component.name.clone(), reasons);
@@ -70,7 +70,7 @@ pub fn stale_wheels(stack: &Stack<'_>) -> Result<BTreeMap<ComponentName, Vec<Str
 }
 
 /// Returns the distributions of the stack: the versions of their wheels, and what their RPMs provide.
-fn pins(parts: &[Part<'_>]) -> Result<Pins, Error> {
+fn pins(parts: &[WheelComponent<'_>]) -> Result<Pins, Error> {
     let mut pins = Pins::new();
     let mut owners = BTreeMap::new();
     for part in parts {
@@ -94,7 +94,7 @@ fn pins(parts: &[Part<'_>]) -> Result<Pins, Error> {
 /// Returns a component's wheels. Reuses those of the last run if they are up to date; otherwise
 /// builds new ones, which replace the old ones after they pass inspection.
 fn wheels_of(
-    part: &Part<'_>,
+    part: &WheelComponent<'_>,
     stack: &Stack<'_>,
     pins: &Pins,
     preloads: &Preloads,
@@ -107,24 +107,24 @@ fn wheels_of(
     let new = part.dir.with_file_name(format!(".new-{}", part.component.name));
     let (wheels, requires) = write(part, pins, preloads, &new, events)?;
     inspect(part, stack, &new, &wheels)?;
-    let note = Note::new(key, requires, judged_by, wheels);
+    let note = WheelsNote::new(key, requires, judged_by, wheels);
     swap(&note, &new, part).map_err(doing(part))?;
     Ok(note.wheels)
 }
 
-fn doing(part: &Part<'_>) -> impl FnOnce(std::io::Error) -> IoError {
+fn doing(part: &WheelComponent<'_>) -> impl FnOnce(std::io::Error) -> IoError {
     IoError::doing(format!("make the wheels of `{}`", part.component.name))
 }
 
 /// Returns the note of the last run if its wheels can be reused: same inputs and pins, and
 /// unchanged on disk.
 fn kept(
-    part: &Part<'_>,
+    part: &WheelComponent<'_>,
     key: &KeyInputs,
     pins: &Pins,
     events: &dyn Events,
-) -> Result<Option<Note>, Error> {
-    let note = Note::read(&part.dir);
+) -> Result<Option<WheelsNote>, Error> {
+    let note = WheelsNote::read(&part.dir);
     let Some(note) = note.filter(|note| note.reasons_to_make(key, pins, &part.dir).is_empty())
     else {
         return Ok(None);
@@ -138,8 +138,8 @@ fn kept(
 
 /// Inspects wheels of the last run again if rules or expectations have changed.
 fn inspect_kept(
-    mut note: Note,
-    part: &Part<'_>,
+    mut note: WheelsNote,
+    part: &WheelComponent<'_>,
     stack: &Stack<'_>,
     judged_by: KeyInputs,
 ) -> Result<Vec<FileRecord>, Error> {
@@ -156,7 +156,7 @@ type Requires = BTreeMap<String, Option<String>>;
 
 /// Plans and writes a component's wheels to a new folder; removes it on failure.
 fn write(
-    part: &Part<'_>,
+    part: &WheelComponent<'_>,
     pins: &Pins,
     preloads: &Preloads,
     new: &Path,
@@ -182,14 +182,14 @@ fn write(
 }
 
 /// Replaces the old folder with the new one.
-fn swap(note: &Note, new: &Path, part: &Part<'_>) -> std::io::Result<()> {
+fn swap(note: &WheelsNote, new: &Path, part: &WheelComponent<'_>) -> std::io::Result<()> {
     note.write(new)?;
     files::exchange(new, &part.dir)?;
     files::remove_dir_if_there(new)
 }
 
 fn inspect(
-    part: &Part<'_>,
+    part: &WheelComponent<'_>,
     stack: &Stack<'_>,
     dir: &Path,
     wheels: &[FileRecord],
@@ -219,5 +219,5 @@ fn remove_others(dir: &Path, kept: &BTreeSet<&str>) -> std::io::Result<()> {
 #[cfg(feature = "schema")]
 pub(crate) fn documents() -> Vec<serde_json::Value> {
     use crate::document::schema_of;
-    vec![schema_of::<note::Note>()]
+    vec![schema_of::<note::WheelsNote>()]
 }

@@ -50,7 +50,7 @@ pub(crate) enum Failure {
         /// uv's output, without passwords; [`last`] selects the lines to show.
         reported: Vec<String>,
         /// The reason, as far as it can be determined.
-        why: Why,
+        why: FailureReason,
     },
     /// uv was not found or could not run.
     Process(ProcessError),
@@ -60,7 +60,7 @@ pub(crate) enum Failure {
 
 /// The reason why uv failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum FailureReason {
     /// An index was unreachable.
     Network,
     /// No set of versions satisfies all requirements.
@@ -154,10 +154,10 @@ pub(crate) fn compile_for(
             "Request failed",
         ]) =>
         {
-            Why::Network
+            FailureReason::Network
         }
-        () if mentions(&["No solution found"]) => Why::Unsatisfiable,
-        () => Why::Other,
+        () if mentions(&["No solution found"]) => FailureReason::Unsatisfiable,
+        () => FailureReason::Other,
     };
     Err(Failure::Refused { reported, why })
 }

@@ -39,7 +39,7 @@ struct Checked(Mutex<HashMap<PathBuf, Arc<Mutex<bool>>>>);
 
 /// Whether the cache has a file.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum CacheState {
     /// The file is missing.
     Missing,
     /// The file exists, with the content that its name states.
@@ -147,10 +147,10 @@ impl Cache {
 
     /// Returns whether the cache has the file with this content. Each run reads the file once to
     /// verify that the content still matches.
-    pub fn held(&self, digest: &Sha256) -> Result<Held, SourceError> {
+    pub fn held(&self, digest: &Sha256) -> Result<CacheState, SourceError> {
         let path = self.path_of(digest);
         if !path.is_file() {
-            return Ok(Held::Missing);
+            return Ok(CacheState::Missing);
         }
         let mut damaged = None;
         self.once(&path, || {
@@ -162,7 +162,7 @@ impl Cache {
             }
             Ok(found == *digest)
         })?;
-        Ok(damaged.map_or(Held::Whole, |found| Held::Damaged { found }))
+        Ok(damaged.map_or(CacheState::Whole, |found| CacheState::Damaged { found }))
     }
 
     /// Runs a check of the file or folder at this path, unless it has already succeeded in this
@@ -433,16 +433,19 @@ mod tests {
     fn removes_file_whose_content_does_not_match_its_name() {
         let dir = tempfile::tempdir().unwrap();
         let (cache, digest) = (Cache::at(dir.path()), Sha256::of_bytes("x"));
-        assert_eq!(cache.held(&digest).unwrap(), Held::Missing);
+        assert_eq!(cache.held(&digest).unwrap(), CacheState::Missing);
         let path = cache.path_of(&digest);
         rocmrpm_base::files::write_atomically(&path, "y").unwrap();
-        assert_eq!(cache.held(&digest).unwrap(), Held::Damaged { found: Sha256::of_bytes("y") });
+        assert_eq!(
+            cache.held(&digest).unwrap(),
+            CacheState::Damaged { found: Sha256::of_bytes("y") }
+        );
         assert!(!path.exists());
         let file = dir.path().join("file");
         fs::write(&file, "x").unwrap();
         cache.admit(&file, &digest).unwrap();
-        assert_eq!(cache.held(&digest).unwrap(), Held::Whole);
-        assert_eq!(Cache::at(dir.path()).held(&digest).unwrap(), Held::Whole);
+        assert_eq!(cache.held(&digest).unwrap(), CacheState::Whole);
+        assert_eq!(Cache::at(dir.path()).held(&digest).unwrap(), CacheState::Whole);
     }
 
     #[test]

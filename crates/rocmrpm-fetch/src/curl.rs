@@ -26,7 +26,7 @@ pub struct Transfer<'a> {
 
 /// The result of a successful transfer.
 #[derive(Debug)]
-pub struct Done {
+pub struct CurlResult {
     /// The final URL after redirects, without credentials.
     pub url: String,
 }
@@ -84,7 +84,7 @@ fn fetching(url: &str, limit: u64) -> Command {
 }
 
 /// Runs one transfer.
-pub fn run(transfer: &Transfer<'_>) -> Result<Done, Failure> {
+pub fn run(transfer: &Transfer<'_>) -> Result<CurlResult, Failure> {
     let shown = url::shown(transfer.url);
     let mut config = format!("url = {}\n", config_value(transfer.url)?);
     if let Some(Credentials { user, password }) = transfer.credentials {
@@ -108,7 +108,7 @@ pub fn run(transfer: &Transfer<'_>) -> Result<Done, Failure> {
     let status: u16 = lines.next().and_then(|code| code.parse().ok()).unwrap_or(0);
     if finished.success() {
         let url = lines.next().map_or(shown, url::shown);
-        return Ok(Done { url });
+        return Ok(CurlResult { url });
     }
     // 33: no range support; 36: the offset is beyond the end; 416: the HTTP status for the same.
     let Some(code) = finished.code else {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fs_err as fs;
 
-use super::cache::{Cache, Held};
+use super::cache::{Cache, CacheState};
 use super::curl::{self, Failure, Transfer};
 use super::url::Credentials;
 use super::{SourceError, archive, limits};
@@ -31,7 +31,7 @@ pub struct Request<'a> {
 pub fn file(cache: &Cache, request: &Request<'_>) -> Result<Sha256, SourceError> {
     let _lock = cache.lock(request.url)?;
     if let Some(expected) = request.expected
-        && cache.held(&expected)? == Held::Whole
+        && cache.held(&expected)? == CacheState::Whole
     {
         return Ok(expected);
     }

@@ -24,7 +24,7 @@ pub(super) enum Member {
 }
 
 /// The number of bytes to decompress at once, and of such pieces to buffer ahead of the reader.
-const PIECE: u64 = 256 << 10;
+const CHUNK_SIZE: u64 = 256 << 10;
 const PIECES: usize = 8;
 
 /// Returns the decompressed payload.
@@ -51,8 +51,8 @@ fn ahead(mut stream: impl Read + Send + 'static) -> io::Result<Box<dyn Read>> {
     let (pieces, ready) = sync_channel(PIECES);
     std::thread::Builder::new().spawn(move || {
         loop {
-            let mut piece = Vec::with_capacity(PIECE as usize);
-            let read = (&mut stream).take(PIECE).read_to_end(&mut piece);
+            let mut piece = Vec::with_capacity(CHUNK_SIZE as usize);
+            let read = (&mut stream).take(CHUNK_SIZE).read_to_end(&mut piece);
             let more = matches!(read, Ok(length) if length > 0);
             // The reader gets the bytes before an error, too.
             let sent = pieces.send(Ok(piece)).is_ok();

@@ -5,8 +5,8 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use super::workspace;
-use crate::cli::{Done, args};
-use crate::closure::audit::{Finding, Holder, Request, What, audit};
+use crate::cli::{CommandResult, args};
+use crate::closure::audit::{AuditProblem, Finding, ProvidedBy, Request, audit};
 use crate::closure::compute::{Computation, component, compute};
 use crate::error::{Error, Kind};
 use crate::events::Events;
@@ -18,7 +18,7 @@ use crate::stack::Stack;
 /// Sets another address for the service, such as that of a mirror.
 const VARIABLE: &str = "ROCMRPM_OSV_URL";
 
-pub(super) fn run(args: &args::ClosureAudit, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::ClosureAudit, dir: &Path, shell: &Shell) -> CommandResult {
     if args.offline && args.export.is_empty() {
         return Err(Error::new(Kind::Usage, "`--offline` does not allow querying for advisories")
             .with_help("pass an export: `rocmrpm closure audit --offline --export all.zip`"));
@@ -78,10 +78,10 @@ pub(super) fn run(args: &args::ClosureAudit, dir: &Path, shell: &Shell) -> Done 
 
 /// Returns the member to upgrade, if another version would fix the finding.
 fn upgradable(finding: &Finding) -> Option<&str> {
-    let ours = matches!(finding.holder, Holder::Rpm | Holder::Private);
+    let ours = matches!(finding.holder, ProvidedBy::Rpm | ProvidedBy::Private);
     let fixed = match &finding.what {
-        What::Yanked(_) => true,
-        What::Vulnerable(one) => one.fixed.is_some() && one.part.is_none(),
+        AuditProblem::Yanked(_) => true,
+        AuditProblem::Vulnerable(one) => one.fixed.is_some() && one.part.is_none(),
     };
     (ours && fixed).then_some(&finding.package)
 }

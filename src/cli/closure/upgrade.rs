@@ -2,7 +2,7 @@
 
 use crate::closure::Closure;
 use crate::closure::compute::known_places;
-use crate::closure::diff::{Difference, Places, diff};
+use crate::closure::diff::{Difference, MemberPlaces, diff};
 use crate::closure::lock::Lock;
 use crate::error::Error;
 use crate::report::{Shell, Style, diff_text};
@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 /// The locked closure before an upgrade.
 pub(super) struct Before {
     lock: Lock,
-    places: Places,
+    places: MemberPlaces,
     /// The members to upgrade; all if empty.
     names: Vec<String>,
 }
@@ -34,7 +34,7 @@ impl Before {
 
     /// Returns the differences from the locked closure.
     pub fn differences(&self, closure: &Closure, lock: &Lock) -> Vec<Difference> {
-        let places: Places =
+        let places: MemberPlaces =
             closure.members.iter().map(|(name, member)| (name.clone(), member.place)).collect();
         diff((&self.lock.packages, &self.places), (&lock.packages, &places))
     }

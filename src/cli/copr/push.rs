@@ -6,7 +6,7 @@ use super::{Target, sync};
 use crate::build::{BuildLock, Outcome, Prepared, Run, Stage};
 use crate::cli::build::documents::RunReport;
 use crate::cli::plan::Planned;
-use crate::cli::{Done, args, build, install};
+use crate::cli::{CommandResult, args, build, install};
 use crate::closure::resolve;
 use crate::copr::{
     Client, CoprBuilder, MacrosPackage, ProjectChroot, Published, Sent, get_ready, package, publish,
@@ -95,7 +95,7 @@ impl Document for PushReport<'_> {
     const SCHEMA: &'static str = "rocmrpm/copr-push/2";
 }
 
-pub(super) fn run(args: &args::CoprPush, target: &Target, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::CoprPush, target: &Target, shell: &Shell) -> CommandResult {
     check_closures(&target.workspaces, &args.components)?;
     let progress = Progress::new(shell);
     let client =

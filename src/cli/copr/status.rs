@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use super::Target;
 use crate::build::{Stage, prepare};
-use crate::cli::{Done, args};
-use crate::copr::{Client, CoprBuilder, Row, rows};
+use crate::cli::{CommandResult, args};
+use crate::copr::{Client, CoprBuilder, StatusRow, rows};
 use crate::document::Document;
 use crate::events::Silent;
 use crate::report::{Progress, Shell, Style, Table};
@@ -23,19 +23,19 @@ pub(in crate::cli) struct StatusReport<'a> {
     /// How many components `copr push` would build.
     stale: usize,
     /// The components, for each chroot.
-    components: Vec<Row>,
+    components: Vec<StatusRow>,
 }
 
 impl Document for StatusReport<'_> {
     const SCHEMA: &'static str = "rocmrpm/copr-status/1";
 }
 
-pub(super) fn run(args: &args::CoprStatus, target: &Target, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::CoprStatus, target: &Target, shell: &Shell) -> CommandResult {
     let progress = Progress::new(shell);
     let client =
         Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
     let (nameless, builds) = (client.nameless()?, client.builds()?);
-    let mut all: Vec<Row> = Vec::new();
+    let mut all: Vec<StatusRow> = Vec::new();
     for (chroot, workspace) in target.chroots() {
         let stack = Stack::new(workspace)?;
         let builder = CoprBuilder::new(&client, &target.project, workspace, &Silent)?;

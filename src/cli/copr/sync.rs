@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Target;
-use crate::cli::{Done, args};
+use crate::cli::{CommandResult, args};
 use crate::copr::{Change, Client, MacrosPackage, Obstacle, ProjectChroot, Sync, unaccepted};
 use crate::document::Document;
 use crate::error::{Error, Kind};
@@ -35,7 +35,7 @@ impl Document for SyncReport<'_> {
     const SCHEMA: &'static str = "rocmrpm/copr-sync/1";
 }
 
-pub(super) fn run(args: &args::CoprSync, target: &Target, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::CoprSync, target: &Target, shell: &Shell) -> CommandResult {
     check_closures(&target.workspaces, &[])?;
     let progress = Progress::new(shell);
     let client =

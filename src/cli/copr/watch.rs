@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Target;
-use crate::cli::{Done, args};
+use crate::cli::{CommandResult, args};
 use crate::copr::{BuildState, Client, Sent, package};
 use crate::error::{Error, Kind};
 use crate::report::{Progress, Shell, Style, count};
@@ -34,7 +34,7 @@ fn open(client: &Client<'_>, target: &Target) -> Result<BTreeMap<u64, Open>, Err
     Ok(open)
 }
 
-pub(super) fn run(args: &args::CoprWatch, target: &Target, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::CoprWatch, target: &Target, shell: &Shell) -> CommandResult {
     let progress = Progress::new(shell);
     let client =
         Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;
@@ -90,7 +90,7 @@ pub(super) fn run(args: &args::CoprWatch, target: &Target, shell: &Shell) -> Don
     Ok(Kind::Build.exit_code())
 }
 
-pub(super) fn cancel(args: &args::CoprCancel, target: &Target, shell: &Shell) -> Done {
+pub(super) fn cancel(args: &args::CoprCancel, target: &Target, shell: &Shell) -> CommandResult {
     let progress = Progress::new(shell);
     let client =
         Client::new(args.access.config.as_deref(), &target.project.full_name(), &progress)?;

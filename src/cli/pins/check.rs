@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args, quiet::Quiet};
+use super::{CommandResult, args, quiet::Quiet};
 use crate::cli::context;
 use crate::document::Document;
 use crate::error::Problem;
@@ -34,7 +34,7 @@ impl Document for CheckReport<'_> {
     const SCHEMA: &'static str = "rocmrpm/pins-check/1";
 }
 
-pub(super) fn run(args: &args::PinsCheck, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::PinsCheck, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     // Fails for stacks that cannot be planned at all, for example with GPU targets that upstream
     // does not support.

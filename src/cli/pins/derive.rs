@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args, quiet::Quiet};
+use super::{CommandResult, args, quiet::Quiet};
 use crate::cli::context;
 use crate::document::Document;
 use crate::error::{Error, Kind};
@@ -73,7 +73,7 @@ impl Document for DeriveReport<'_> {
     const SCHEMA: &'static str = "rocmrpm/pins-derive/1";
 }
 
-pub(super) fn run(args: &args::PinsDerive, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::PinsDerive, dir: &Path, shell: &Shell) -> CommandResult {
     if let Some(name) = args.output.as_ref().filter(|name| !is_plain(name)) {
         let message = format!("`{}` is not a valid name for a pin set", crate::text::visible(name));
         return Err(Error::new(Kind::Usage, message).with_help("use letters, digits, and . _ + -"));

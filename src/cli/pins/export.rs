@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::error::IoError;
 use crate::files;
 use crate::pins;
 use crate::report::{Shell, Style};
 
-pub(super) fn run(args: &args::PinsExport, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::PinsExport, dir: &Path, shell: &Shell) -> CommandResult {
     let choice = args::Choice { chroot: None, pins: args.pins.clone() };
     let workspace = context::workspace(dir, &choice, &[])?;
     let (text, left_out) = match args.format {

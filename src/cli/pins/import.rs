@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::error::IoError;
 use crate::events::Events;
 use crate::pins::{self, SetText};
@@ -12,7 +12,7 @@ use crate::sources::{Cache, Fetcher};
 use crate::workspace::document::File;
 use crate::workspace::{Pin, Workspace};
 
-pub(super) fn run(args: &args::PinsImport, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::PinsImport, dir: &Path, shell: &Shell) -> CommandResult {
     let choice = args::Choice { chroot: None, pins: args.pins.clone() };
     let workspace = context::workspace(dir, &choice, &[])?;
     let shown = args.file.display().to_string();

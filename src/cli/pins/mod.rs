@@ -10,10 +10,10 @@ mod update;
 
 use std::path::Path;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::report::Shell;
 
-pub(super) fn run(command: &args::Pins, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(command: &args::Pins, dir: &Path, shell: &Shell) -> CommandResult {
     match command {
         args::Pins::Derive(command) => derive::run(command, dir, shell),
         args::Pins::Check(command) => check::run(command, dir, shell),

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::cli::closure::lock_with_places;
-use crate::closure::diff::Places;
+use crate::closure::diff::MemberPlaces;
 use crate::closure::lock::Lock;
-use crate::closure::{Locked, Origin};
+use crate::closure::{Locked, LockedOrigin};
 use crate::document::Document;
 use crate::error::Error;
 use crate::events::Events;
@@ -42,7 +42,7 @@ impl Document for OutdatedReport<'_> {
     const SCHEMA: &'static str = "rocmrpm/pins-outdated/1";
 }
 
-pub(super) fn run(args: &args::PinsOutdated, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::PinsOutdated, dir: &Path, shell: &Shell) -> CommandResult {
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let locked = lock_with_places(dir, &args.choice)?;
     let wanted = Wanted::of(&workspace, locked.as_ref(), &args.names)?;
@@ -129,11 +129,11 @@ impl<'w> Wanted<'w> {
     /// stack packages itself.
     fn of(
         workspace: &'w Workspace,
-        locked: Option<&'w (Lock, Places)>,
+        locked: Option<&'w (Lock, MemberPlaces)>,
         names: &[String],
     ) -> Result<Self, Error> {
         let all = || locked.iter().flat_map(|(lock, _)| &lock.packages);
-        let of_index = |locked: &&Locked| matches!(locked.origin, Origin::Index { .. });
+        let of_index = |locked: &&Locked| matches!(locked.origin, LockedOrigin::Index { .. });
         let place = |name: &str| locked.and_then(|(_, places)| places.get(name)).copied();
         let with_place =
             |member: &'w Locked| (member.name.as_str(), place(&member.name).map(MemberPlace::name));

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::{Done, args, context};
+use super::{CommandResult, args, context};
 use crate::events::Events;
 use crate::pins::update;
 use crate::report::{Progress, Shell, Style, pins_update_text};
 use crate::sources::{Cache, Fetcher};
 
-pub(super) fn run(args: &args::PinsUpdate, dir: &Path, shell: &Shell) -> Done {
+pub(super) fn run(args: &args::PinsUpdate, dir: &Path, shell: &Shell) -> CommandResult {
     let choice = args::Choice { chroot: None, pins: args.pins.clone() };
     let workspace = context::workspace(dir, &choice, &[])?;
     let component = workspace.component(&args.component)?;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::closure::Closure;
-use crate::closure::audit::{Audit, Finding, Source, Status, Vulnerability, What};
+use crate::closure::audit::{Audit, AuditProblem, Finding, Source, Status, Vulnerability};
 use crate::document::Document;
 use crate::osv::{Ecosystem, Level};
 use crate::report::{Style, Table, count};
@@ -63,10 +63,10 @@ fn rows(findings: &[&Finding]) -> String {
     for finding in findings {
         let name = format!("{} {}", finding.package, finding.version);
         let (style, severity, advisory, fixed, mut summary) = match &finding.what {
-            What::Yanked(files) => {
+            AuditProblem::Yanked(files) => {
                 (Style::Bad, "yanked", String::new(), String::new(), files.join(", "))
             }
-            What::Vulnerable(one) => {
+            AuditProblem::Vulnerable(one) => {
                 let style = match one.severity.level {
                     Some(Level::Critical | Level::High) => Style::Bad,
                     Some(Level::Low) => Style::Dim,
@@ -98,8 +98,8 @@ fn accepted_rows(findings: &[&Finding]) -> String {
     for finding in findings {
         let Status::Accepted(reason, until) = &finding.status else { continue };
         let advisory = match &finding.what {
-            What::Yanked(_) => "yanked".to_owned(),
-            What::Vulnerable(one) => ids(one),
+            AuditProblem::Yanked(_) => "yanked".to_owned(),
+            AuditProblem::Vulnerable(one) => ids(one),
         };
         let name = format!("{} {}", finding.package, finding.version);
         table.row([name, advisory, until.to_string(), reason.clone()]);
@@ -129,7 +129,8 @@ fn summary(one: &Vulnerability) -> String {
 }
 
 fn total(open: &[&Finding], accepted: usize) -> String {
-    let yanked = open.iter().filter(|finding| matches!(finding.what, What::Yanked(_))).count();
+    let yanked =
+        open.iter().filter(|finding| matches!(finding.what, AuditProblem::Yanked(_))).count();
     let mut packages: Vec<&str> = open.iter().map(|finding| finding.package.as_str()).collect();
     packages.sort_unstable();
     packages.dedup();
@@ -301,8 +302,8 @@ impl<'a> FindingReport<'a> {
             Status::OfRelease => ("of-release", None),
         };
         let (yanked, vulnerability) = match &finding.what {
-            What::Yanked(files) => (Some(files.as_slice()), None),
-            What::Vulnerable(one) => (None, Some(VulnerabilityReport::of(one))),
+            AuditProblem::Yanked(files) => (Some(files.as_slice()), None),
+            AuditProblem::Vulnerable(one) => (None, Some(VulnerabilityReport::of(one))),
         };
         Self {
             package: &finding.package,

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::imports::ImportsReport;
 use super::{groups, size};
 use crate::closure::diff::Difference;
-use crate::closure::why::{Why, chains, required_by};
-use crate::closure::{Closure, Edge, LockedFile, Member, Offer, Origin};
+use crate::closure::why::{MembershipReason, chains, required_by};
+use crate::closure::{Closure, Edge, LockedFile, LockedOrigin, Member, Offer};
 use crate::digest::Sha256;
 use crate::document::Document;
 use crate::report::install::InstallReport;
@@ -256,7 +256,7 @@ pub fn closure_json<'a>(closure: &'a Closure, extras: Extras<'a>) -> ClosureRepo
 }
 
 /// Returns the JSON document of why a member is in a closure.
-pub fn why_json<'a>(closure: &'a Closure, why: &Why<'a>) -> WhyReport<'a> {
+pub fn why_json<'a>(closure: &'a Closure, why: &MembershipReason<'a>) -> WhyReport<'a> {
     WhyReport {
         schema: WhyReport::SCHEMA,
         component: closure.graph.component.as_str(),
@@ -315,8 +315,8 @@ impl<'a> MemberReport<'a> {
     fn of(member: &'a Member) -> Self {
         let node = member.node.as_ref();
         let (made_by, wheel, sdist) = match node.map(|node| &node.locked.origin) {
-            Some(Origin::Stack(component)) => (Some(component.as_str()), None, None),
-            Some(Origin::Index { wheel, sdist }) => (None, wheel.as_ref(), sdist.as_ref()),
+            Some(LockedOrigin::Stack(component)) => (Some(component.as_str()), None, None),
+            Some(LockedOrigin::Index { wheel, sdist }) => (None, wheel.as_ref(), sdist.as_ref()),
             None => (None, None, None),
         };
         Self {

@@ -15,7 +15,7 @@ pub use imports::{imports_json, show_imports};
 pub use json::{ClosureReport, DiffReport, Extras, WhyReport, closure_json, diff_json, why_json};
 pub use text::{closure_text, diff_text, why_text};
 
-use crate::closure::{Closure, Member, Origin};
+use crate::closure::{Closure, LockedOrigin, Member};
 use crate::workspace::MemberPlace;
 
 /// The members of a place.
@@ -40,16 +40,16 @@ fn groups(closure: &Closure) -> Vec<Group<'_>> {
 /// Returns the size of a member's wheel, or of its sdist if it has no wheel.
 fn size(member: &Member) -> Option<u64> {
     match &member.node.as_ref()?.locked.origin {
-        Origin::Stack(_) => None,
-        Origin::Index { wheel, sdist } => wheel.as_ref().or(sdist.as_ref())?.size,
+        LockedOrigin::Stack(_) => None,
+        LockedOrigin::Index { wheel, sdist } => wheel.as_ref().or(sdist.as_ref())?.size,
     }
 }
 
 /// Returns the component of the stack that builds a member, if any.
 fn maker(member: &Member) -> Option<&str> {
     match &member.node.as_ref()?.locked.origin {
-        Origin::Stack(component) => Some(component.as_str()),
-        Origin::Index { .. } => None,
+        LockedOrigin::Stack(component) => Some(component.as_str()),
+        LockedOrigin::Index { .. } => None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tests how a closure looks on a terminal, in a browser and in JSON.
 
 use super::*;
-use crate::closure::diff::{Places, diff};
+use crate::closure::diff::{MemberPlaces, diff};
 use crate::closure::testing::{Sketch, sample};
 use crate::closure::why::why;
 
@@ -101,7 +101,7 @@ fn diff_is_grouped_by_kind() {
     let old =
         locked(Sketch::of(&[]).index("a", "1", &[]).index("b", "1", &[]).index("c", "1", &[]));
     let new = locked(Sketch::of(&[]).index("b", "2", &[]).own("c", "1", &[]).index("d", "1", &[]));
-    let places = |place| Places::from([("b".to_owned(), place)]);
+    let places = |place| MemberPlaces::from([("b".to_owned(), place)]);
     let differences =
         diff((&old, &places(MemberPlace::Private)), (&new, &places(MemberPlace::System)));
     similar_asserts::assert_eq!(

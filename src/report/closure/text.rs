@@ -2,8 +2,8 @@
 //! readable without color.
 
 use super::{Group, groups, installed, maker, meaning, named, size, version};
-use crate::closure::diff::{Difference, What};
-use crate::closure::why::Why;
+use crate::closure::diff::{Difference, MemberChange};
+use crate::closure::why::MembershipReason;
 use crate::closure::{Closure, Member};
 use crate::report::{Style, Table, count, human_size};
 use crate::table::width_up_to;
@@ -124,7 +124,7 @@ fn wrapped(head: &str, items: &[String]) -> String {
 }
 
 /// Formats why a distribution is a member, as text for a terminal.
-pub fn why_text(closure: &Closure, why: &Why<'_>) -> String {
+pub fn why_text(closure: &Closure, why: &MembershipReason<'_>) -> String {
     let member = why.member;
     let place = style(member.place).paint(member.place.name());
     let head =
@@ -169,13 +169,13 @@ fn row(label: &str, value: &str) -> String {
 pub fn diff_text(differences: &[Difference]) -> String {
     let mut text = String::new();
     let mut table = Table::new(&["", "name", "before", "after", "place"]);
-    for what in What::ALL {
+    for what in MemberChange::ALL {
         for difference in differences.iter().filter(|difference| difference.what() == what) {
             let style = match what {
-                What::Added | What::Up => Style::Good,
-                What::Removed => Style::Bad,
-                What::Down => Style::Warning,
-                What::Other => Style::Note,
+                MemberChange::Added | MemberChange::Up => Style::Good,
+                MemberChange::Removed => Style::Bad,
+                MemberChange::Down => Style::Warning,
+                MemberChange::Other => Style::Note,
             };
             let (old, new) = &difference.versions;
             let mut after = new.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -202,7 +202,7 @@ pub fn diff_text(differences: &[Difference]) -> String {
         text.push_str(&table.text());
         text.push('\n');
     }
-    let tally: Vec<String> = What::ALL
+    let tally: Vec<String> = MemberChange::ALL
         .iter()
         .map(|what| {
             (what, differences.iter().filter(|difference| difference.what() == *what).count())

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::index::Index;
 use super::{Lab, MIT};
-use crate::support::server::{Reply, Seen, TestServer};
+use crate::support::server::{Reply, SeenRequest, TestServer};
 use crate::support::{Ran, Transcript, ran};
 
 const AIOHTTP: &str = include_str!("../../osv/GHSA-5h86-8mv2-jq9f.json");
@@ -58,7 +58,7 @@ fn advisory(id: &str) -> Option<&'static str> {
 }
 
 /// Responds like the service, with one advisory per page.
-fn answer(seen: &Seen) -> Reply {
+fn answer(seen: &SeenRequest) -> Reply {
     if let Some(id) = seen.path.strip_prefix("/v1/vulns/") {
         return advisory(id).map_or(Reply::status(404), |text| Reply::file(text).without_ranges());
     }
@@ -169,9 +169,9 @@ fn accepts_findings_until_their_day() {
 #[test]
 fn reports_service_failures_with_help() {
     let (lab, index) = locked();
-    let with = |body: &'static str| move |_: &Seen| Reply::file(body).without_ranges();
+    let with = |body: &'static str| move |_: &SeenRequest| Reply::file(body).without_ranges();
     let changed = |from: &'static str, to: &'static str| {
-        TestServer::start(move |seen: &Seen| {
+        TestServer::start(move |seen: &SeenRequest| {
             match seen.path.strip_prefix("/v1/vulns/").and_then(advisory) {
                 Some(text) => Reply::file(text.replace(from, to)).without_ranges(),
                 None => answer(seen),

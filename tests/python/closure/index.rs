@@ -8,7 +8,7 @@ use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use rocmrpm::digest::Sha256;
 
 use crate::support::archive::tar_gz;
-use crate::support::server::{Reply, Seen, TestServer};
+use crate::support::server::{Reply, SeenRequest, TestServer};
 
 /// A distribution to put on the index.
 pub struct Dist<'a> {
@@ -175,7 +175,7 @@ impl Index {
     }
 
     /// Serves the index and calls `before` before each response.
-    pub fn serve_after(self, before: impl Fn(&Seen) + Send + Sync + 'static) -> TestServer {
+    pub fn serve_after(self, before: impl Fn(&SeenRequest) + Send + Sync + 'static) -> TestServer {
         let answer = self.answer();
         TestServer::start(move |request| {
             before(request);
@@ -184,7 +184,7 @@ impl Index {
     }
 
     /// Returns what the index answers.
-    pub fn answer(self) -> impl Fn(&Seen) -> Reply + Send + Sync + 'static {
+    pub fn answer(self) -> impl Fn(&SeenRequest) -> Reply + Send + Sync + 'static {
         move |request| {
             let path = request.path.trim_end_matches('/');
             let page = path.strip_prefix("/simple/").and_then(|project| self.pages.get(project));

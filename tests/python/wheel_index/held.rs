@@ -1,7 +1,7 @@
 //! Tests that the lock for installers and the check of the index respect a closure's lock.
 
 use rocmrpm::closure::lock::Lock;
-use rocmrpm::closure::{Locked, LockedFile, Origin};
+use rocmrpm::closure::{Locked, LockedFile, LockedOrigin};
 use rocmrpm::digest::Sha256;
 use rocmrpm::index;
 
@@ -35,7 +35,7 @@ impl Held {
             packages: vec![Locked {
                 name: "plain-lib".into(),
                 version: held.parse().unwrap(),
-                origin: Origin::Index { wheel: Some(wheel), sdist: None },
+                origin: LockedOrigin::Index { wheel: Some(wheel), sdist: None },
             }],
         };
         workspace.write("pins/stable.host.requirements.lock", lock.text());

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rocmrpm::digest::Sha256;
 use rocmrpm::events::Silent;
 use rocmrpm::process::Command;
-use rocmrpm::wheel::{self, LocalLabel, Origin, Pins, Proof, Request, Rocm, Wheel};
+use rocmrpm::wheel::{self, BuildOrigin, LocalLabel, Pins, Proof, Request, Rocm, Wheel};
 use serde_json::{Value, json};
 use zip::write::SimpleFileOptions;
 
@@ -16,8 +16,8 @@ use crate::support::documents;
 
 const STEM: &str = "demo_tool-1.0+rocm7.14.gfx1151";
 
-fn origin() -> Origin {
-    Origin {
+fn origin() -> BuildOrigin {
+    BuildOrigin {
         component: "demo-tool".into(),
         version: "1.0".into(),
         release: "1".into(),

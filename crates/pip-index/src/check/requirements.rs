@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{CLOSE, Found, Options, Report, Unchecked};
-use crate::demands::{Demand, Usables};
+use super::{CLOSE, CheckFindings, Options, Report, Unchecked};
+use crate::demands::{Demand, UsableWheels};
 use crate::outside::{self, Answers, Match};
 use rocm_inspect::Severity;
 use rocmrpm_fetch::SourceError;
@@ -12,7 +12,7 @@ use rocmrpm_fetch::SourceError;
 /// an outside index.
 pub(super) fn requirements(
     own: &BTreeSet<&str>,
-    usables: &Usables<'_>,
+    usables: &UsableWheels<'_>,
     demands: &[Demand<'_>],
     options: &Options<'_>,
     report: &mut Report,
@@ -40,7 +40,7 @@ pub(super) fn requirements(
     Ok(())
 }
 
-fn inside(usables: &Usables<'_>, demand: &Demand<'_>, report: &mut Report) {
+fn inside(usables: &UsableWheels<'_>, demand: &Demand<'_>, report: &mut Report) {
     let need = demand.need;
     let there = usables.wheels.get(need.name()).map_or(&[][..], Vec::as_slice);
     let taken: Vec<_> =
@@ -138,8 +138,8 @@ fn from_outside(
 }
 
 /// Returns what was found about a demand.
-fn of<'d>(demand: &'d Demand<'_>, found: String, help: String) -> Found<'d> {
-    Found { wheels: &demand.wheels, requirement: Some(&demand.need.text), found, help }
+fn of<'d>(demand: &'d Demand<'_>, found: String, help: String) -> CheckFindings<'d> {
+    CheckFindings { wheels: &demand.wheels, requirement: Some(&demand.need.text), found, help }
 }
 
 /// Reports an unsatisfied demand. One that only a user's extra activates is a warning, because the

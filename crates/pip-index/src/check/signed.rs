@@ -2,11 +2,11 @@
 
 use jiff::Timestamp;
 
-use super::{Found, Report};
+use super::{CheckFindings, Report};
 use crate::IndexError;
 use crate::manifest::{self, Manifest};
 use crate::place::IndexStorage;
-use crate::seen::Seen;
+use crate::seen::SerialRecord;
 use rocm_inspect::Severity;
 
 /// The help for an index that differs from the signed one.
@@ -20,7 +20,7 @@ impl Report {
         &mut self,
         place: &dyn IndexStorage,
         public: &[u8],
-        seen: &Seen,
+        seen: &SerialRecord,
         now: Timestamp,
         digests: bool,
     ) -> Result<(), IndexError> {
@@ -44,7 +44,7 @@ impl Report {
         &mut self,
         place: &dyn IndexStorage,
         manifest: &Manifest,
-        seen: &Seen,
+        seen: &SerialRecord,
         now: Timestamp,
         digests: bool,
     ) -> Result<(), IndexError> {
@@ -83,7 +83,7 @@ impl Report {
 
     fn error(&mut self, id: &'static str, found: String, help: &str) {
         let (wheels, requirement, help) = (&[][..], None, help.to_owned());
-        self.add(Severity::Error, id, Found { wheels, requirement, found, help });
+        self.add(Severity::Error, id, CheckFindings { wheels, requirement, found, help });
     }
 }
 
@@ -125,7 +125,7 @@ mod tests {
                 &["manifest-differs"],
             ),
         ] {
-            let seen = Seen::of(dir.path(), what, false);
+            let seen = SerialRecord::of(dir.path(), what, false);
             seen.remember(7).unwrap();
             let manifest = Manifest::new(serial, Timestamp::UNIX_EPOCH, files.into());
             let environment = Environment::new("3.14", "x86_64", None).unwrap();
@@ -140,7 +140,7 @@ mod tests {
     fn remembers_verified_serial_number() {
         let dir = tempfile::tempdir().unwrap();
         let place = Folder::new(&dir.path().join("index"));
-        let seen = Seen::of(dir.path(), "x", false);
+        let seen = SerialRecord::of(dir.path(), "x", false);
         let environment = Environment::new("3.14", "x86_64", None).unwrap();
         let mut report = Report::empty("x".into(), &environment);
         let manifest = Manifest::new(7, Timestamp::UNIX_EPOCH, [].into());

@@ -9,7 +9,7 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use serde::Deserialize;
 
 use super::missing;
-use super::s3::{Bucket, IMMUTABLE, SHORT, common_folder, folder_path, package_type};
+use super::s3::{Bucket, IMMUTABLE, SHORT_CACHE, common_folder, folder_path, package_type};
 use super::tool::{Layout, failed, in_parallel, io, levels, run};
 use crate::IndexError;
 use crate::place::{IndexStorage, Package, Page, Stored};
@@ -181,14 +181,14 @@ impl Aws {
             let target = format!("s3://{}/{}", self.bucket.name, self.bucket.prefix);
             let command = self
                 .command(&["s3", "cp", "--recursive", "--only-show-errors"])
-                .args(["--content-type", first.media_type, "--cache-control", SHORT])
+                .args(["--content-type", first.media_type, "--cache-control", SHORT_CACHE])
                 .arg(layout.tree())
                 .arg(target);
             self.done(command, "send pages to")?;
         }
         in_parallel(&objects, |(path, file, page)| {
             let sha256 = Sha256::of_bytes(&page.bytes);
-            self.put(path, file, [page.media_type, SHORT], &sha256)
+            self.put(path, file, [page.media_type, SHORT_CACHE], &sha256)
         })?;
         Ok(())
     }

@@ -12,7 +12,7 @@ use rocmrpm_base::process::{Command, Finished};
 
 /// What the remote side has under a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum There {
+enum RemoteState {
     Nothing,
     Same,
     Other,
@@ -67,7 +67,10 @@ impl Rsync {
     }
 
     /// Compares every path of a layout with the remote side.
-    fn compare_layout(&self, layout: &Layout) -> Result<BTreeMap<String, There>, PublishError> {
+    fn compare_layout(
+        &self,
+        layout: &Layout,
+    ) -> Result<BTreeMap<String, RemoteState>, PublishError> {
         let options = [
             "--dry-run",
             "--checksum",
@@ -85,7 +88,7 @@ impl Rsync {
             .collect())
     }
 
-    fn compare_now(&self, packages: &[&Package]) -> Result<Vec<There>, PublishError> {
+    fn compare_now(&self, packages: &[&Package]) -> Result<Vec<RemoteState>, PublishError> {
         if packages.is_empty() {
             return Ok(Vec::new());
         }
@@ -94,7 +97,7 @@ impl Rsync {
         // A file that rsync does not mention is not known to be the same.
         Ok(packages
             .iter()
-            .map(|package| found.get(&package.path).copied().unwrap_or(There::Other))
+            .map(|package| found.get(&package.path).copied().unwrap_or(RemoteState::Other))
             .collect())
     }
 
@@ -129,12 +132,12 @@ fn is_missing_folder(stderr: &str) -> bool {
 /// Parses a line of rsync's comparison into a path and the state of the remote file. Source:
 /// rsync(1), --itemize-changes: YXcstpoguax, where Y is the pending update, X is `f` for a file,
 /// and a new file has only `+` after that.
-fn compared(line: &str) -> Option<(&str, There)> {
+fn compared(line: &str) -> Option<(&str, RemoteState)> {
     let (item, path) = line.split_once(' ')?;
     let there = match item.as_bytes() {
-        [b'.', b'f', ..] => There::Same,
-        [_, b'f', b'+', ..] => There::Nothing,
-        [_, b'f', ..] => There::Other,
+        [b'.', b'f', ..] => RemoteState::Same,
+        [_, b'f', b'+', ..] => RemoteState::Nothing,
+        [_, b'f', ..] => RemoteState::Other,
         _ => return None,
     };
     Some((path.trim_start(), there))
@@ -184,11 +187,11 @@ impl IndexStorage for Rsync {
     fn compare(&self, packages: &[Package]) -> Result<Vec<Option<Stored>>, IndexError> {
         let all: Vec<&Package> = packages.iter().collect();
         let found = self.compare_now(&all)?;
-        let stored = |(package, there): (&Package, There)| match there {
-            There::Nothing => Ok(None),
-            There::Same => Ok(Some(package.stored)),
+        let stored = |(package, there): (&Package, RemoteState)| match there {
+            RemoteState::Nothing => Ok(None),
+            RemoteState::Same => Ok(Some(package.stored)),
             // Only these files need to be downloaded.
-            There::Other => {
+            RemoteState::Other => {
                 Ok(self.stored(std::slice::from_ref(&package.path))?.into_iter().flatten().next())
             }
         };
@@ -205,7 +208,7 @@ impl IndexStorage for Rsync {
         let options = ["--ignore-existing", "--partial-dir=.rsync-partial"];
         self.send(&linked(&missing)?, &options, "send files to")?;
         for (package, there) in missing.iter().zip(self.compare_now(&missing)?) {
-            if there != There::Same {
+            if there != RemoteState::Same {
                 let (place, path) = (self.name(), package.path.clone());
                 return Err(PublishError::NotVerified { place, path }.into());
             }
@@ -224,7 +227,7 @@ impl IndexStorage for Rsync {
             self.send(&layout, &["--checksum", "--delay-updates"], "send pages to")?;
             let found = self.compare_layout(&layout)?;
             if let Some(page) =
-                pages.iter().find(|page| found.get(&page.path) != Some(&There::Same))
+                pages.iter().find(|page| found.get(&page.path) != Some(&RemoteState::Same))
             {
                 let (place, path) = (self.name(), page.path.clone());
                 return Err(PublishError::NotVerified { place, path }.into());
@@ -343,11 +346,11 @@ mod tests {
     #[test]
     fn parses_comparison_lines() {
         for (line, expected) in [
-            (">f+++++++++ packages/f a.whl", Some(("packages/f a.whl", There::Nothing))),
-            (".f          packages/a.whl", Some(("packages/a.whl", There::Same))),
-            (".f..t...... packages/a.whl", Some(("packages/a.whl", There::Same))),
-            (">fcst...... packages/a.whl", Some(("packages/a.whl", There::Other))),
-            ("<f.st...... a", Some(("a", There::Other))),
+            (">f+++++++++ packages/f a.whl", Some(("packages/f a.whl", RemoteState::Nothing))),
+            (".f          packages/a.whl", Some(("packages/a.whl", RemoteState::Same))),
+            (".f..t...... packages/a.whl", Some(("packages/a.whl", RemoteState::Same))),
+            (">fcst...... packages/a.whl", Some(("packages/a.whl", RemoteState::Other))),
+            ("<f.st...... a", Some(("a", RemoteState::Other))),
             ("cd+++++++++ packages/f/", None),
             ("*deleting   packages/f", None),
             ("nothing", None),

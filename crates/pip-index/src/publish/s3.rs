@@ -16,7 +16,7 @@ pub struct Bucket {
 pub(super) const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
 /// For pages: a new wheel becomes visible after a minute.
-pub(super) const SHORT: &str = "public, max-age=60";
+pub(super) const SHORT_CACHE: &str = "public, max-age=60";
 
 impl Bucket {
     /// Parses `BUCKET/PREFIX`.

@@ -6,11 +6,11 @@ use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::Served;
-use super::files::{Answer, Body, Site};
+use super::files::{Body, FileResponse, Site};
 use super::hosts::Hosts;
 use super::line::Connection;
-use super::pace::{PIECE, Pace};
-use super::request::{Head, Heads, Refused};
+use super::pace::{CHUNK_SIZE, Pace};
+use super::request::{Head, HeadReader, Refused};
 
 /// How long a client may be idle between requests.
 const IDLE: Duration = Duration::from_secs(30);
@@ -35,13 +35,13 @@ pub(super) fn serve(
     let stream = &connection.stream;
     stream.set_nodelay(true)?;
     let client = stream.peer_addr()?;
-    let mut heads = Heads::default();
+    let mut heads = HeadReader::default();
     loop {
         connection.idle();
         let head = heads.next(Instant::now() + IDLE, |buffer, until| read(stream, buffer, until));
         let (asked, answer, stays) = match head {
             Head::Gone => return Ok(()),
-            Head::Refused(refused) => (None, Answer::from(refused), false),
+            Head::Refused(refused) => (None, FileResponse::from(refused), false),
             Head::Asked(request) => {
                 let admitted = hosts.admits(request.host.as_deref());
                 let answer = if admitted { site.answer(&request) } else { MISDIRECTED.into() };
@@ -84,7 +84,12 @@ fn read(mut stream: &TcpStream, buffer: &mut [u8], until: Instant) -> io::Result
 }
 
 /// Sends an answer and returns the number of bytes of its content.
-fn send(connection: &Connection, answer: Answer, head_only: bool, stays: bool) -> io::Result<u64> {
+fn send(
+    connection: &Connection,
+    answer: FileResponse,
+    head_only: bool,
+    stays: bool,
+) -> io::Result<u64> {
     let mut pace = Pace::new(Instant::now());
     connection.due(pace.due());
     let mut send =
@@ -114,7 +119,7 @@ fn send(connection: &Connection, answer: Answer, head_only: bool, stays: bool) -
         Body::File(file, length) if !head_only => {
             send(head.as_bytes())?;
             let mut sent = 0;
-            let (mut content, mut piece) = (file.take(length), vec![0; PIECE]);
+            let (mut content, mut piece) = (file.take(length), vec![0; CHUNK_SIZE]);
             while sent < length {
                 match content.read(&mut piece)? {
                     0 => return Err(io::Error::other("the file was truncated")),

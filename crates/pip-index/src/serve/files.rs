@@ -12,7 +12,7 @@ use python_packaging::wheel;
 use rocmrpm_base::text::{SEGMENT, percent_encode};
 
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct FileResponse {
     pub(super) status: u16,
     /// Header fields in addition to those of every answer.
     pub(super) fields: Vec<(&'static str, String)>,
@@ -30,7 +30,7 @@ pub(super) enum Body {
     Nothing,
 }
 
-impl Answer {
+impl FileResponse {
     /// Returns an answer with only a status and a sentence.
     pub(super) fn plain(status: u16, text: impl Into<String>) -> Self {
         let fields = vec![("Content-Type", "text/plain; charset=utf-8".to_owned())];
@@ -43,7 +43,7 @@ impl Answer {
     }
 }
 
-impl From<Refused> for Answer {
+impl From<Refused> for FileResponse {
     fn from(refused: Refused) -> Self {
         Self::plain(refused.status, refused.reason)
     }
@@ -56,7 +56,7 @@ pub(super) struct Site {
 }
 
 /// What exists at a path.
-enum Found {
+enum ServedPath {
     Folder(PathBuf),
     File(PathBuf),
 }
@@ -66,22 +66,22 @@ impl Site {
         Ok(Self { root: root.canonicalize()? })
     }
 
-    pub(super) fn answer(&self, request: &Request) -> Answer {
+    pub(super) fn answer(&self, request: &Request) -> FileResponse {
         if !matches!(request.method.as_str(), "GET" | "HEAD") {
-            return Answer::plain(405, "the index is read-only").with("Allow", "GET, HEAD");
+            return FileResponse::plain(405, "the index is read-only").with("Allow", "GET, HEAD");
         }
         match self.find(&request.segments) {
-            Some(Found::File(path)) if !request.folder => {
+            Some(ServedPath::File(path)) if !request.folder => {
                 self.file(&path, media_type(&path), "", request)
             }
-            Some(Found::Folder(path)) if request.folder => self.page(&path, request),
-            Some(Found::Folder(_)) => moved(&request.segments, request),
+            Some(ServedPath::Folder(path)) if request.folder => self.page(&path, request),
+            Some(ServedPath::Folder(_)) => moved(&request.segments, request),
             _ => self.elsewhere(request),
         }
     }
 
     /// Finds the file or folder of a request path, unless it is hidden or outside the root.
-    fn find(&self, segments: &[String]) -> Option<Found> {
+    fn find(&self, segments: &[String]) -> Option<ServedPath> {
         if segments.iter().any(|segment| segment.starts_with('.')) {
             return None;
         }
@@ -89,15 +89,15 @@ impl Site {
     }
 
     /// Finds the file or folder at a path of the file system, unless it is outside the root.
-    fn within(&self, path: &Path) -> Option<Found> {
+    fn within(&self, path: &Path) -> Option<ServedPath> {
         let path = path.canonicalize().ok()?;
         if !path.starts_with(&self.root) {
             return None;
         }
         let kind = path.metadata().ok()?.file_type();
         match (kind.is_dir(), kind.is_file()) {
-            (true, _) => Some(Found::Folder(path)),
-            (_, true) => Some(Found::File(path)),
+            (true, _) => Some(ServedPath::Folder(path)),
+            (_, true) => Some(ServedPath::File(path)),
             // Opening a pipe or a device could block forever.
             _ => None,
         }
@@ -105,30 +105,30 @@ impl Site {
 
     /// Answers a request for a missing path: redirects if a project's name is not normalized (PEP
     /// 503: a repository may redirect such requests).
-    fn elsewhere(&self, request: &Request) -> Answer {
+    fn elsewhere(&self, request: &Request) -> FileResponse {
         if let [above @ .., parent, name] = &request.segments[..]
             && parent == "simple"
             && let Some(normalized) =
                 wheel::normalized(name).filter(|normalized| normalized != name)
         {
             let right: Vec<String> = above.iter().chain([parent, &normalized]).cloned().collect();
-            if let Some(Found::Folder(_)) = self.find(&right) {
+            if let Some(ServedPath::Folder(_)) = self.find(&right) {
                 return moved(&right, request);
             }
         }
         match &request.segments[..] {
-            [] => Answer::plain(404, "the index is at /simple/"),
-            _ => Answer::plain(404, "no such page or file in this index"),
+            [] => FileResponse::plain(404, "the index is at /simple/"),
+            _ => FileResponse::plain(404, "no such page or file in this index"),
         }
     }
 
-    fn page(&self, folder: &Path, request: &Request) -> Answer {
+    fn page(&self, folder: &Path, request: &Request) -> FileResponse {
         // The parameter overrides the header (PEP 691, "URL Parameter").
         let format = request.parameter("format");
         let accept = format.as_deref().or(request.accept.as_deref());
         // A page must be a file inside the root, too.
         let path = |form: Form| match self.within(&folder.join(form.file())) {
-            Some(Found::File(path)) => Some(path),
+            Some(ServedPath::File(path)) => Some(path),
             _ => None,
         };
         if path(Form::Json).or_else(|| path(Form::Html)).is_none() {
@@ -140,7 +140,7 @@ impl Site {
                 let mark = if form == Form::HtmlV1 { "-v1" } else { "" };
                 self.file(&path, form.media_type(), mark, request)
             }
-            None => Answer::plain(
+            None => FileResponse::plain(
                 406,
                 "this page is available as JSON or HTML (PEP 691), and the client accepts neither",
             ),
@@ -149,19 +149,20 @@ impl Site {
     }
 
     /// Answers with a file. `mark` distinguishes answers with the same bytes.
-    fn file(&self, path: &Path, media_type: &str, mark: &str, request: &Request) -> Answer {
+    fn file(&self, path: &Path, media_type: &str, mark: &str, request: &Request) -> FileResponse {
         let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
         let (meta, file) = match opened {
             Ok((meta, file)) => (meta, file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return self.elsewhere(request);
             }
-            Err(_) => return Answer::plain(500, "cannot read the file"),
+            Err(_) => return FileResponse::plain(500, "cannot read the file"),
         };
         // Replacing a file gives it another inode number or time.
         let nanoseconds = i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec());
         let tag = format!("\"{:x}-{nanoseconds:x}-{:x}{mark}\"", meta.ino(), meta.len());
-        let answer = |status, body| Answer { status, fields: Vec::new(), body }.with("ETag", &tag);
+        let answer =
+            |status, body| FileResponse { status, fields: Vec::new(), body }.with("ETag", &tag);
         if request.if_none_match.as_deref().is_some_and(|tags| lists(tags, &tag)) {
             return answer(304, Body::Nothing);
         }
@@ -172,7 +173,7 @@ impl Site {
 }
 
 /// Redirects a client to a folder.
-fn moved(segments: &[String], request: &Request) -> Answer {
+fn moved(segments: &[String], request: &Request) -> FileResponse {
     let path: String =
         segments.iter().map(|segment| format!("/{}", percent_encode(segment, SEGMENT))).collect();
     let query = match request.query.as_deref().filter(|query| query.is_ascii()) {
@@ -180,7 +181,7 @@ fn moved(segments: &[String], request: &Request) -> Answer {
         None => String::new(),
     };
     let location = format!("{path}/{query}");
-    Answer::plain(301, format!("moved to {location}")).with("Location", location)
+    FileResponse::plain(301, format!("moved to {location}")).with("Location", location)
 }
 
 /// Returns whether a list of entity tags has this one (RFC 9110, section 13.1.2: a weak tag
@@ -270,14 +271,14 @@ mod tests {
         }
     }
 
-    fn field<'a>(answer: &'a Answer, name: &str) -> &'a str {
+    fn field<'a>(answer: &'a FileResponse, name: &str) -> &'a str {
         let mut of_name = answer.fields.iter().filter(|(field, _)| *field == name);
         let value = of_name.next().map_or("", |(_, value)| value.as_str());
         assert!(of_name.next().is_none(), "duplicate {name}: {answer:?}");
         value
     }
 
-    fn body(answer: &mut Answer) -> String {
+    fn body(answer: &mut FileResponse) -> String {
         match &mut answer.body {
             Body::Text(text) => text.clone(),
             Body::Nothing => String::new(),

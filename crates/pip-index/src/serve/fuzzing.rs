@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::negotiation;
-use super::request::{Head, Heads};
+use super::request::{Head, HeadReader};
 
 /// Reads requests that arrive over a connection in pieces.
 pub fn request(bytes: &[u8]) -> bool {
     let mut pieces = bytes.chunks(64);
-    let mut heads = Heads::default();
+    let mut heads = HeadReader::default();
     let until = Instant::now() + Duration::from_secs(60);
     let mut accepted = 0;
     loop {

@@ -15,7 +15,7 @@ const MIN_TIME_WHEN_CROWDED: Duration = Duration::from_secs(2);
 const SLOWEST_WHEN_CROWDED: u64 = 256 * 1024;
 
 /// The number of bytes to send at a time.
-pub(super) const PIECE: usize = 64 * 1024;
+pub(super) const CHUNK_SIZE: usize = 64 * 1024;
 
 /// The progress of an answer.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Pace {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             stream.set_write_timeout(Some(left))?;
-            let (piece, _) = bytes.split_at(bytes.len().min(PIECE));
+            let (piece, _) = bytes.split_at(bytes.len().min(CHUNK_SIZE));
             match stream.write(piece) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => {

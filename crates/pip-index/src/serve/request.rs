@@ -70,12 +70,12 @@ pub(super) enum Head {
 
 /// Reads one head after another from a connection.
 #[derive(Debug, Default)]
-pub(super) struct Heads {
+pub(super) struct HeadReader {
     /// Received bytes that have not been parsed yet.
     bytes: Vec<u8>,
 }
 
-impl Heads {
+impl HeadReader {
     /// Reads the next head. `read` fills a buffer and waits until the given instant at most. The
     /// time for a head starts with its first byte; before that, the client may be idle until
     /// `idle_until`.
@@ -239,7 +239,7 @@ mod tests {
 
     /// Parses heads from bytes that arrive in pieces of this size.
     fn heads(bytes: &[u8], piece: usize) -> Vec<Head> {
-        let (mut rest, mut heads, mut all) = (bytes, Heads::default(), Vec::new());
+        let (mut rest, mut heads, mut all) = (bytes, HeadReader::default(), Vec::new());
         loop {
             let head = heads.next(Instant::now() + Duration::from_secs(5), |buffer, _| {
                 let count = piece.min(rest.len()).min(buffer.len());
@@ -369,7 +369,7 @@ mod tests {
     fn limits_time_for_a_head() {
         let mut bytes = b"\nG".iter();
         let long = Instant::now() + Duration::from_secs(60);
-        let head = Heads::default().next(long, |buffer, until| match bytes.next() {
+        let head = HeadReader::default().next(long, |buffer, until| match bytes.next() {
             Some(byte) => {
                 assert_eq!(until, long, "a client may be idle before the first byte");
                 buffer[0] = *byte;
@@ -382,7 +382,7 @@ mod tests {
         });
         assert_eq!(head, Head::Gone);
         let soon = Instant::now() + Duration::from_millis(20);
-        let head = Heads::default().next(soon, |buffer, _| {
+        let head = HeadReader::default().next(soon, |buffer, _| {
             buffer[0] = b'\n';
             Ok(1)
         });

@@ -102,7 +102,7 @@ pub struct Request<'a> {
     pub not_required: &'a [String],
     /// What the RPMs were built from, for the wheel's SBOM and provenance. With `None`, the wheel
     /// gets neither.
-    pub origin: Option<&'a Origin>,
+    pub origin: Option<&'a BuildOrigin>,
     /// Receives warnings.
     pub events: &'a dyn Events,
 }
@@ -132,7 +132,7 @@ pub enum Rocm {
 
 /// The build that RPMs come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin {
+pub struct BuildOrigin {
     /// The name of the component.
     pub component: String,
     /// Its upstream version.

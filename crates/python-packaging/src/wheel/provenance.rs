@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::payload::Payload;
-use super::{Origin, RocmWheel, WheelError};
+use super::{BuildOrigin, RocmWheel, WheelError};
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::document::Document;
 use rocmrpm_rpms::{self as rpms, Header};
@@ -166,7 +166,7 @@ pub(crate) fn schemas() -> [serde_json::Value; 2] {
 /// Returns the text of the file.
 pub(super) fn text(
     rpms: &[Source],
-    origin: &Origin,
+    origin: &BuildOrigin,
     relinked: &BTreeMap<String, Relinked>,
     bundled: &[RocmWheel],
 ) -> Result<String, WheelError> {

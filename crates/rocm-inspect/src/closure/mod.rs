@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use self::tree::{Elf, RPMS, Root, Tree, WHEELS};
 use super::facts::Subject;
-use super::finding::{Need, Origin};
+use super::finding::{LibraryOrigin, Need};
 use super::libraries;
 use super::system::{DEFAULT_FOLDERS, System};
 use rocmrpm_base::names::Soname;
@@ -41,7 +41,7 @@ pub(super) struct Link<'a> {
     /// The index of the file that needs it.
     pub(super) from: usize,
     pub(super) library: &'a Soname,
-    pub(super) origin: Origin,
+    pub(super) origin: LibraryOrigin,
     /// The index of the file in the set that provides it.
     pub(super) to: Option<usize>,
     /// The file or package that provides it, or, if it is missing, the distribution whose wheel
@@ -79,7 +79,7 @@ impl<'a> Closure<'a> {
                 let answer = search.find(elf, &folders, library.as_str());
                 // A library is usually loaded by a program that has already loaded others: Python
                 // and its modules rely on that. Only a program itself comes first.
-                if matches!(answer, Answer::Elsewhere(_)) && elf.facts.interpreter.is_some() {
+                if matches!(answer, Resolution::Elsewhere(_)) && elf.facts.interpreter.is_some() {
                     asked.push(links.len());
                 }
                 links.push(search.link(from, library, answer));
@@ -111,7 +111,7 @@ fn key<'s>(elf: &'s Elf<'_>, soname: &'s str) -> Key<'s> {
     (soname, elf.root.min(WHEELS + 1), facts.bits, facts.big_endian, &facts.machine)
 }
 
-enum Answer {
+enum Resolution {
     /// Found through the file's search paths or in the loader's folders.
     Found(usize),
     /// In the set, but the loader finds it only if something else has loaded it already.
@@ -157,7 +157,7 @@ impl Search<'_, '_> {
         folders
     }
 
-    fn find(&self, elf: &Elf<'_>, folders: &[(Root, String)], library: &str) -> Answer {
+    fn find(&self, elf: &Elf<'_>, folders: &[(Root, String)], library: &str) -> Resolution {
         let suits = |index: &usize| self.tree.elfs[*index].suits(elf);
         if library.contains('/') {
             return self.find_path(elf, library);
@@ -165,22 +165,22 @@ impl Search<'_, '_> {
         let mut found =
             folders.iter().filter_map(|(root, folder)| self.tree.elf(*root, folder, library));
         if let Some(index) = found.find(suits) {
-            return Answer::Found(index);
+            return Resolution::Found(index);
         }
         if let Some(package) = self.system.package(library) {
-            return Answer::Package(package.to_owned());
+            return Resolution::Package(package.to_owned());
         }
         if let Some(index) = self.sonames.get(&key(elf, library)) {
-            return Answer::Elsewhere(*index);
+            return Resolution::Elsewhere(*index);
         }
         if let Some(vendor) = libraries::vendor(library) {
-            return Answer::Foreign(vendor.to_owned());
+            return Resolution::Foreign(vendor.to_owned());
         }
         if let Some(stem) = libraries::rocm_stem(library) {
             let mut there =
                 self.system.rocm.keys().filter(|soname| libraries::rocm_stem(soname) == Some(stem));
             if let Some(there) = there.next() {
-                return Answer::Foreign(format!(
+                return Resolution::Foreign(format!(
                     "another version of ROCm; {} has {there}",
                     self.system.name
                 ));
@@ -189,41 +189,41 @@ impl Search<'_, '_> {
         match libraries::host(library) {
             // An RPM's requirements cover this case.
             Some(host) if elf.root != RPMS && !self.hosts.contains(host) => {
-                Answer::OtherWheel(host)
+                Resolution::OtherWheel(host)
             }
-            _ => Answer::Missing,
+            _ => Resolution::Missing,
         }
     }
 
     /// Finds a library that is needed by path: the loader does not search for it.
-    fn find_path(&self, elf: &Elf<'_>, path: &str) -> Answer {
+    fn find_path(&self, elf: &Elf<'_>, path: &str) -> Resolution {
         let Some((folder, name)) = path.rsplit_once('/').filter(|_| path.starts_with('/')) else {
-            return Answer::Missing;
+            return Resolution::Missing;
         };
         let root = if elf.root == WHEELS { RPMS } else { elf.root };
         let found =
             self.tree.folder(root, folder).and_then(|folder| self.tree.elf(root, &folder, name));
         if let Some(index) = found.filter(|index| self.tree.elfs[*index].suits(elf)) {
-            return Answer::Found(index);
+            return Resolution::Found(index);
         }
         let known = DEFAULT_FOLDERS.contains(&folder)
             || self.system.rocm_folders().iter().any(|f| f == folder);
         match self.system.package(name).filter(|_| known) {
-            Some(package) => Answer::Package(package.to_owned()),
-            None => Answer::Missing,
+            Some(package) => Resolution::Package(package.to_owned()),
+            None => Resolution::Missing,
         }
     }
 
-    fn link<'l>(&self, from: usize, library: &'l Soname, answer: Answer) -> Link<'l> {
+    fn link<'l>(&self, from: usize, library: &'l Soname, answer: Resolution) -> Link<'l> {
         let path = |index: usize| Some(self.tree.elfs[index].file.path.clone());
         let (origin, to, by) = match answer {
-            Answer::Found(index) | Answer::Elsewhere(index) => {
-                (Origin::Own, Some(index), path(index))
+            Resolution::Found(index) | Resolution::Elsewhere(index) => {
+                (LibraryOrigin::Own, Some(index), path(index))
             }
-            Answer::Package(package) => (Origin::Provided, None, Some(package)),
-            Answer::Foreign(whose) => (Origin::Foreign, None, Some(whose)),
-            Answer::OtherWheel(host) => (Origin::Missing, None, Some(host.to_owned())),
-            Answer::Missing => (Origin::Missing, None, None),
+            Resolution::Package(package) => (LibraryOrigin::Provided, None, Some(package)),
+            Resolution::Foreign(whose) => (LibraryOrigin::Foreign, None, Some(whose)),
+            Resolution::OtherWheel(host) => (LibraryOrigin::Missing, None, Some(host.to_owned())),
+            Resolution::Missing => (LibraryOrigin::Missing, None, None),
         };
         Link { from, library, origin, to, by }
     }
@@ -252,7 +252,7 @@ fn check_programs(tree: &Tree<'_>, links: &mut [Link<'_>], asked: &[usize]) {
         }
         if steps < MAX_STEPS && !seen.contains(&wanted) {
             let link = &mut links[*index];
-            (link.origin, link.to, link.by) = (Origin::Missing, None, None);
+            (link.origin, link.to, link.by) = (LibraryOrigin::Missing, None, None);
         }
     }
 }
@@ -461,8 +461,13 @@ mod tests {
             ],
         )];
         let origins: Vec<_> = resolve(&set, &system()).iter().map(|need| need.origin).collect();
-        let expected =
-            [Origin::Provided, Origin::Missing, Origin::Own, Origin::Missing, Origin::Provided];
+        let expected = [
+            LibraryOrigin::Provided,
+            LibraryOrigin::Missing,
+            LibraryOrigin::Own,
+            LibraryOrigin::Missing,
+            LibraryOrigin::Provided,
+        ];
         assert_eq!(origins, expected);
     }
 

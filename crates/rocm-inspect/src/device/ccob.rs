@@ -17,7 +17,7 @@ const MAX_DECOMPRESSED: u64 = 8 << 30;
 const COST: u64 = 128 << 10;
 
 /// How many bytes are decompressed first to read the table of entries.
-const FIRST: usize = 4 << 10;
+const HEADER_BYTES: usize = 4 << 10;
 
 /// The fields of the header.
 #[derive(Debug, Clone)]
@@ -132,7 +132,7 @@ impl Header {
         *budget = budget.saturating_sub(COST);
         let mut stream = Stream::open(self, bytes)?;
         loop {
-            let (have, wanted) = (head.len(), (head.len() * 4).clamp(FIRST, MAX_TABLE));
+            let (have, wanted) = (head.len(), (head.len() * 4).clamp(HEADER_BYTES, MAX_TABLE));
             if *budget < wanted as u64 {
                 let what = "was not read, because too much of this file was decompressed before it";
                 return Err(Broken::new(0, what));

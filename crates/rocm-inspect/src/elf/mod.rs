@@ -17,7 +17,7 @@ use goblin::elf::header::{self, ET_DYN, ET_EXEC, ET_REL, Header};
 use goblin::elf::program_header::{PF_X, PT_GNU_STACK, PT_INTERP, ProgramHeader};
 use goblin::elf::section_header::{SHN_XINDEX, SHT_NOBITS, SHT_SYMTAB, SectionHeader};
 
-pub(super) use places::{Places, without};
+pub(super) use places::{CodeRanges, without};
 use raw::{Raw, string};
 
 use super::code_object::EM_AMDGPU;
@@ -35,7 +35,7 @@ const MAX_FILE_NAME: usize = 4096;
 pub(super) struct Host {
     pub(super) facts: ElfFacts,
     /// Where it may contain GPU code.
-    pub(super) places: Places,
+    pub(super) places: CodeRanges,
     /// The parts that could not be read.
     pub(super) damage: Vec<Damage>,
 }

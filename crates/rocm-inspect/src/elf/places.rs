@@ -13,7 +13,7 @@ use crate::facts::Damage;
 /// Where an ELF file may contain GPU code: ranges of the file, none beyond its end, sorted and
 /// without overlaps.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct CodeRanges {
     /// The non-empty sections `.hip_fatbin`.
     pub(crate) fatbins: Vec<Range<usize>>,
     /// The sections `.hipFatBinSegment`: wrappers of 24 bytes.
@@ -27,7 +27,7 @@ pub(crate) struct Places {
     pub(crate) others: Vec<Range<usize>>,
 }
 
-impl Places {
+impl CodeRanges {
     /// Returns all ranges except `others`, sorted.
     pub(super) fn named(&self) -> Vec<Range<usize>> {
         let kinds = [&self.fatbins, &self.wrappers, &self.offloading];
@@ -36,9 +36,13 @@ impl Places {
     }
 }
 
-pub(super) fn read(raw: &Raw<'_>, sections: &Sections<'_>, damages: &mut Vec<Damage>) -> Places {
+pub(super) fn read(
+    raw: &Raw<'_>,
+    sections: &Sections<'_>,
+    damages: &mut Vec<Damage>,
+) -> CodeRanges {
     let mut kpack = named(raw, sections, b".rocm_kpack_ref", &mut Vec::new());
-    let mut places = Places {
+    let mut places = CodeRanges {
         fatbins: named(raw, sections, b".hip_fatbin", damages),
         wrappers: named(raw, sections, b".hipFatBinSegment", damages),
         offloading: named(raw, sections, b".llvm.offloading", damages),

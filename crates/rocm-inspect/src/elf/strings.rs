@@ -11,7 +11,7 @@ use memchr::memmem::Finder;
 
 use super::Sections;
 use super::dynamic::Dynamic;
-use super::places::{Places, apart, is_table, without};
+use super::places::{CodeRanges, apart, is_table, without};
 use super::raw::Raw;
 use crate::facts::{ElfFacts, Mention};
 use crate::finding::Depth;
@@ -38,7 +38,7 @@ const BLOCK: usize = 128 << 10;
 pub(super) fn read(
     raw: &Raw<'_>,
     sections: &Sections<'_>,
-    places: &Places,
+    places: &CodeRanges,
     dynamic: Option<&Dynamic<'_>>,
     depth: Depth,
     facts: &mut ElfFacts,

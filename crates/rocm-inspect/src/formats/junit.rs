@@ -70,14 +70,14 @@ fn suite(name: &str, cases: Vec<Case>) -> TestSuite {
     suite
 }
 
-type Places<'a, T> = BTreeMap<(Option<String>, Option<String>), Vec<&'a T>>;
+type FindingsByFile<'a, T> = BTreeMap<(Option<String>, Option<String>), Vec<&'a T>>;
 
 /// Returns the cases of a subject: the subject itself, its files, and other files that findings
 /// name.
 fn cases(
     subject: &Subject,
-    findings: &Places<'_, Finding>,
-    waived: &Places<'_, Waived>,
+    findings: &FindingsByFile<'_, Finding>,
+    waived: &FindingsByFile<'_, Waived>,
 ) -> Vec<Case> {
     let here = |place: &(Option<String>, Option<String>)| place.0.as_ref() == Some(&subject.path);
     let named = findings
@@ -100,7 +100,10 @@ fn cases(
 
 /// Returns the cases of the set: one for each rule with a finding that does not belong to a single
 /// file.
-fn set_cases(findings: &Places<'_, Finding>, waived: &Places<'_, Waived>) -> Vec<Case> {
+fn set_cases(
+    findings: &FindingsByFile<'_, Finding>,
+    waived: &FindingsByFile<'_, Waived>,
+) -> Vec<Case> {
     let mut cases: BTreeMap<&'static str, Case> = BTreeMap::new();
     let class = "the whole set";
     for finding in findings.iter().filter(|(place, _)| place.0.is_none()).flat_map(|(_, all)| all) {

@@ -8,7 +8,8 @@ use super::{
     partial, place, severity_word, sums, tally, verdict_line,
 };
 use crate::{
-    FileFacts, Finding, Need, Origin, Relro, Report, Severity, Storage, Subject, Target, rule,
+    FileFacts, Finding, LibraryOrigin, Need, Relro, Report, Severity, Storage, Subject, Target,
+    rule,
 };
 use rocmrpm_base::style::{Style, count, human_size, uncolored};
 use rocmrpm_base::table::{Table, width_up_to};
@@ -337,7 +338,12 @@ fn elf_words(file: &FileFacts) -> Vec<String> {
 /// not resolved.
 fn needs_text(file: &FileFacts, needs: &[&Need]) -> String {
     let mut text = String::new();
-    for origin in [Origin::Own, Origin::Provided, Origin::Foreign, Origin::Missing] {
+    for origin in [
+        LibraryOrigin::Own,
+        LibraryOrigin::Provided,
+        LibraryOrigin::Foreign,
+        LibraryOrigin::Missing,
+    ] {
         let mut by: BTreeMap<Option<&str>, Vec<String>> = BTreeMap::new();
         for need in needs.iter().filter(|need| need.origin == origin) {
             by.entry(need.by.as_deref()).or_default().push(need.library.clone());

@@ -36,7 +36,7 @@ pub(crate) fn facts(path: String, size: u64, bytes: &[u8], depth: Depth) -> File
         }
     };
     contents.entries.sort_by_key(|entry| entry.ordinal);
-    let mut found = Found::default();
+    let mut found = CollectedCode::default();
     let area = &bytes[..start];
     match contents.archive.compression.as_str() {
         "none" => found.blobs(area, &contents, depth),
@@ -74,7 +74,7 @@ pub(crate) fn facts(path: String, size: u64, bytes: &[u8], depth: Depth) -> File
 
 /// What was found in an archive's code so far.
 #[derive(Default)]
-struct Found {
+struct CollectedCode {
     device: BTreeMap<(Target, Option<u8>), Sum>,
     damage: Vec<Damage>,
     mismatches: BTreeMap<(String, String), (u64, u64)>,
@@ -88,7 +88,7 @@ struct Sum {
     kernels: Kernels,
 }
 
-impl Found {
+impl CollectedCode {
     /// Reads uncompressed code: a range of the file for each ordinal.
     fn blobs(&mut self, area: &[u8], contents: &Contents, depth: Depth) {
         let mut before: BTreeMap<usize, Range<usize>> = BTreeMap::new();

@@ -9,7 +9,7 @@ use crate::closure::tree::{Elf, RPMS, Root, SITE_PACKAGES, WHEELS, is_below};
 use crate::closure::{Closure, Link};
 use crate::expectations::Expectations;
 use crate::facts::Subject;
-use crate::finding::{Finding, Origin};
+use crate::finding::{Finding, LibraryOrigin};
 use crate::libraries::{RocmName, rocm_library, rocm_stem};
 use crate::system::{DEFAULT_FOLDERS, System};
 
@@ -239,7 +239,8 @@ fn bundled(closure: &Closure<'_>, system: &System) -> Vec<Finding> {
             continue;
         };
         let of_system = |link: &&Link<'_>| {
-            link.origin == Origin::Provided && rocm_library(link.library.as_str()) == Some(name)
+            link.origin == LibraryOrigin::Provided
+                && rocm_library(link.library.as_str()) == Some(name)
         };
         // If another file needs the system's copy, both are loaded.
         let both = closure.links.iter().find(of_system).map(|link| {

@@ -12,7 +12,7 @@ use crate::finding::Finding;
 use rocmrpm_base::gpu::GpuTarget;
 
 /// Targets with fewer kernels do not count as a reference for the others.
-const LEAST: u64 = 10;
+const MIN_KERNELS: u64 = 10;
 
 pub(super) const FEW: Rule = Rule {
     id: RuleId("kernels-few"),
@@ -215,7 +215,7 @@ impl<'a> Counts<'a> {
 
     /// Returns the median of the other targets if this target has less than half of it.
     fn few(&self) -> Option<u64> {
-        self.fewer(LEAST).filter(|median| self.own < median.div_ceil(2))
+        self.fewer(MIN_KERNELS).filter(|median| self.own < median.div_ceil(2))
     }
 
     /// Returns how the target's kernels are deficient compared with the siblings', if they are.

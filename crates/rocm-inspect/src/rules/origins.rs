@@ -7,7 +7,7 @@ use super::{Rule, RuleId, Severity};
 use crate::closure::tree::{Elf, Root, WHEELS};
 use crate::closure::{Closure, Link};
 use crate::expectations::Expectations;
-use crate::finding::{Finding, Origin};
+use crate::finding::{Finding, LibraryOrigin};
 use crate::libraries::{rocm_stem, without_digest};
 use crate::system::System;
 
@@ -93,7 +93,7 @@ pub(super) fn check(
         let mut missing: Vec<&Link<'_>> = Vec::new();
         for link in links {
             match (link.origin, link.by.as_deref()) {
-                (Origin::Foreign, by) => {
+                (LibraryOrigin::Foreign, by) => {
                     let whose = by.unwrap_or("another system");
                     match alternatives.of.get(&index).filter(|_| !is_required(elf, link)) {
                         Some((family, _)) => {
@@ -107,13 +107,13 @@ pub(super) fn check(
                         None => foreign.entry(whose).or_default().push(link.library.as_str()),
                     }
                 }
-                (Origin::Missing, Some(host)) => {
+                (LibraryOrigin::Missing, Some(host)) => {
                     let (libraries, files) = hosts.entry(host).or_default();
                     libraries.insert(link.library.as_str());
                     files.insert(index);
                 }
-                (Origin::Missing, None) => missing.push(link),
-                (Origin::Own | Origin::Provided, _) => {}
+                (LibraryOrigin::Missing, None) => missing.push(link),
+                (LibraryOrigin::Own | LibraryOrigin::Provided, _) => {}
             }
         }
         let own = |library: &str| sonames.contains(&(elf.root, library));

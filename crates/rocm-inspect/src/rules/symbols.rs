@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::{Rule, RuleId, Severity};
 use crate::closure::tree::{Elf, Root};
 use crate::closure::{Closure, Link};
-use crate::finding::{Finding, Origin};
+use crate::finding::{Finding, LibraryOrigin};
 use crate::libraries::{rocm_owner, rocm_stem, vendor};
 use crate::system::{System, dotted, split_version};
 
@@ -70,7 +70,7 @@ fn underlinked(closure: &Closure<'_>) -> Vec<Finding> {
     let elfs = &closure.tree.elfs;
     let mut users: BTreeMap<&str, Vec<(usize, Vec<&str>)>> = BTreeMap::new();
     // NVIDIA's NCCL has the same functions as RCCL.
-    let foreign = closure.links.iter().filter(|link| link.origin == Origin::Foreign);
+    let foreign = closure.links.iter().filter(|link| link.origin == LibraryOrigin::Foreign);
     let foreign: HashSet<usize> = foreign
         .filter(|link| vendor(link.library.as_str()).is_some())
         .map(|link| link.from)
@@ -95,7 +95,7 @@ fn underlinked(closure: &Closure<'_>) -> Vec<Finding> {
         match link.to {
             Some(to) => needed_by[to].push(link.from),
             // The symbols and dependencies of a missing library are unknown.
-            None => unknown[link.from] |= link.origin == Origin::Missing,
+            None => unknown[link.from] |= link.origin == LibraryOrigin::Missing,
         }
     }
     let mut lacks: BTreeMap<usize, Vec<(&str, Vec<&str>)>> = BTreeMap::new();
@@ -170,7 +170,7 @@ fn names(symbols: &[&str]) -> String {
 fn too_new(elf: &Elf<'_>, links: &[Link<'_>], system: &System) -> Option<Finding> {
     let own: HashSet<&str> = links
         .iter()
-        .filter(|l| l.origin == Origin::Own)
+        .filter(|l| l.origin == LibraryOrigin::Own)
         .map(|link| link.library.as_str())
         .collect();
     let mut found = BTreeSet::new();
@@ -234,7 +234,7 @@ fn torch(closure: &Closure<'_>) -> Vec<Finding> {
         let elsewhere = |link: &Link<'_>| {
             let name = link.library.as_str();
             (name.starts_with("libtorch") || name.starts_with("libc10"))
-                && link.origin != Origin::Own
+                && link.origin != LibraryOrigin::Own
         };
         if links.iter().any(elsewhere) {
             return None;

@@ -50,15 +50,17 @@ pub(super) fn read(paths: &[PathBuf], depth: Depth) -> Result<Vec<Subject>, Insp
     {
         let folder = job.folder.as_ref().map(|(index, _)| *index);
         match (done, folder) {
-            (Done::File(file), Some(index)) => folders[index].files.extend(file.map(|file| *file)),
-            (Done::Unread(unread), Some(index)) => folders[index].unread.push(unread),
-            (Done::Subject(subject), folder) => {
+            (ReadOutcome::File(file), Some(index)) => {
+                folders[index].files.extend(file.map(|file| *file))
+            }
+            (ReadOutcome::Unread(unread), Some(index)) => folders[index].unread.push(unread),
+            (ReadOutcome::Subject(subject), folder) => {
                 if let Some(index) = folder {
                     with_packages[index] = true;
                 }
                 subjects.push(*subject);
             }
-            (Done::File(_) | Done::Unread(_), None) => {}
+            (ReadOutcome::File(_) | ReadOutcome::Unread(_), None) => {}
         }
     }
     for (folder, with_packages) in folders.into_iter().zip(with_packages) {
@@ -94,7 +96,7 @@ struct Job {
     folder: Option<(usize, String)>,
 }
 
-enum Done {
+enum ReadOutcome {
     Subject(Box<Subject>),
     File(Option<Box<FileFacts>>),
     /// A file in a folder that could not be read, or is not supported.
@@ -102,7 +104,7 @@ enum Done {
 }
 
 impl Job {
-    fn run(&self, depth: Depth) -> Result<Done, InspectError> {
+    fn run(&self, depth: Depth) -> Result<ReadOutcome, InspectError> {
         check_stop()?;
         let Some((_, inside)) = &self.folder else {
             let kind = archive_kind(&self.path)?;
@@ -110,11 +112,11 @@ impl Job {
                 Some(kind) => archive::read(&self.path, kind, depth),
                 None => single(&self.path, depth),
             };
-            return subject.map(|subject| Done::Subject(Box::new(subject)));
+            return subject.map(|subject| ReadOutcome::Subject(Box::new(subject)));
         };
         match self.in_folder(inside, depth) {
             // An unreadable file in a folder does not affect the others.
-            Err(error) if !is_ours(&error) => Ok(Done::Unread(Unread {
+            Err(error) if !is_ours(&error) => Ok(ReadOutcome::Unread(Unread {
                 path: inside.clone(),
                 archive: false,
                 why: with_cause(&error),
@@ -123,27 +125,27 @@ impl Job {
         }
     }
 
-    fn in_folder(&self, inside: &str, depth: Depth) -> Result<Done, InspectError> {
+    fn in_folder(&self, inside: &str, depth: Depth) -> Result<ReadOutcome, InspectError> {
         let path = &self.path;
         match archive_kind(path)? {
             Some(SubjectKind::Rpm) => archive::read(path, SubjectKind::Rpm, depth)
-                .map(|subject| Done::Subject(Box::new(subject))),
+                .map(|subject| ReadOutcome::Subject(Box::new(subject))),
             Some(SubjectKind::Wheel) if path.extension().is_some_and(|e| e == "whl") => {
                 archive::read(path, SubjectKind::Wheel, depth)
-                    .map(|subject| Done::Subject(Box::new(subject)))
+                    .map(|subject| ReadOutcome::Subject(Box::new(subject)))
             }
             // Many folders contain zip and tar archives of other kinds.
             Some(_) if Packed::of(inside).is_some() => {
                 let why = "only RPMs and wheels are read in a folder".to_owned();
-                Ok(Done::Unread(Unread { path: inside.to_owned(), archive: true, why }))
+                Ok(ReadOutcome::Unread(Unread { path: inside.to_owned(), archive: true, why }))
             }
             _ => {
                 let Some((bytes, size)) = image::on_disk(path, inside)? else {
-                    return Ok(Done::File(None));
+                    return Ok(ReadOutcome::File(None));
                 };
                 let facts = facts(inside.to_owned(), size, &bytes, depth);
                 unchanged(&bytes, path)?;
-                Ok(Done::File(Some(Box::new(facts))))
+                Ok(ReadOutcome::File(Some(Box::new(facts))))
             }
         }
     }

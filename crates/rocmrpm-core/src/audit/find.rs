@@ -9,7 +9,7 @@ use super::table::{Language, Pattern, TABLE};
 
 /// A place in a build script that downloads something.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundDownload {
     /// The kind: an `id` in `points.toml`.
     pub kind: &'static str,
     /// The line, counted from 1.
@@ -29,7 +29,7 @@ const LONGEST_CALL: usize = 8000;
 const SHOWN: usize = 200;
 
 /// Finds the download points of a file.
-pub fn points(file_name: &str, text: &str) -> Vec<Found> {
+pub fn points(file_name: &str, text: &str) -> Vec<FoundDownload> {
     let language = TABLE.language(file_name);
     // Most files match few patterns: search the whole text once before going line by line.
     let lower = text.to_ascii_lowercase();
@@ -72,9 +72,9 @@ pub fn points(file_name: &str, text: &str) -> Vec<Found> {
     found
 }
 
-fn point(pattern: &'static Pattern, at: usize, line: &str) -> Found {
+fn point(pattern: &'static Pattern, at: usize, line: &str) -> FoundDownload {
     let text: String = line.trim().chars().take(SHOWN).collect();
-    Found { kind: &pattern.id, line: at + 1, text, name: None, fetches: url(line) }
+    FoundDownload { kind: &pattern.id, line: at + 1, text, name: None, fetches: url(line) }
 }
 
 /// Returns the first URL of a line.
@@ -188,7 +188,7 @@ fn has_command(line: &str, word: &str) -> bool {
 }
 
 /// Finds calls of CMake commands that fetch something.
-fn calls(pattern: &'static Pattern, code: &[String]) -> Vec<Found> {
+fn calls(pattern: &'static Pattern, code: &[String]) -> Vec<FoundDownload> {
     let mut found = Vec::new();
     for (at, line) in code.iter().enumerate() {
         let lower = line.to_ascii_lowercase();
@@ -218,12 +218,18 @@ fn calls(pattern: &'static Pattern, code: &[String]) -> Vec<Found> {
             };
             let text: String = format!("{call}({})", words.join(" ")).chars().take(SHOWN).collect();
             if names.is_empty() {
-                found.push(Found { kind: &pattern.id, line: at + 1, text, name: None, fetches });
+                found.push(FoundDownload {
+                    kind: &pattern.id,
+                    line: at + 1,
+                    text,
+                    name: None,
+                    fetches,
+                });
                 continue;
             }
             for name in names {
                 let (text, name) = (text.clone(), Some(name.to_owned()));
-                found.push(Found {
+                found.push(FoundDownload {
                     kind: &pattern.id,
                     line: at + 1,
                     text,
@@ -260,13 +266,13 @@ fn arguments(code: &[String], start: usize) -> String {
 }
 
 /// Counts the items that a file lists and returns one point for all of them.
-fn listed(pattern: &'static Pattern, text: &str) -> Option<Found> {
+fn listed(pattern: &'static Pattern, text: &str) -> Option<FoundDownload> {
     let is =
         |line: &str| pattern.items.iter().any(|item| line.trim_start().starts_with(item.as_str()));
     let first = text.lines().position(is)?;
     let count = text.lines().filter(|line| is(line)).count();
     let text = format!("{count} of `{}`", pattern.items[0].trim_end());
-    Some(Found { kind: &pattern.id, line: first + 1, text, name: None, fetches: None })
+    Some(FoundDownload { kind: &pattern.id, line: first + 1, text, name: None, fetches: None })
 }
 
 #[cfg(test)]

@@ -17,15 +17,15 @@ use crate::packages::split;
 use crate::prep::Prepared;
 use crate::spec::sections::Sections;
 use crate::text::covers;
-use crate::workspace::{By, Component, Offline, Pin};
-use find::Found;
+use crate::workspace::{Component, Offline, Pin, SatisfiedBy};
+use find::FoundDownload;
 use scan::scan;
 use table::{Satisfier, TABLE};
 
 /// Returns the download points of an unmodified upstream source, whether or not anything satisfies
 /// them: file, line, and what is downloaded, at most one per line.
 pub fn download_points(root: &Path) -> Result<Vec<(String, usize, String)>, Error> {
-    let what = |found: &Found| found.name.clone().or_else(|| found.fetches.clone());
+    let what = |found: &FoundDownload| found.name.clone().or_else(|| found.fetches.clone());
     let points = scan(root, None)?.points.into_iter();
     let mut points: Vec<_> =
         points.map(|(file, at)| (file, at.line, what(&at).unwrap_or(at.text))).collect();
@@ -119,7 +119,7 @@ impl Audit {
 /// Nothing is declared about it, and its spec does not set anything.
 pub fn of_upstream(root: &Path, pin: &Pin) -> Result<Vec<Point>, Error> {
     let found = scan(root, Some(("", "")))?;
-    let known = Known { root, pin, spec: &Sections::default() };
+    let known = KnownPoints { root, pin, spec: &Sections::default() };
     Ok(judged(&found, &known, |_, _| None))
 }
 
@@ -127,8 +127,8 @@ pub fn of_upstream(root: &Path, pin: &Pin) -> Result<Vec<Point>, Error> {
 /// rule.
 fn judged(
     found: &scan::Scan,
-    known: &Known<'_>,
-    mut declared: impl FnMut(&str, &Found) -> Option<Satisfied>,
+    known: &KnownPoints<'_>,
+    mut declared: impl FnMut(&str, &FoundDownload) -> Option<Satisfied>,
 ) -> Vec<Point> {
     let mut points = Vec::new();
     for (file, point) in &found.points {
@@ -164,7 +164,7 @@ pub fn offline(component: &Component, pin: &Pin, prepared: &Prepared) -> Result<
     let (record, spec) = (&prepared.record, &prepared.spec);
     let found = scan(&record.folder, Some((&spec.file_name, &spec.text)))?;
     let sections = Sections::parse(&spec.text);
-    let known = Known { root: &record.folder, pin, spec: &sections };
+    let known = KnownPoints { root: &record.folder, pin, spec: &sections };
     let mut entries: Vec<OfflineEntry<'_>> = component
         .offline
         .iter()
@@ -229,27 +229,27 @@ struct OfflineEntry<'o> {
 }
 
 impl OfflineEntry<'_> {
-    fn covers(&self, file: &str, point: &Found) -> bool {
+    fn covers(&self, file: &str, point: &FoundDownload) -> bool {
         covers(&self.offline.file, file)
             && self.offline.find.as_ref().is_none_or(|find| point.text.contains(find.as_str()))
     }
 }
 
 /// What `[[offline]]` entries and general rules are checked against.
-struct Known<'a> {
+struct KnownPoints<'a> {
     root: &'a Path,
     pin: &'a Pin,
     /// The rendered spec.
     spec: &'a Sections,
 }
 
-impl Known<'_> {
+impl KnownPoints<'_> {
     /// Returns what is wrong with a declaration, and how to fix it; `None` if it is valid.
     fn refutes(&self, offline: &Offline) -> Option<(String, String)> {
         let with = &offline.with;
         match offline.by {
-            By::Source if self.pin.sources.contains_key(with) => None,
-            By::Source => {
+            SatisfiedBy::Source if self.pin.sources.contains_key(with) => None,
+            SatisfiedBy::Source => {
                 let names: Vec<&str> = self.pin.sources.keys().map(String::as_str).collect();
                 let known = if names.is_empty() {
                     "it has none".to_owned()
@@ -261,23 +261,23 @@ impl Known<'_> {
                     format!("add `[{}.sources.{with}]` to the pin set", self.pin.component),
                 ))
             }
-            By::Setting if has_setting(self.spec, with) => None,
-            By::Setting => Some((
+            SatisfiedBy::Setting if has_setting(self.spec, with) => None,
+            SatisfiedBy::Setting => Some((
                 format!("`{with}` is not in the spec's %build"),
                 "set it there, or correct the entry".to_owned(),
             )),
-            By::Package if requires(self.spec, with) => None,
-            By::Package => Some((
+            SatisfiedBy::Package if requires(self.spec, with) => None,
+            SatisfiedBy::Package => Some((
                 format!("the spec has no `BuildRequires: {with}`"),
                 "add it to the template, or correct the entry".to_owned(),
             )),
             // A reason cannot be verified. The parser rejects an empty one.
-            By::NotReached => None,
+            SatisfiedBy::NotReached => None,
         }
     }
 
     /// Returns the general rule that satisfies a point.
-    fn satisfies(&self, file: &str, point: &Found) -> Option<Satisfied> {
+    fn satisfies(&self, file: &str, point: &FoundDownload) -> Option<Satisfied> {
         let fits = |satisfier: &&Satisfier| satisfier.points.iter().any(|kind| kind == point.kind);
         TABLE.satisfier.iter().filter(fits).find_map(|satisfier| {
             let (by, with) = self.holds(satisfier, file, point)?;
@@ -289,7 +289,7 @@ impl Known<'_> {
         &self,
         satisfier: &Satisfier,
         file: &str,
-        point: &Found,
+        point: &FoundDownload,
     ) -> Option<(&'static str, String)> {
         if let Some(setting) = &satisfier.setting {
             let name = point.name.as_deref().map(str::to_uppercase);

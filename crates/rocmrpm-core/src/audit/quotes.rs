@@ -6,11 +6,11 @@ pub(super) struct Quotes {
     open: Option<char>,
     escaped: bool,
     /// The letters and digits directly before.
-    word: Word,
+    word: ShellWord,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum Word {
+enum ShellWord {
     #[default]
     None,
     /// They can begin a string of Python, by their number. Source: Python, "String and Bytes literals".
@@ -26,15 +26,15 @@ impl Quotes {
             Some(open) if c == open && !self.escaped => self.open = None,
             Some(_) => {}
             // An apostrophe within a word does not open a string.
-            None if c == '"' || c == '\'' && self.word != Word::Other => self.open = Some(c),
+            None if c == '"' || c == '\'' && self.word != ShellWord::Other => self.open = Some(c),
             None => {}
         }
         self.escaped = inside && c == '\\' && !self.escaped;
         self.word = match self.word {
-            _ if !c.is_alphanumeric() => Word::None,
-            Word::None if "rRbBfFuU".contains(c) => Word::Prefix(1),
-            Word::Prefix(1) if "rRbBfFuU".contains(c) => Word::Prefix(2),
-            _ => Word::Other,
+            _ if !c.is_alphanumeric() => ShellWord::None,
+            ShellWord::None if "rRbBfFuU".contains(c) => ShellWord::Prefix(1),
+            ShellWord::Prefix(1) if "rRbBfFuU".contains(c) => ShellWord::Prefix(2),
+            _ => ShellWord::Other,
         };
         inside
     }

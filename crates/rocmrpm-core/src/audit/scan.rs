@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Read;
 use std::path::Path;
 
-use super::find::{Found, code, points, runs_make};
+use super::find::{FoundDownload, code, points, runs_make};
 use super::messages::without_messages;
 use super::table::TABLE;
 use crate::error::{Error, IoError};
@@ -18,7 +18,7 @@ const LARGEST: u64 = 8_000_000;
 #[derive(Debug, Default)]
 pub struct Scan {
     /// The download points in build scripts, with their files.
-    pub points: Vec<(String, Found)>,
+    pub points: Vec<(String, FoundDownload)>,
     /// The number of build scripts that were read.
     pub read: usize,
     /// The number of points in files that the build does not read.

@@ -26,7 +26,7 @@ use crate::process::{check_stop, end_leftovers, own_program, quote};
 use crate::rpms::{is_debug, name_of_file};
 use crate::sources::{self, Fetcher};
 use crate::spec::{Rendered, rocm_version};
-use crate::stack::{Stack, Step, Verdict};
+use crate::stack::{PlannedComponent, Stack, Verdict};
 use crate::workspace::{Component, Pin, Workspace};
 
 /// What building any component of a run needs.
@@ -62,7 +62,7 @@ impl BuildContext<'_> {
         &self,
         component: &Component,
         spec: &Rendered,
-        step: &Step,
+        step: &PlannedComponent,
         targets: &[GpuTarget],
         jobs: usize,
     ) -> Result<Built, Error> {
@@ -116,7 +116,7 @@ impl BuildContext<'_> {
     fn make(
         &self,
         job: &Job<'_>,
-        step: &Step,
+        step: &PlannedComponent,
         work: &Path,
         waiting: &Results,
     ) -> Result<(), Error> {
@@ -202,7 +202,12 @@ impl BuildContext<'_> {
 
     /// Fails if the source or a patch changed since the plan was made: the result would be recorded
     /// under a wrong key.
-    fn check_unchanged(&self, pin: &Pin, step: &Step, patches: &[FileRecord]) -> Result<(), Error> {
+    fn check_unchanged(
+        &self,
+        pin: &Pin,
+        step: &PlannedComponent,
+        patches: &[FileRecord],
+    ) -> Result<(), Error> {
         let mut now = sources::identities(pin, &self.workspace.root)?;
         now.extend(
             patches.iter().map(|patch| (format!("patch {}", patch.file), patch.sha256.to_string())),
@@ -272,7 +277,7 @@ pub(crate) fn enter_again(workspace: &Workspace, component: &Component) -> Strin
 fn take_back(
     results: &Results,
     waiting: &Results,
-    step: &Step,
+    step: &PlannedComponent,
     work: &Path,
 ) -> Result<(), IoError> {
     if results.record()?.is_none_or(|record| record.key != step.key) {

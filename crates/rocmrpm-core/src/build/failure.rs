@@ -9,7 +9,7 @@ mod pattern;
 
 use std::path::{Path, PathBuf};
 
-pub use catalog::{Cause, CauseKind, Known, Phase, cause, causes};
+pub use catalog::{Cause, CauseKind, KnownCause, Phase, cause, causes};
 pub(in crate::build) use log::{Log, shown_lines};
 pub use pattern::Pattern;
 
@@ -73,7 +73,7 @@ impl Failure {
             problems,
         };
         // On a full disk, the error message may not have reached the log.
-        if let Some(known) = known.or_else(|| Known::of_full_disk(path)) {
+        if let Some(known) = known.or_else(|| KnownCause::of_full_disk(path)) {
             failure.because(known);
         }
         failure
@@ -83,14 +83,14 @@ impl Failure {
     /// memory, nothing reaches the log.
     #[must_use]
     pub fn ended(mut self, done: &Finished) -> Self {
-        if let Some(known) = Known::of_end(done).filter(|_| self.cause.is_none()) {
+        if let Some(known) = KnownCause::of_end(done).filter(|_| self.cause.is_none()) {
             self.because(known);
         }
         self
     }
 
     /// Sets a known cause.
-    pub fn because(&mut self, known: Known) {
+    pub fn because(&mut self, known: KnownCause) {
         if self.problems.is_empty() {
             self.kind = known.kind;
         }
@@ -120,7 +120,7 @@ impl Diagnose for Failure {
 #[derive(Debug)]
 pub struct Explanation {
     /// The cause, if it is a known one.
-    pub known: Option<Known>,
+    pub known: Option<KnownCause>,
     /// The relevant lines.
     pub lines: Vec<String>,
 }
@@ -142,7 +142,7 @@ impl Explanation {
     }
 }
 
-impl Known {
+impl KnownCause {
     /// Finds the cause in a text, such as the end of a log of mock, dnf or a remote builder. `None`
     /// as the phase matches any.
     pub fn in_text(text: &[u8], phase: Option<Phase>) -> Option<Self> {

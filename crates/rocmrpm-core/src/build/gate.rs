@@ -19,7 +19,7 @@ use crate::inspect::{
     self, Depth, Expectations, Finding, RULES_VERSION, Report, Severity, System, Waived,
 };
 use crate::process::check_stop;
-use crate::stack::{KeyInputs, Stack, Step};
+use crate::stack::{KeyInputs, PlannedComponent, Stack};
 use crate::workspace::{Component, Workspace};
 
 /// Returns what a component's packages are inspected against. The libraries of the components that
@@ -110,7 +110,7 @@ impl BuildContext<'_> {
     pub(super) fn inspect(
         &self,
         job: &Job<'_>,
-        step: &Step,
+        step: &PlannedComponent,
         waiting: &Results,
     ) -> Result<(), Error> {
         check_stop()?;
@@ -163,7 +163,12 @@ impl BuildContext<'_> {
 }
 
 /// Writes the report, and next to it what the packages were inspected against.
-fn keep(waiting: &Results, report: &Report, step: &Step, seconds: f64) -> std::io::Result<()> {
+fn keep(
+    waiting: &Results,
+    report: &Report,
+    step: &PlannedComponent,
+    seconds: f64,
+) -> std::io::Result<()> {
     // A report is plain data: strings, numbers, lists and maps with string keys.
     let mut json = serde_json::to_vec_pretty(report).unwrap_or_default();
     json.push(b'\n');

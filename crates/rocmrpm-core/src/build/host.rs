@@ -15,7 +15,7 @@ use crate::digest::Sha256;
 use crate::gpu::GpuTarget;
 use crate::machine;
 use crate::macros::{FALLBACK_MACROS, macro_path};
-use crate::packages::{Answer, Packages};
+use crate::packages::{Packages, RequirementAnswer};
 use crate::process::{BUILD_MARK, Command, ProcessError, find_program, quote};
 use crate::spec::rocm_version;
 use crate::text::file_url;
@@ -211,7 +211,7 @@ impl<'w> HostBuilder<'w> {
         }
         let mut rest = String::new();
         for line in self.build_requires(job)?.lines() {
-            if !matches!(provided.satisfy(line), Ok(Answer::By(_))) {
+            if !matches!(provided.satisfy(line), Ok(RequirementAnswer::By(_))) {
                 rest = rest + line + "\n";
             }
         }

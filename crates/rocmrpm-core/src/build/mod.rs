@@ -36,7 +36,9 @@ pub use error::ComponentError;
 #[cfg(any(test, fuzzing, feature = "testing"))]
 #[doc(hidden)]
 pub use failure::fuzzing;
-pub use failure::{Cause, CauseKind, Explanation, Failure, Known, Pattern, Phase, cause, causes};
+pub use failure::{
+    Cause, CauseKind, Explanation, Failure, KnownCause, Pattern, Phase, cause, causes,
+};
 pub use gate::{expectations, inspect_foreign_wheels, inspect_wheels};
 pub use host::{HostBuilder, build_root};
 pub use host_root::UnpackError;

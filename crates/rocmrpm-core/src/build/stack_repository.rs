@@ -22,14 +22,14 @@ use crate::stack::Stack;
 pub(super) struct StackRepository<'a> {
     stack: &'a Stack<'a>,
     repository: Repository,
-    own: OnceLock<Own>,
+    own: OnceLock<OwnAdditions>,
     /// The components that this run has yet to build. The lock also guards changes of the
     /// repository and of the results that it is made from.
     pending: Mutex<BTreeSet<ComponentName>>,
 }
 
 /// The stack's own additions to its repository.
-struct Own {
+struct OwnAdditions {
     signer: Option<Signer>,
     release: Option<PathBuf>,
 }
@@ -117,7 +117,7 @@ impl<'a> StackRepository<'a> {
 
     /// Finds the key and makes the release package, once per run. If something is going to be
     /// built, checks first that the key can sign.
-    fn own(&self, pending: &BTreeSet<ComponentName>) -> Result<&Own, Error> {
+    fn own(&self, pending: &BTreeSet<ComponentName>) -> Result<&OwnAdditions, Error> {
         if let Some(own) = self.own.get() {
             return Ok(own);
         }
@@ -128,7 +128,7 @@ impl<'a> StackRepository<'a> {
             signer.probe()?;
         }
         let release = release::make(self.stack.workspace, signer.as_ref())?;
-        Ok(self.own.get_or_init(|| Own { signer, release }))
+        Ok(self.own.get_or_init(|| OwnAdditions { signer, release }))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeSet<ComponentName>> {

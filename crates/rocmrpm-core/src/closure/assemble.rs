@@ -5,24 +5,24 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::lock::Lock;
 use super::never::never_reason;
-use super::question::Question;
-use super::roots::{self, Stated};
-use super::{About, ClosureError, Edge, Graph, Locked, LockedFile, Node, Origin, metadata};
+use super::question::ClosureQuery;
+use super::roots::{self, StatedRequirements};
+use super::{About, ClosureError, Edge, Graph, Locked, LockedFile, LockedOrigin, Node, metadata};
 use crate::digest::Sha256;
 use crate::sources::{Distribution, Fetcher};
 use crate::workspace::Upstreams;
 use python_packaging::needs::Need;
 
 /// A distribution and its metadata.
-struct Known {
-    stated: Stated,
+struct KnownDistribution {
+    stated: StatedRequirements,
     about: About,
 }
 
 /// Builds the graph of the locked distributions. `file` is the lock's path, unless it was just
 /// resolved.
 pub(super) fn graph(
-    question: &Question<'_>,
+    question: &ClosureQuery<'_>,
     lock: &Lock,
     file: Option<&str>,
     fetcher: &Fetcher<'_>,
@@ -35,7 +35,7 @@ pub(super) fn graph(
 /// Builds the graph without checking what is locked, and without checking versions of the
 /// distribution `free`.
 pub(super) fn connected(
-    question: &Question<'_>,
+    question: &ClosureQuery<'_>,
     lock: &Lock,
     file: Option<&str>,
     free: Option<&str>,
@@ -110,24 +110,27 @@ pub(super) fn connected(
 
 /// Reads the metadata of every locked distribution.
 fn known(
-    question: &Question<'_>,
+    question: &ClosureQuery<'_>,
     lock: &Lock,
     fetcher: &Fetcher<'_>,
-) -> Result<BTreeMap<String, Known>, ClosureError> {
+) -> Result<BTreeMap<String, KnownDistribution>, ClosureError> {
     let mut known = BTreeMap::new();
     for locked in &lock.packages {
-        if let (Origin::Stack(_), Some(own)) = (&locked.origin, question.own.get(&locked.name)) {
+        if let (LockedOrigin::Stack(_), Some(own)) =
+            (&locked.origin, question.own.get(&locked.name))
+        {
             let name = locked.name.clone();
-            let stated = Stated { name: name.clone(), needs: own.needs.clone(), metadata: None };
-            known.insert(name, Known { stated, about: own.about.clone() });
+            let stated =
+                StatedRequirements { name: name.clone(), needs: own.needs.clone(), metadata: None };
+            known.insert(name, KnownDistribution { stated, about: own.about.clone() });
         }
     }
     let files = files(lock);
     for (file, text) in files.iter().zip(fetcher.metadata(&files)?) {
         let of = format!("{} {}", file.project, file.version);
         let (name, needs) = (file.project.clone(), roots::needs(&text, &of)?);
-        let stated = Stated { name: name.clone(), needs, metadata: None };
-        known.insert(name, Known { stated, about: metadata::about(&text) });
+        let stated = StatedRequirements { name: name.clone(), needs, metadata: None };
+        known.insert(name, KnownDistribution { stated, about: metadata::about(&text) });
     }
     Ok(known)
 }
@@ -150,7 +153,7 @@ pub(super) fn record_metadata(
     let found: BTreeMap<Sha256, Sha256> =
         files.iter().zip(texts).map(|(file, text)| (file.sha256, Sha256::of_bytes(text))).collect();
     for locked in &mut lock.packages {
-        if let Origin::Index { wheel: Some(wheel), .. } = &mut locked.origin {
+        if let LockedOrigin::Index { wheel: Some(wheel), .. } = &mut locked.origin {
             wheel.metadata = found.get(&wheel.sha256).copied();
         }
     }
@@ -160,15 +163,15 @@ pub(super) fn record_metadata(
 /// Returns the wheels of locked packages.
 pub(super) fn wheels(packages: &[Locked]) -> impl Iterator<Item = &LockedFile> {
     packages.iter().filter_map(|locked| match &locked.origin {
-        Origin::Index { wheel, .. } => wheel.as_ref(),
-        Origin::Stack(_) => None,
+        LockedOrigin::Index { wheel, .. } => wheel.as_ref(),
+        LockedOrigin::Stack(_) => None,
     })
 }
 
 /// Returns the files whose METADATA list the requirements.
 pub(super) fn files(lock: &Lock) -> Vec<Distribution> {
     let of = |locked: &Locked| {
-        let Origin::Index { wheel, sdist } = &locked.origin else { return None };
+        let LockedOrigin::Index { wheel, sdist } = &locked.origin else { return None };
         let file = wheel.as_ref().or(sdist.as_ref())?;
         let (project, version) = (locked.name.clone(), locked.version.clone());
         let LockedFile { name, sha256, metadata, .. } = file.clone();
@@ -197,7 +200,7 @@ fn torn(file: Option<&str>, wrong: String) -> ClosureError {
 /// Rejects distributions that must never come from an index.
 fn forbid(upstreams: &Upstreams, graph: &Graph) -> Result<(), ClosureError> {
     for (name, node) in &graph.nodes {
-        let Origin::Index { .. } = node.locked.origin else { continue };
+        let LockedOrigin::Index { .. } = node.locked.origin else { continue };
         if let Some(reason) = never_reason(upstreams, name) {
             let chain = chain(graph, name).unwrap_or_default();
             return Err(ClosureError::Never {

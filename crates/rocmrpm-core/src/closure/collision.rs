@@ -6,30 +6,30 @@ use crate::error::{Diagnose, Diagnosis, Kind};
 
 /// Requirements on one distribution that cannot all be satisfied.
 #[derive(Debug, thiserror::Error)]
-#[error("`{component}` has no closure: {}", on.as_ref().map_or("its requirements conflict".to_owned(), On::message))]
+#[error("`{component}` has no closure: {}", on.as_ref().map_or("its requirements conflict".to_owned(), ConflictSubject::message))]
 pub struct Collision {
     /// The component of the closure.
     pub component: String,
     /// The distribution and the chains that lead to it; `None` if they were not found.
-    pub on: Option<On>,
+    pub on: Option<ConflictSubject>,
     /// The last lines of uv's output, without passwords.
     pub reported: Vec<String>,
 }
 
 /// The distribution whose requirements conflict.
 #[derive(Debug)]
-pub struct On {
+pub struct ConflictSubject {
     /// Its normalized name.
     pub name: String,
     /// Why they conflict.
-    pub why: Why,
+    pub why: ConflictReason,
     /// Chains such as `vllm -> x 1.0 -> torch<2`: those that conflict, or all known ones.
     pub chains: Vec<String>,
 }
 
 /// Why requirements on a distribution conflict.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum ConflictReason {
     /// The stack has another version.
     Held(Version),
     /// The index has no version that satisfies a single requirement.
@@ -42,19 +42,23 @@ pub enum Why {
     Among,
 }
 
-impl On {
+impl ConflictSubject {
     fn message(&self) -> String {
         let name = &self.name;
         match &self.why {
-            Why::Held(held) => format!("the stack has {name} {held}, which a requirement excludes"),
-            Why::NoVersion => {
+            ConflictReason::Held(held) => {
+                format!("the stack has {name} {held}, which a requirement excludes")
+            }
+            ConflictReason::NoVersion => {
                 format!("the index has no version of `{name}` that satisfies a requirement")
             }
-            Why::NoFile(file) => format!(
+            ConflictReason::NoFile(file) => format!(
                 "`{name}` has no wheel for the chroot's Python and no source distribution, only files such as {file}"
             ),
-            Why::Exclude => format!("two requirements on `{name}` conflict"),
-            Why::Among => format!("the requirements on `{name}` cannot be satisfied together"),
+            ConflictReason::Exclude => format!("two requirements on `{name}` conflict"),
+            ConflictReason::Among => {
+                format!("the requirements on `{name}` cannot be satisfied together")
+            }
         }
     }
 }
@@ -62,14 +66,14 @@ impl On {
 impl Diagnose for Collision {
     fn diagnosis(&self) -> Diagnosis {
         let mut help = Vec::new();
-        if let Some(On { name, why, .. }) = &self.on {
+        if let Some(ConflictSubject { name, why, .. }) = &self.on {
             match why {
-                Why::Held(_) => {
+                ConflictReason::Held(_) => {
                     help.push(format!(
                         "pin another version of `{name}`, or a version of the component that accepts it"
                     ));
                 }
-                Why::NoFile(_) => {
+                ConflictReason::NoFile(_) => {
                     help.push(format!(
                         "make `{name}` a component of the stack: `rocmrpm add {name}`"
                     ));

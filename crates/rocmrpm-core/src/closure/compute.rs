@@ -1,7 +1,7 @@
 //! Computes the closure of a component from its workspace: resolves the members or reads their lock, and
 //! places each. Writes nothing.
 
-use super::diff::Places;
+use super::diff::MemberPlaces;
 use super::lock::Lock;
 use super::offers::Offers;
 use super::place::place;
@@ -83,7 +83,7 @@ pub fn compute(
 
 /// Returns the places of the members of a workspace's closure, if they are known without network
 /// access.
-pub fn known_places(workspace: &Workspace) -> Option<Places> {
+pub fn known_places(workspace: &Workspace) -> Option<MemberPlaces> {
     let stack = Stack::new(workspace).ok()?;
     let component = component(&stack, None).ok()?;
     let how = Computation { offline: true, ..Computation::default() };

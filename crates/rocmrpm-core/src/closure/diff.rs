@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use pep440_rs::Version;
 
-use super::{Locked, Origin};
+use super::{Locked, LockedOrigin};
 use crate::workspace::MemberPlace;
 
 /// The known places of the members of a closure.
-pub type Places = BTreeMap<String, MemberPlace>;
+pub type MemberPlaces = BTreeMap<String, MemberPlace>;
 
 /// The difference in one distribution.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Difference {
 
 /// What happened to a distribution, in the order of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum What {
+pub enum MemberChange {
     /// It was added.
     Added,
     /// It was removed.
@@ -41,7 +41,7 @@ pub enum What {
     Other,
 }
 
-impl What {
+impl MemberChange {
     /// All of them, in the order of the report.
     pub const ALL: [Self; 5] = [Self::Added, Self::Removed, Self::Up, Self::Down, Self::Other];
 
@@ -59,19 +59,19 @@ impl What {
 
 impl Difference {
     /// Returns what happened to it.
-    pub fn what(&self) -> What {
+    pub fn what(&self) -> MemberChange {
         match &self.versions {
-            (None, _) => What::Added,
-            (_, None) => What::Removed,
-            (Some(old), Some(new)) if old < new => What::Up,
-            (Some(old), Some(new)) if old > new => What::Down,
-            _ => What::Other,
+            (None, _) => MemberChange::Added,
+            (_, None) => MemberChange::Removed,
+            (Some(old), Some(new)) if old < new => MemberChange::Up,
+            (Some(old), Some(new)) if old > new => MemberChange::Down,
+            _ => MemberChange::Other,
         }
     }
 }
 
 /// Compares two locks. Compares places only for names that both sides know.
-pub fn diff(old: (&[Locked], &Places), new: (&[Locked], &Places)) -> Vec<Difference> {
+pub fn diff(old: (&[Locked], &MemberPlaces), new: (&[Locked], &MemberPlaces)) -> Vec<Difference> {
     let by_name = |packages: &[Locked]| -> BTreeMap<String, Locked> {
         packages.iter().map(|locked| (locked.name.clone(), locked.clone())).collect()
     };
@@ -82,7 +82,7 @@ pub fn diff(old: (&[Locked], &Places), new: (&[Locked], &Places)) -> Vec<Differe
     let differences = names.into_iter().filter_map(|name| {
         let (was, is) = (before.get(name), after.get(name));
         let both = was.zip(is);
-        let place = |places: &Places| places.get(name).copied();
+        let place = |places: &MemberPlaces| places.get(name).copied();
         let difference = Difference {
             name: name.clone(),
             versions: (was.map(|l| l.version.clone()), is.map(|l| l.version.clone())),
@@ -100,13 +100,16 @@ pub fn diff(old: (&[Locked], &Places), new: (&[Locked], &Places)) -> Vec<Differe
 }
 
 fn is_own(locked: &Locked) -> bool {
-    matches!(locked.origin, Origin::Stack(_))
+    matches!(locked.origin, LockedOrigin::Stack(_))
 }
 
 /// Compares only digests: a size that one lock lacks is not a difference.
 fn other_files(was: &Locked, is: &Locked) -> bool {
     match (&was.origin, &is.origin) {
-        (Origin::Index { wheel, sdist }, Origin::Index { wheel: new_wheel, sdist: new_sdist }) => {
+        (
+            LockedOrigin::Index { wheel, sdist },
+            LockedOrigin::Index { wheel: new_wheel, sdist: new_sdist },
+        ) => {
             let digests = |wheel: &Option<super::LockedFile>, sdist: &Option<super::LockedFile>| {
                 (wheel.as_ref().map(|file| file.sha256), sdist.as_ref().map(|file| file.sha256))
             };
@@ -142,7 +145,7 @@ mod tests {
             .index("same", "1.0.0", &[])
             .own("torch", "2.11", &[]);
         let places = |place| {
-            Places::from([("moved".to_owned(), place), ("gone".to_owned(), MemberPlace::Rpm)])
+            MemberPlaces::from([("moved".to_owned(), place), ("gone".to_owned(), MemberPlace::Rpm)])
         };
         let (old, mut new) = (locked(old), locked(new));
         // Two spellings of one version, whose files have different names and here different
@@ -157,15 +160,20 @@ mod tests {
         assert_eq!(
             changes,
             [
-                ("gone", What::Removed, None, None),
-                ("higher", What::Up, None, None),
-                ("lower", What::Down, None, None),
-                ("moved", What::Other, None, Some((MemberPlace::Private, MemberPlace::System))),
-                ("new", What::Added, None, None),
-                ("torch", What::Other, Some(true), None),
+                ("gone", MemberChange::Removed, None, None),
+                ("higher", MemberChange::Up, None, None),
+                ("lower", MemberChange::Down, None, None),
+                (
+                    "moved",
+                    MemberChange::Other,
+                    None,
+                    Some((MemberPlace::Private, MemberPlace::System))
+                ),
+                ("new", MemberChange::Added, None, None),
+                ("torch", MemberChange::Other, Some(true), None),
             ]
         );
-        let unknown = Places::new();
+        let unknown = MemberPlaces::new();
         let without = diff((&old, &unknown), (&new, &places(MemberPlace::System)));
         assert!(without.iter().all(|difference| difference.name != "moved"));
         assert!(diff((&old, &unknown), (&old, &unknown)).is_empty());
@@ -175,9 +183,9 @@ mod tests {
     fn reports_other_files_of_the_same_version() {
         let old = locked(Sketch::of(&[]).index("a", "1", &[]));
         let mut new = old.clone();
-        let Origin::Index { wheel, .. } = &mut new[0].origin else { panic!() };
+        let LockedOrigin::Index { wheel, .. } = &mut new[0].origin else { panic!() };
         *wheel = None;
-        let found = diff((&old, &Places::new()), (&new, &Places::new()));
-        assert_eq!((found.len(), found[0].what(), found[0].files), (1, What::Other, true));
+        let found = diff((&old, &MemberPlaces::new()), (&new, &MemberPlaces::new()));
+        assert_eq!((found.len(), found[0].what(), found[0].files), (1, MemberChange::Other, true));
     }
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use pep440_rs::Version;
 
-use super::collision::{Collision, On, Why};
-use super::question::{Attempt, Question};
+use super::collision::{Collision, ConflictReason, ConflictSubject};
+use super::question::{Attempt, ClosureQuery};
 use super::{ClosureError, Edge, assemble};
 use crate::error::{Diagnose, Kind};
 use crate::sources::{Fetcher, ProjectFile, version_of_sdist};
@@ -19,7 +19,7 @@ const TRIES: usize = 4;
 
 /// Finds the chains that conflict.
 pub(super) fn explain(
-    question: &Question<'_>,
+    question: &ClosureQuery<'_>,
     reported: Vec<String>,
     fetcher: &Fetcher<'_>,
 ) -> Result<Collision, ClosureError> {
@@ -45,7 +45,7 @@ pub(super) fn explain(
 
 /// Returns the distributions whose versions uv's output mentions: the stack's own first, then the
 /// most frequent ones.
-fn suspects(question: &Question<'_>, reported: &[String]) -> Vec<String> {
+fn suspects(question: &ClosureQuery<'_>, reported: &[String]) -> Vec<String> {
     let mut spoken: BTreeMap<String, usize> = BTreeMap::new();
     for word in reported.iter().flat_map(|line| line.split(|c: char| c.is_whitespace() || c == ','))
     {
@@ -66,10 +66,10 @@ fn suspects(question: &Question<'_>, reported: &[String]) -> Vec<String> {
 /// Resolves without a distribution, or without the version of one of the stack's own. `None` if
 /// that does not help.
 fn try_without(
-    question: &Question<'_>,
+    question: &ClosureQuery<'_>,
     name: &str,
     fetcher: &Fetcher<'_>,
-) -> Result<Option<On>, ClosureError> {
+) -> Result<Option<ConflictSubject>, ClosureError> {
     let Ok(lock) =
         question.attempt(None, &Attempt { free: Some(name), ..Attempt::default() }, fetcher)?
     else {
@@ -81,7 +81,7 @@ fn try_without(
     let (why, guilty) = match question.own.get(name) {
         Some(own) => {
             let refusing = edges.into_iter().filter(|edge| !edge.specifiers.contains(&own.version));
-            (Why::Held(own.version.clone()), refusing.collect())
+            (ConflictReason::Held(own.version.clone()), refusing.collect())
         }
         None => {
             let offered = fetcher.projects(&[name])?.into_iter().next().unwrap_or_default();
@@ -90,16 +90,16 @@ fn try_without(
     };
     let chains: Vec<String> =
         guilty.into_iter().filter_map(|edge| assemble::chain_to(&graph, edge)).collect();
-    Ok((!chains.is_empty()).then(|| On { name: name.to_owned(), why, chains }))
+    Ok((!chains.is_empty()).then(|| ConflictSubject { name: name.to_owned(), why, chains }))
 }
 
 /// Finds the one or two requirements that no version on the index satisfies together.
 fn guilty<'e>(
-    question: &Question<'_>,
+    question: &ClosureQuery<'_>,
     name: &str,
     offered: &[ProjectFile],
     edges: Vec<&'e Edge>,
-) -> (Why, Vec<&'e Edge>) {
+) -> (ConflictReason, Vec<&'e Edge>) {
     let environment = &question.environment;
     let of = |file: &ProjectFile| match FileName::parse(&file.name) {
         Ok(wheel) if wheel.distribution == name => {
@@ -126,8 +126,8 @@ fn guilty<'e>(
     for edge in &edges {
         if take(&[edge], true).is_none() {
             let why = match take(&[edge], false) {
-                Some((_, _, file)) => Why::NoFile((*file).to_owned()),
-                None => Why::NoVersion,
+                Some((_, _, file)) => ConflictReason::NoFile((*file).to_owned()),
+                None => ConflictReason::NoVersion,
             };
             return (why, vec![edge]);
         }
@@ -135,9 +135,9 @@ fn guilty<'e>(
     for (at, one) in edges.iter().enumerate() {
         for other in &edges[at + 1..] {
             if take(&[one, other], true).is_none() {
-                return (Why::Exclude, vec![one, other]);
+                return (ConflictReason::Exclude, vec![one, other]);
             }
         }
     }
-    (Why::Among, edges)
+    (ConflictReason::Among, edges)
 }

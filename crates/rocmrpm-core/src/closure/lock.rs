@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use pep440_rs::Version;
 
-use super::{ClosureError, Locked, LockedFile, Origin, cutoff};
+use super::{ClosureError, Locked, LockedFile, LockedOrigin, cutoff};
 use crate::digest::Sha256;
 use crate::names::ComponentName;
 use crate::style::count;
@@ -40,7 +40,7 @@ pub fn held(workspace: &Workspace) -> Result<BTreeMap<String, Version>, ClosureE
     let packages =
         Lock::read(&workspace.closure_lock())?.map_or_else(Vec::new, |lock| lock.packages);
     let outside =
-        packages.into_iter().filter(|locked| matches!(locked.origin, Origin::Index { .. }));
+        packages.into_iter().filter(|locked| matches!(locked.origin, LockedOrigin::Index { .. }));
     Ok(outside.map(|locked| (locked.name, locked.version)).collect())
 }
 
@@ -105,10 +105,10 @@ impl Lock {
         text.push('\n');
         for Locked { name, version, origin } in &self.packages {
             match origin {
-                Origin::Stack(component) => {
+                LockedOrigin::Stack(component) => {
                     text += &format!("{OWN}{name}=={version} from {component}\n")
                 }
-                Origin::Index { wheel, sdist } => {
+                LockedOrigin::Index { wheel, sdist } => {
                     let files = || [wheel, sdist].into_iter().flatten();
                     for LockedFile { name, size, metadata, .. } in files() {
                         let size = size.map(|size| format!(" {size}")).unwrap_or_default();
@@ -202,7 +202,7 @@ impl Reading {
             let component = ComponentName::parse(component)
                 .ok_or_else(|| format!("`{}` is not a component name", visible(component)))?;
             let (name, version) = pin(pinned)?;
-            self.add(Locked { name, version, origin: Origin::Stack(component) })?;
+            self.add(Locked { name, version, origin: LockedOrigin::Stack(component) })?;
         } else if let Some(file) = content.strip_prefix(FILE) {
             let (name, size) =
                 file.split_once(' ').map_or((file, None), |(name, size)| (name, Some(size)));
@@ -257,7 +257,7 @@ impl Reading {
                 return Err(format!("`{name}` has more than one file of the same kind"));
             }
         }
-        self.add(Locked { name, version, origin: Origin::Index { wheel, sdist } })
+        self.add(Locked { name, version, origin: LockedOrigin::Index { wheel, sdist } })
     }
 
     fn add(&mut self, locked: Locked) -> Result<(), String> {
@@ -331,18 +331,28 @@ mod tests {
                 locked(
                     "a-b",
                     "1.0",
-                    Origin::Index { wheel, sdist: Some(file("a-b-1.0.tar.gz", None)) },
+                    LockedOrigin::Index { wheel, sdist: Some(file("a-b-1.0.tar.gz", None)) },
                 ),
                 locked(
                     "c",
                     "1!2.0",
-                    Origin::Index { wheel: None, sdist: Some(file("c-1!2.0.tar.gz", Some(9))) },
+                    LockedOrigin::Index {
+                        wheel: None,
+                        sdist: Some(file("c-1!2.0.tar.gz", Some(9))),
+                    },
                 ),
-                locked("torch", "2.11.0", Origin::Stack(ComponentName::parse("torch").unwrap())),
+                locked(
+                    "torch",
+                    "2.11.0",
+                    LockedOrigin::Stack(ComponentName::parse("torch").unwrap()),
+                ),
                 locked(
                     "z",
                     "1",
-                    Origin::Index { wheel: Some(file("z-1-py3-none-any.whl", None)), sdist: None },
+                    LockedOrigin::Index {
+                        wheel: Some(file("z-1-py3-none-any.whl", None)),
+                        sdist: None,
+                    },
                 ),
             ],
         }

@@ -46,11 +46,11 @@ use pep440_rs::Version;
 use crate::digest::Sha256;
 use crate::names::ComponentName;
 use crate::workspace::MemberPlace;
-pub use collision::{Collision, On, Why};
+pub use collision::{Collision, ConflictReason, ConflictSubject};
 pub(crate) use cutoff::Cutoff;
 pub use error::ClosureError;
 pub(crate) use never::never_reason;
-pub(crate) use own::{Own, makes_python, name_of, stand_in};
+pub(crate) use own::{OwnDistribution, makes_python, name_of, stand_in};
 pub use upgrade::Upgrade;
 pub use upgrade_error::UpgradeError;
 
@@ -69,7 +69,7 @@ pub struct LockedFile {
 
 /// Where a locked distribution comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum LockedOrigin {
     /// A component of the stack makes it; nothing is downloaded from an index.
     Stack(ComponentName),
     /// The index has it; at least one of the two fields is set.
@@ -89,7 +89,7 @@ pub struct Locked {
     /// Its version.
     pub version: Version,
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: LockedOrigin,
 }
 
 /// A requirement that holds in the chroot, from one distribution to another.

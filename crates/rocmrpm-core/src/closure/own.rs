@@ -9,7 +9,7 @@ use pep440_rs::Version;
 use pep508_rs::Requirement;
 
 use super::never::never_reason;
-use super::roots::{self, Stated};
+use super::roots::{self, StatedRequirements};
 use super::{About, ClosureError, metadata};
 use crate::digest::Sha256;
 use crate::error::IoError;
@@ -25,7 +25,7 @@ use python_packaging::needs::{Need, Needs};
 
 /// A distribution that a component of the stack makes.
 #[derive(Debug, Clone)]
-pub(crate) struct Own {
+pub(crate) struct OwnDistribution {
     pub component: ComponentName,
     /// The version in the pin set.
     pub version: Version,
@@ -37,7 +37,7 @@ pub(crate) struct Own {
     pub known: bool,
 }
 
-impl Own {
+impl OwnDistribution {
     /// Returns the distribution of a wheel.
     pub fn of_wheel(component: ComponentName, version: Version, needs: Needs) -> Self {
         Self { component, version, needs, about: About::default(), known: true }
@@ -53,11 +53,11 @@ pub(super) fn of_stack(
     environment: &Environment,
     fetcher: &Fetcher<'_>,
     refresh: bool,
-) -> Result<BTreeMap<String, Own>, ClosureError> {
+) -> Result<BTreeMap<String, OwnDistribution>, ClosureError> {
     let workspace = stack.workspace;
     let required: BTreeSet<&ComponentName> =
         stack.select(&[without]).into_iter().map(|component| &component.name).collect();
-    let mut found: BTreeMap<String, Own> = BTreeMap::new();
+    let mut found: BTreeMap<String, OwnDistribution> = BTreeMap::new();
     let mut open: Vec<(String, Version)> = Vec::new();
     for component in stack.order() {
         if component.name == without.name || is_generated(component) || !makes_python(component)? {
@@ -89,12 +89,12 @@ pub(super) fn of_stack(
             .next();
         let needs = stated.map(|stated| stated.needs).unwrap_or_default();
         let (component, about) = (component.name.clone(), about.unwrap_or_default());
-        found.insert(name, Own { component, version, needs, about, known });
+        found.insert(name, OwnDistribution { component, version, needs, about, known });
     }
     let released = released(&open, environment, fetcher, refresh)?;
     for ((name, _), text) in open.iter().zip(released) {
         let (Some(own), Some(text)) = (found.get_mut(name), text) else { continue };
-        let Stated { needs, .. } = Stated::of(&text, name)?;
+        let StatedRequirements { needs, .. } = StatedRequirements::of(&text, name)?;
         (own.needs, own.about, own.known) = (needs, metadata::about(&text), true);
     }
     let names: BTreeSet<String> = found.keys().cloned().collect();
@@ -194,7 +194,10 @@ fn released(
 }
 
 /// Writes an index with only the stack's distributions, as wheels without content.
-pub(crate) fn stand_in(own: &BTreeMap<String, Own>, folder: &Path) -> std::io::Result<StandIn> {
+pub(crate) fn stand_in(
+    own: &BTreeMap<String, OwnDistribution>,
+    folder: &Path,
+) -> std::io::Result<StandIn> {
     let index = StandIn::in_folder(folder);
     for (name, own) in own {
         let file = format!("{}-{}-py3-none-any.whl", name.replace('-', "_"), own.version);
@@ -206,7 +209,7 @@ pub(crate) fn stand_in(own: &BTreeMap<String, Own>, folder: &Path) -> std::io::R
 }
 
 /// Returns a wheel that contains only METADATA.
-fn wheel(name: &str, own: &Own) -> std::io::Result<Vec<u8>> {
+fn wheel(name: &str, own: &OwnDistribution) -> std::io::Result<Vec<u8>> {
     let mut metadata = format!("Metadata-Version: 2.1\nName: {name}\nVersion: {}\n", own.version);
     for extra in &own.needs.extras {
         metadata += &format!("Provides-Extra: {extra}\n");
@@ -237,7 +240,7 @@ mod tests {
     #[test]
     fn stand_in_states_requirements() {
         let text = "Provides-Extra: x\nRequires-Dist: b>=1\nRequires-Dist: c ; extra == 'x'\n";
-        let own = Own {
+        let own = OwnDistribution {
             component: ComponentName::parse("a").unwrap(),
             version: Version::from_str("1.0.dev3").unwrap(),
             needs: roots::needs(text, "a").unwrap(),

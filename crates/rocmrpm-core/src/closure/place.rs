@@ -7,7 +7,7 @@ use std::ops::Range;
 use pep440_rs::VersionSpecifiers;
 
 use super::offers::Offers;
-use super::{Closure, Edge, Graph, Member, Node, Offer, Origin, Requires};
+use super::{Closure, Edge, Graph, LockedOrigin, Member, Node, Offer, Requires};
 use crate::error::{Diagnose, Diagnosis, Kind, Problem};
 use crate::names::nearest;
 use crate::workspace::document::File;
@@ -16,7 +16,7 @@ use crate::workspace::{ClosureRules, MemberPlace, MemberRule};
 /// Why members have no place.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", message(.problems))]
-pub struct PlaceError {
+pub struct PlacementError {
     problems: Vec<Problem>,
     /// Whether one of the problems is a mistake in component.toml.
     of_rules: bool,
@@ -29,7 +29,7 @@ fn message(problems: &[Problem]) -> String {
     }
 }
 
-impl PlaceError {
+impl PlacementError {
     /// Adds the positions of problems with decisions, which are in this `component.toml`.
     #[must_use]
     pub fn shown_in(mut self, file: &File) -> Self {
@@ -43,7 +43,7 @@ impl PlaceError {
     }
 }
 
-impl Diagnose for PlaceError {
+impl Diagnose for PlacementError {
     fn diagnosis(&self) -> Diagnosis {
         let kind = if self.of_rules { Kind::Config } else { Kind::Findings };
         Diagnosis::from(kind).with_problems(&self.problems)
@@ -57,13 +57,13 @@ pub fn place(
     rules: &ClosureRules,
     chroot: &str,
     pins: &str,
-) -> Result<Closure, PlaceError> {
+) -> Result<Closure, PlacementError> {
     let mut view = View::new(&graph, offers, rules, chroot);
     view.find_private();
     view.find_places();
     view.check();
     if !view.problems.is_empty() {
-        return Err(PlaceError { of_rules: view.of_rules, problems: view.problems });
+        return Err(PlacementError { of_rules: view.of_rules, problems: view.problems });
     }
     let members = view.members();
     Ok(Closure { graph, chroot: chroot.to_owned(), pins: pins.to_owned(), members })
@@ -159,7 +159,8 @@ impl<'g> View<'g> {
             .nodes
             .iter()
             .filter(|(name, node)| {
-                matches!(node.locked.origin, Origin::Index { .. }) && self.decided(name).is_none()
+                matches!(node.locked.origin, LockedOrigin::Index { .. })
+                    && self.decided(name).is_none()
             })
             .map(|(name, _)| name.as_str())
             .collect();
@@ -193,7 +194,7 @@ impl<'g> View<'g> {
     fn counts(&self, edge: &Edge) -> bool {
         let name = edge.from.as_str();
         let Some(node) = self.graph.nodes.get(name) else { return true };
-        matches!(node.locked.origin, Origin::Stack(_))
+        matches!(node.locked.origin, LockedOrigin::Stack(_))
             || self.private.contains_key(name)
             || self.offers.of_dist(name).is_none_or(|offer| edge.extra && is_locked(offer, node))
     }
@@ -225,7 +226,7 @@ impl<'g> View<'g> {
 
     fn is_of_stack(&self, name: &str) -> bool {
         let node = self.graph.nodes.get(name);
-        node.is_some_and(|node| matches!(node.locked.origin, Origin::Stack(_)))
+        node.is_some_and(|node| matches!(node.locked.origin, LockedOrigin::Stack(_)))
     }
 
     /// Assigns a place and a reason to each member.
@@ -235,10 +236,10 @@ impl<'g> View<'g> {
         for (name, node) in &self.graph.nodes {
             let given = match (&node.locked.origin, self.decided(name)) {
                 (_, Some((rule, place))) => (place, rule.reason.clone()),
-                (Origin::Stack(component), None) => {
+                (LockedOrigin::Stack(component), None) => {
                     (MemberPlace::Rpm, format!("component {component} of this stack"))
                 }
-                (Origin::Index { .. }, None)
+                (LockedOrigin::Index { .. }, None)
                     if self.offers.of_dist(name).is_none() && !needed.contains(name.as_str()) =>
                 {
                     let from =
@@ -248,7 +249,7 @@ impl<'g> View<'g> {
                         format!("only {from} requires it, and {} has its own", self.chroot),
                     )
                 }
-                (Origin::Index { .. }, None) => self.computed(name),
+                (LockedOrigin::Index { .. }, None) => self.computed(name),
             };
             places.insert(name.as_str(), given);
         }
@@ -376,7 +377,7 @@ impl<'g> View<'g> {
             None => {
                 let node = self.graph.nodes.get(name);
                 let of_index =
-                    node.is_some_and(|n| matches!(n.locked.origin, Origin::Index { .. }));
+                    node.is_some_and(|n| matches!(n.locked.origin, LockedOrigin::Index { .. }));
                 of_index && self.offers.of_dist(name).is_some() && !self.private.contains_key(name)
             }
         }
@@ -389,7 +390,7 @@ impl<'g> View<'g> {
             self.check_rule(rule);
         }
         for (name, node) in &self.graph.nodes {
-            let Origin::Stack(component) = &node.locked.origin else { continue };
+            let LockedOrigin::Stack(component) = &node.locked.origin else { continue };
             if let Some(edge) = self.only_private(name).filter(|_| self.decided(name).is_none()) {
                 let private =
                     self.places.get(edge.to.as_str()).map_or("", |(_, reason)| reason.as_str());
@@ -423,7 +424,7 @@ impl<'g> View<'g> {
             return;
         };
         let Some(place) = rule.place else { return };
-        if let Origin::Stack(component) = &node.locked.origin
+        if let LockedOrigin::Stack(component) = &node.locked.origin
             && !matches!(place, MemberPlace::Rpm | MemberPlace::Dropped)
         {
             let message = format!("`{name}` is built by component {component} of this stack");
@@ -431,7 +432,7 @@ impl<'g> View<'g> {
             self.problem(span, message, label, None);
             return;
         }
-        let own = matches!(node.locked.origin, Origin::Stack(_));
+        let own = matches!(node.locked.origin, LockedOrigin::Stack(_));
         let offer = self.offers.of_dist(name);
         match (place, offer) {
             (MemberPlace::System, None) => {

@@ -8,7 +8,7 @@ fn placed(
     graph: Graph,
     offered: &[(&str, &str)],
     decided: &[(&str, Option<MemberPlace>, &str)],
-) -> Result<Closure, PlaceError> {
+) -> Result<Closure, PlacementError> {
     place(graph, &offers(offered), &rules(decided), "fedora-43", "stable")
 }
 
@@ -21,7 +21,7 @@ fn at<'c>(closure: &'c Closure, name: &str) -> (MemberPlace, &'c str) {
 
 /// Returns the problems as message, label and help.
 #[track_caller]
-fn refused(result: Result<Closure, PlaceError>) -> (Kind, Vec<[String; 3]>) {
+fn refused(result: Result<Closure, PlacementError>) -> (Kind, Vec<[String; 3]>) {
     let error = result.expect_err("every member has a place");
     let texts =
         error.problems().into_iter().map(|p| [p.message, p.label, p.help.unwrap_or_default()]);

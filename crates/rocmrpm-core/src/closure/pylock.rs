@@ -13,8 +13,8 @@ use pep440_rs::Version;
 use serde::Deserialize;
 
 use super::lock::check_file;
-use super::own::Own;
-use super::{ClosureError, Locked, LockedFile, Origin};
+use super::own::OwnDistribution;
+use super::{ClosureError, Locked, LockedFile, LockedOrigin};
 use crate::digest::Sha256;
 use crate::sources::last_url_segment;
 use crate::text::visible;
@@ -62,7 +62,7 @@ pub(crate) fn preferences<'a>(
 /// installer picks in the environment.
 pub(crate) fn read(
     text: &str,
-    own: &BTreeMap<String, Own>,
+    own: &BTreeMap<String, OwnDistribution>,
     environment: &Environment,
 ) -> Result<Vec<Locked>, ClosureError> {
     let answer = |wrong: String| ClosureError::Answer(wrong);
@@ -82,7 +82,7 @@ pub(crate) fn read(
             package.version.as_deref().and_then(|version| Version::from_str(version).ok());
         let version = version.ok_or_else(|| answer(format!("it has no version of {name}")))?;
         let origin = match own.get(&name) {
-            Some(own) if own.version == version => Origin::Stack(own.component.clone()),
+            Some(own) if own.version == version => LockedOrigin::Stack(own.component.clone()),
             Some(own) => {
                 return Err(answer(format!(
                     "it selects {name} {version}, but the stack has {}",
@@ -100,7 +100,11 @@ pub(crate) fn read(
 }
 
 impl Package {
-    fn origin(self, version: &Version, environment: &Environment) -> Result<Origin, ClosureError> {
+    fn origin(
+        self,
+        version: &Version,
+        environment: &Environment,
+    ) -> Result<LockedOrigin, ClosureError> {
         let locked = |file: &File| file.locked(&self.name, version);
         let sdist = self.sdist.as_ref().map(locked).transpose()?;
         let wheels = self.wheels.iter().map(locked).collect::<Result<Vec<_>, _>>()?;
@@ -113,7 +117,7 @@ impl Package {
                 arch: environment.arch().to_owned(),
             });
         }
-        Ok(Origin::Index { wheel, sdist })
+        Ok(LockedOrigin::Index { wheel, sdist })
     }
 }
 

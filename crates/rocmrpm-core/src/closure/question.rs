@@ -9,33 +9,33 @@ use pep440_rs::Version;
 use super::cutoff::Cutoff;
 use super::lock::Lock;
 use super::offers::Offers;
-use super::own::{self, Own};
-use super::roots::Stated;
-use super::{ClosureError, Origin, Upgrade, pylock};
+use super::own::{self, OwnDistribution};
+use super::roots::StatedRequirements;
+use super::{ClosureError, LockedOrigin, Upgrade, pylock};
 use crate::digest::Sha256;
 use crate::error::IoError;
 use crate::sources::Fetcher;
-use crate::uv::{self, Failure, Why};
+use crate::uv::{self, Failure, FailureReason};
 use crate::workspace::{ClosureRules, Component, MemberPlace, Upstreams};
 use python_packaging::environment::Environment;
 
 /// All inputs of a closure.
-pub(super) struct Question<'a> {
+pub(super) struct ClosureQuery<'a> {
     /// The workspace's folder.
     pub folder: &'a Path,
     pub upstreams: &'a Upstreams,
     pub component: &'a Component,
     pub chroot: &'a str,
     pub environment: Environment,
-    pub root: Stated,
-    pub own: BTreeMap<String, Own>,
+    pub root: StatedRequirements,
+    pub own: BTreeMap<String, OwnDistribution>,
     pub cutoff: Cutoff,
     pub rules: &'a ClosureRules,
     pub offers: &'a Offers,
     pub upgrade: Upgrade<'a>,
 }
 
-impl Question<'_> {
+impl ClosureQuery<'_> {
     /// Returns the component's own extras that are requested.
     pub fn extras(&self) -> BTreeSet<String> {
         self.rules.extras.iter().map(|extra| extra.value.clone()).collect()
@@ -90,8 +90,10 @@ impl Question<'_> {
             needs.sort();
             needs.iter().for_each(|need| text += &format!("  {need}\n"));
         }
-        for locked in
-            lock.packages.iter().filter(|locked| matches!(locked.origin, Origin::Index { .. }))
+        for locked in lock
+            .packages
+            .iter()
+            .filter(|locked| matches!(locked.origin, LockedOrigin::Index { .. }))
         {
             let offer = self.offers.of_dist(&locked.name).and_then(|offer| offer.version.as_ref());
             let offer = offer.map_or_else(|| "nothing".to_owned(), ToString::to_string);
@@ -117,8 +119,10 @@ impl Question<'_> {
     /// Returns the release's versions that are newer than the locked ones, possibly only because of
     /// the cutoff: a release also has packages from after that day.
     pub fn later_in_release(&self, lock: &Lock) -> BTreeMap<String, Version> {
-        let index =
-            lock.packages.iter().filter(|locked| matches!(locked.origin, Origin::Index { .. }));
+        let index = lock
+            .packages
+            .iter()
+            .filter(|locked| matches!(locked.origin, LockedOrigin::Index { .. }));
         let later = index.filter_map(|locked| {
             let offered = self.offers.of_dist(&locked.name)?.version.as_ref()?;
             let limited =
@@ -197,13 +201,13 @@ impl Question<'_> {
             Ok(_) => {}
             Err(Failure::Process(error)) => return Err(error.into()),
             Err(Failure::Io(error)) => return Err(error.into()),
-            Err(Failure::Refused { reported, why: Why::Unsatisfiable }) => {
+            Err(Failure::Refused { reported, why: FailureReason::Unsatisfiable }) => {
                 return Ok(Err(reported));
             }
             Err(Failure::Refused { reported, why }) => {
                 let reported = uv::last(reported);
                 return Err(match why {
-                    Why::Network => ClosureError::Unreachable { reported },
+                    FailureReason::Network => ClosureError::Unreachable { reported },
                     _ => ClosureError::Refused { reported },
                 });
             }
@@ -253,14 +257,18 @@ mod tests {
         offers: &'a Offers,
         requires: &str,
         cutoff: Cutoff,
-    ) -> Question<'a> {
-        Question {
+    ) -> ClosureQuery<'a> {
+        ClosureQuery {
             folder: &workspace.root,
             upstreams: &workspace.upstreams,
             component: workspace.component("one").unwrap(),
             chroot: "fedora-43",
             environment: Environment::new("3.14", "x86_64", None).unwrap(),
-            root: Stated { name: "one".into(), needs: Needs::read(requires), metadata: None },
+            root: StatedRequirements {
+                name: "one".into(),
+                needs: Needs::read(requires),
+                metadata: None,
+            },
             own: BTreeMap::new(),
             cutoff,
             rules,
@@ -271,7 +279,7 @@ mod tests {
 
     fn lock(packages: &[(&str, &str)]) -> Lock {
         let locked = |(name, version): &(&str, &str)| {
-            let origin = Origin::Index { wheel: None, sdist: None };
+            let origin = LockedOrigin::Index { wheel: None, sdist: None };
             Locked { name: (*name).into(), version: version.parse().unwrap(), origin }
         };
         Lock {

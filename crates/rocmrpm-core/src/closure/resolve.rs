@@ -4,7 +4,7 @@
 use super::cutoff::{Cutoff, day_text};
 use super::lock::Lock;
 use super::offers::Offers;
-use super::question::{Attempt, Question};
+use super::question::{Attempt, ClosureQuery};
 use super::{ClosureError, Graph, Upgrade, assemble, explain, own, roots};
 use crate::events::{Event, Events};
 use crate::parallel;
@@ -49,7 +49,7 @@ pub fn graph(
     let old = if locked { Lock::read(&path)? } else { None };
     let locked_day = old.as_ref().and_then(|old| old.not_after);
     let cutoff = Cutoff::of(workspace, component, rules, fetcher, locked_day)?;
-    let question = Question {
+    let question = ClosureQuery {
         folder: &workspace.root,
         upstreams: &workspace.upstreams,
         component,
@@ -99,7 +99,7 @@ pub fn graph(
 }
 
 /// Returns the error for a lock that answers another question, or none, if the index is forbidden.
-fn outdated(question: &Question<'_>, old: Option<&Lock>, shown: &str) -> ClosureError {
+fn outdated(question: &ClosureQuery<'_>, old: Option<&Lock>, shown: &str) -> ClosureError {
     let day = question.cutoff.day;
     let why = match old {
         Some(old) if old.not_after != day => {
@@ -112,7 +112,7 @@ fn outdated(question: &Question<'_>, old: Option<&Lock>, shown: &str) -> Closure
 }
 
 /// Warns if the release of an sdist has no known day, so that nothing limits the versions.
-fn warn_about_days(workspace: &Workspace, question: &Question<'_>, events: &dyn Events) {
+fn warn_about_days(workspace: &Workspace, question: &ClosureQuery<'_>, events: &dyn Events) {
     let component = question.component;
     let pin = workspace.pin(component);
     if question.cutoff.day.is_none() && matches!(pin.source, Source::Sdist { .. }) {
@@ -144,7 +144,7 @@ pub fn written(
 /// Runs uv, and fetches the METADATA of the `expected` versions in the meantime: most of them stay.
 /// Errors are reported where the METADATA are needed.
 fn resolved(
-    question: &Question<'_>,
+    question: &ClosureQuery<'_>,
     old: Option<&Lock>,
     expected: Option<Lock>,
     fetcher: &Fetcher<'_>,
@@ -161,7 +161,7 @@ fn resolved(
 
 /// Runs uv, and again if the release has newer versions than the cutoff allows.
 fn attempts(
-    question: &Question<'_>,
+    question: &ClosureQuery<'_>,
     old: Option<&Lock>,
     fetcher: &Fetcher<'_>,
 ) -> Result<Lock, ClosureError> {

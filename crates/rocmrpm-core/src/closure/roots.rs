@@ -23,7 +23,7 @@ const MAX_DEPTH: usize = 16;
 
 /// A distribution of the stack with its requirements.
 #[derive(Debug, Clone)]
-pub(super) struct Stated {
+pub(super) struct StatedRequirements {
     /// Its normalized name.
     pub name: String,
     /// Its requirements, with their markers.
@@ -39,7 +39,7 @@ pub(super) fn stated(
     component: &Component,
     rules: &ClosureRules,
     fetcher: &Fetcher<'_>,
-) -> Result<Stated, ClosureError> {
+) -> Result<StatedRequirements, ClosureError> {
     if let Some(built) = built(workspace, component, fetcher)? {
         return Ok(built);
     }
@@ -51,7 +51,7 @@ pub(super) fn stated(
     // Using an unpacked source means verifying all its files, so check the cache first.
     let recipe = recipe(workspace, component, rules)?;
     if let Some(text) = fetcher.remembered(&recipe)?
-        && let Some(stated) = Stated::from_remembered(&text)
+        && let Some(stated) = StatedRequirements::from_remembered(&text)
     {
         return Ok(stated);
     }
@@ -64,7 +64,7 @@ pub(super) fn stated(
         for file in &rules.requirements {
             source.read_requirements(&file.value, &mut needs, &mut seen, 0)?;
         }
-        Stated { name: project, needs, metadata: None }
+        StatedRequirements { name: project, needs, metadata: None }
     };
     fetcher.remember(&recipe, &stated.to_remembered())?;
     Ok(stated)
@@ -105,7 +105,7 @@ pub(super) fn built(
     workspace: &Workspace,
     component: &Component,
     fetcher: &Fetcher<'_>,
-) -> Result<Option<Stated>, ClosureError> {
+) -> Result<Option<StatedRequirements>, ClosureError> {
     let results =
         Results::of(&workspace.build_dir_of(&component.name), Stage::Rpm, &component.name);
     let Some((record, rpms)) = results.accepted()? else { return Ok(None) };
@@ -136,13 +136,13 @@ pub(super) fn built(
             }
         };
         if !text.is_empty() {
-            return Stated::of(&text, &format!("`{file}`")).map(Some);
+            return StatedRequirements::of(&text, &format!("`{file}`")).map(Some);
         }
     }
     Ok(None)
 }
 
-impl Stated {
+impl StatedRequirements {
     /// Serializes it for the cache: its name, whether the rest is METADATA, and the requirements in
     /// the syntax of METADATA.
     fn to_remembered(&self) -> String {
@@ -331,10 +331,10 @@ impl Edited<'_> {
     }
 
     /// Reads the source's own metadata: `pyproject.toml`, or else PKG-INFO.
-    fn stated(&self, project: String) -> Result<Stated, ClosureError> {
+    fn stated(&self, project: String) -> Result<StatedRequirements, ClosureError> {
         if let Some(metadata) = self.text("pyproject.toml")?.as_deref().and_then(of_pyproject) {
             let needs = needs(&metadata, &format!("{project}, in pyproject.toml"))?;
-            return Ok(Stated { name: project, needs, metadata: None });
+            return Ok(StatedRequirements { name: project, needs, metadata: None });
         }
         let Some(info) = self.text("PKG-INFO")? else {
             return Err(self.nothing(
@@ -346,7 +346,7 @@ impl Edited<'_> {
             Some(requires) => sdist::with_requires(&info, &requires),
             None => info,
         };
-        Stated::of(&info, &format!("{project}, in PKG-INFO"))
+        StatedRequirements::of(&info, &format!("{project}, in PKG-INFO"))
     }
 }
 
@@ -444,15 +444,15 @@ mod tests {
         let needs = Needs::read(
             "Provides-Extra: fast\nRequires-Dist: a>=1 ; extra == 'fast'\nRequires-Dist: b[c]\n",
         );
-        let stated = |metadata: Option<&str>| Stated {
+        let stated = |metadata: Option<&str>| StatedRequirements {
             name: "demo".into(),
             needs: needs.clone(),
             metadata: metadata.map(str::to_owned),
         };
         let metadata = "Name: demo\nVersion: 1\nProvides-Extra: fast\nRequires-Dist: a>=1 ; extra == 'fast'\nRequires-Dist: b[c]\n";
         for of in [stated(None), stated(Some(metadata))] {
-            let again = Stated::from_remembered(&of.to_remembered()).unwrap();
-            let texts = |of: &Stated| {
+            let again = StatedRequirements::from_remembered(&of.to_remembered()).unwrap();
+            let texts = |of: &StatedRequirements| {
                 of.needs.requires.iter().map(|need| need.text.clone()).collect::<Vec<_>>()
             };
             assert_eq!(
@@ -461,7 +461,7 @@ mod tests {
             );
             assert_eq!(again.needs.extras, of.needs.extras);
         }
-        assert!(Stated::from_remembered("damaged").is_none());
+        assert!(StatedRequirements::from_remembered("damaged").is_none());
     }
 
     #[test]
@@ -490,8 +490,11 @@ mod tests {
         let text = "[project]\nname = 'a'\ndependencies = ['b>=1', \"c; os_name == 'nt'\"]\n\
                     [project.optional-dependencies]\nx = ['d', \"e; python_version < '4'\"]\nall = ['a[x]']\n";
         let metadata = of_pyproject(text).unwrap();
-        let stated =
-            Stated { name: "a".into(), needs: needs(&metadata, "a").unwrap(), metadata: None };
+        let stated = StatedRequirements {
+            name: "a".into(),
+            needs: needs(&metadata, "a").unwrap(),
+            metadata: None,
+        };
         let here = Environment::new("3.14", "x86_64", None).unwrap();
         let holding = |extras: &[&str]| {
             let extras = extras.iter().map(|extra| (*extra).to_owned()).collect();

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use pep440_rs::Version;
 
 use super::offers::Offers;
-use super::{About, Closure, Edge, Graph, Locked, LockedFile, Node, Offer, Origin, Requires};
+use super::{About, Closure, Edge, Graph, Locked, LockedFile, LockedOrigin, Node, Offer, Requires};
 use crate::digest::Sha256;
 use crate::names::ComponentName;
 use crate::workspace::document::At;
@@ -44,7 +44,7 @@ impl Sketch {
                 metadata: None,
             })
         };
-        let origin = Origin::Index {
+        let origin = LockedOrigin::Index {
             wheel: file("-py3-none-any.whl", 1000 * name.len() as u64),
             sdist: file(".tar.gz", 2000),
         };
@@ -53,7 +53,7 @@ impl Sketch {
 
     /// Adds a distribution that the component of the same name makes.
     pub fn own(self, name: &str, version: &str, requires: &[&str]) -> Self {
-        self.node(name, version, Origin::Stack(ComponentName::parse(name).unwrap()), requires)
+        self.node(name, version, LockedOrigin::Stack(ComponentName::parse(name).unwrap()), requires)
     }
 
     /// Returns the graph.
@@ -61,7 +61,7 @@ impl Sketch {
         self.0
     }
 
-    fn node(mut self, name: &str, version: &str, origin: Origin, requires: &[&str]) -> Self {
+    fn node(mut self, name: &str, version: &str, origin: LockedOrigin, requires: &[&str]) -> Self {
         let locked =
             Locked { name: name.into(), version: Version::from_str(version).unwrap(), origin };
         self.0.nodes.insert(name.into(), Node { locked, about: About::default() });

@@ -2,7 +2,7 @@
 
 use super::lock::Lock;
 use super::upgrade_error::UpgradeError;
-use super::{Locked, Origin};
+use super::{Locked, LockedOrigin};
 use crate::names::nearest;
 
 /// The members that may move to another version than the locked one.
@@ -34,8 +34,8 @@ impl Upgrade<'_> {
         let lock = lock.ok_or_else(|| UpgradeError::NotLocked { component: component.clone() })?;
         for name in names {
             match lock.packages.iter().find(|locked| locked.name == *name) {
-                Some(Locked { origin: Origin::Index { .. }, .. }) => {}
-                Some(Locked { origin: Origin::Stack(by), .. }) => {
+                Some(Locked { origin: LockedOrigin::Index { .. }, .. }) => {}
+                Some(Locked { origin: LockedOrigin::Stack(by), .. }) => {
                     return Err(UpgradeError::Own { name: name.clone(), by: by.to_string() });
                 }
                 None => {

@@ -12,7 +12,7 @@ use crate::workspace::{ClosureRules, MemberPlace};
 
 /// Why a distribution is a member.
 #[derive(Debug)]
-pub struct Why<'c> {
+pub struct MembershipReason<'c> {
     /// The member.
     pub member: &'c Member,
     /// A shortest chain of requirements from the component to the member.
@@ -44,14 +44,14 @@ pub fn why<'c>(
     offers: &Offers,
     rules: &ClosureRules,
     name: &str,
-) -> Result<Why<'c>, NotMember> {
+) -> Result<MembershipReason<'c>, NotMember> {
     let name = normalized(name);
     let Some(member) = closure.members.get(&name) else {
         let help = help(closure, offers, rules, &name);
         return Err(NotMember { name, component: closure.graph.component.to_string(), help });
     };
     let (chain, shortest) = chains(closure).remove(name.as_str()).unwrap_or_default();
-    Ok(Why {
+    Ok(MembershipReason {
         member,
         chain,
         others: shortest.saturating_sub(1),
@@ -125,7 +125,7 @@ mod tests {
     use crate::closure::place::place;
     use crate::closure::testing::{Sketch, offers, rules, sample};
 
-    fn steps(why: &Why<'_>) -> Vec<String> {
+    fn steps(why: &MembershipReason<'_>) -> Vec<String> {
         why.chain.iter().map(|edge| format!("{} -> {}", edge.from, edge.text)).collect()
     }
 

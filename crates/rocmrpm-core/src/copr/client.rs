@@ -25,7 +25,7 @@ const PAUSES: &[u64] = &[2, 4, 8, 16, 32];
 const CALL: Duration = Duration::from_secs(600);
 
 /// The maximum size of an answer from COPR, in bytes: larger than any list of builds.
-pub(super) const MOST: u64 = 64 << 20;
+pub(super) const MAX_OUTPUT: u64 = 64 << 20;
 
 /// A client for one project on COPR.
 pub struct Client<'e> {
@@ -206,7 +206,7 @@ impl<'e> Client<'e> {
             return answers(path).map(|text| serde_json::from_str(&text).ok());
         }
         let url = format!("{}/api_3/{path}", self.url);
-        let mut command = curl(&url, MOST).args(["--get", "--write-out", "\\n%{http_code}"]);
+        let mut command = curl(&url, MAX_OUTPUT).args(["--get", "--write-out", "\\n%{http_code}"]);
         for (name, value) in query {
             command = command.arg("--data-urlencode").arg(format!("{name}={value}"));
         }

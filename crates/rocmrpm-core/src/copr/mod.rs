@@ -37,12 +37,12 @@ pub use ready::get_ready;
 pub use record::Sent;
 pub use settings::Change;
 pub use state::{Build, BuildState};
-pub use status::{Row, package, rows};
+pub use status::{StatusRow, package, rows};
 pub use texts::rendered;
 
 /// Returns the JSON Schemas of this module's documents.
 #[cfg(feature = "schema")]
 pub(crate) fn documents() -> Vec<serde_json::Value> {
     use crate::document::schema_of;
-    vec![schema_of::<record::Sent>(), schema_of::<publish::Origin>()]
+    vec![schema_of::<record::Sent>(), schema_of::<publish::CoprOrigin>()]
 }

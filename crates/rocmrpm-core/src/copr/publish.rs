@@ -23,7 +23,7 @@ const SCHEMA: &str = "rocmrpm/copr-origin/2";
 /// `logs/copr.json` of a result: the build on COPR that the packages came from.
 #[derive(Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(super) struct Origin {
+pub(super) struct CoprOrigin {
     schema: String,
     /// `owner/project`.
     project: String,
@@ -33,21 +33,21 @@ pub(super) struct Origin {
     url: String,
 }
 
-impl Document for Origin {
+impl Document for CoprOrigin {
     const SCHEMA: &'static str = SCHEMA;
 }
 
 /// Records in the logs which build the packages came from.
 pub(super) fn write_origin(client: &Client<'_>, logs: &Path, build: u64) -> std::io::Result<()> {
     let (schema, project) = (SCHEMA.to_owned(), client.project().to_owned());
-    let origin = Origin { schema, project, build, url: client.build_page(build) };
+    let origin = CoprOrigin { schema, project, build, url: client.build_page(build) };
     files::write_atomically(&logs.join(ORIGIN), serde_json::to_vec_pretty(&origin)?)
 }
 
 /// Returns the build of the project that a result came from.
 pub(super) fn origin(results: &Path, project: &str) -> Option<u64> {
     let bytes = fs_err::read(results.join("logs").join(ORIGIN)).ok()?;
-    let origin: Origin = serde_json::from_slice(&bytes).ok()?;
+    let origin: CoprOrigin = serde_json::from_slice(&bytes).ok()?;
     (origin.schema == SCHEMA && origin.project == project).then_some(origin.build)
 }
 
@@ -60,7 +60,7 @@ pub(super) fn accepted(build_dir: &Path, project: &str) -> BTreeSet<u64> {
 
 /// What this machine knows about the builds of one chroot.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownBuilds {
     /// Inspected and accepted.
     accepted: BTreeSet<u64>,
     /// Sent from here, whatever the outcome, with the package's name.
@@ -69,7 +69,7 @@ struct Known {
     published: BTreeSet<u64>,
 }
 
-impl Known {
+impl KnownBuilds {
     fn read(build_dir: &Path, project: &str, macros: &str) -> Self {
         let mut sent = BTreeMap::new();
         for (name, record) in Sent::all(build_dir, project) {
@@ -131,10 +131,11 @@ pub fn publish(
 ) -> Result<Published, CoprError> {
     let read = |name: &String| {
         let dir = build_root.join(name);
-        let known = Known::read(&dir, client.project(), macros);
+        let known = KnownBuilds::read(&dir, client.project(), macros);
         (dir, known)
     };
-    let known: Vec<(PathBuf, Known)> = files::names_in(build_root)?.iter().map(read).collect();
+    let known: Vec<(PathBuf, KnownBuilds)> =
+        files::names_in(build_root)?.iter().map(read).collect();
     let builds = client.builds()?;
     let present: BTreeSet<u64> = builds.iter().map(|build| build.id).collect();
     if known.iter().all(|(_, known)| known.is_published(&present)) {
@@ -164,8 +165,9 @@ pub fn unaccepted(
     macros: &str,
 ) -> Result<Vec<Obstacle>, CoprError> {
     let names = files::names_in(build_root).unwrap_or_default();
-    let known =
-        names.iter().map(|name| Known::read(&build_root.join(name), client.project(), macros));
+    let known = names
+        .iter()
+        .map(|name| KnownBuilds::read(&build_root.join(name), client.project(), macros));
     obstacles(client, &client.builds()?, known.collect::<Vec<_>>().iter())
 }
 
@@ -175,7 +177,7 @@ pub fn unaccepted(
 fn obstacles<'k>(
     client: &Client<'_>,
     builds: &[Build],
-    known: impl Iterator<Item = &'k Known>,
+    known: impl Iterator<Item = &'k KnownBuilds>,
 ) -> Result<Vec<Obstacle>, CoprError> {
     let mut open: BTreeMap<u64, String> = BTreeMap::new();
     for known in known {
@@ -208,7 +210,11 @@ mod tests {
     fn is_published_if_metadata_has_all_accepted_and_no_deleted_builds() {
         let known = |accepted: &[u64], published: &[u64]| {
             let set = |builds: &[u64]| builds.iter().copied().collect();
-            Known { accepted: set(accepted), published: set(published), sent: BTreeMap::new() }
+            KnownBuilds {
+                accepted: set(accepted),
+                published: set(published),
+                sent: BTreeMap::new(),
+            }
         };
         let present = BTreeSet::from([1, 2, 3]);
         let none: &[u64] = &[];
@@ -243,7 +249,7 @@ mod tests {
         fs_err::create_dir_all(&logs).unwrap();
         write_origin(&Client::sample("alice/rocm", &Silent), &logs, 7).unwrap();
         fs_err::write(marker(dir.path()), "alice/rocm\n2\n3\n").unwrap();
-        let known = |project| Known::read(dir.path(), project, "test-rpm-macros");
+        let known = |project| KnownBuilds::read(dir.path(), project, "test-rpm-macros");
         let ours = known("alice/rocm");
         assert_eq!(ours.accepted, BTreeSet::from([7]));
         assert_eq!(ours.sent.keys().copied().collect::<Vec<_>>(), [3, 5, 7]);

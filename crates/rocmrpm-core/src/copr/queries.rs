@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::client::{Client, MOST, curl, require_https};
+use super::client::{Client, MAX_OUTPUT, curl, require_https};
 use super::error::{CoprError, RESULT_URL};
 use super::settings::DEFAULT;
 use super::state::{Build, BuildState};
@@ -33,12 +33,12 @@ impl Client<'_> {
     /// Reads the numbers and states of the builds whose SRPM COPR has not read yet.
     pub fn nameless(&self) -> Result<Vec<(u64, BuildState)>, CoprError> {
         #[derive(serde::Deserialize)]
-        struct Row {
+        struct BuildRow {
             id: u64,
             name: Option<String>,
             state: BuildState,
         }
-        let rows: Vec<Row> = self.list("list-builds", &[])?;
+        let rows: Vec<BuildRow> = self.list("list-builds", &[])?;
         let nameless = rows.into_iter().filter(|row| row.name.is_none() && !row.state.is_over());
         Ok(nameless.map(|row| (row.id, row.state.of_source())).collect())
     }
@@ -87,7 +87,7 @@ impl Client<'_> {
         }
         let what = format!("list {url}");
         self.retried(|| {
-            let done = curl(url, MOST).args(["--write-out", "\n%{http_code}"]).run()?;
+            let done = curl(url, MAX_OUTPUT).args(["--write-out", "\n%{http_code}"]).run()?;
             let text = String::from_utf8_lossy(&done.stdout);
             let (body, status) = text.rsplit_once('\n').unwrap_or(("", &text));
             let reported = match status {

@@ -20,7 +20,7 @@ use crate::workspace::Workspace;
 use crate::workspace::copr::MAX_TIMEOUT;
 
 /// A build that an earlier run sent.
-struct Found {
+struct EarlierBuild {
     build: u64,
     /// The name of the file that it was uploaded as.
     file: String,
@@ -120,7 +120,7 @@ impl<'w> CoprBuilder<'w> {
         builds: &[Build],
         nameless: &[(u64, BuildState)],
         could_be: impl Fn(&Build) -> bool,
-    ) -> Result<Option<Found>, CoprError> {
+    ) -> Result<Option<EarlierBuild>, CoprError> {
         let chroot = &self.chroot.name.value;
         let open = |build: &&Build| {
             build.is_called(parcel.name)
@@ -136,7 +136,7 @@ impl<'w> CoprBuilder<'w> {
         for build in named.chain(nameless).filter(|build| *build > parcel.after) {
             let file = self.client.source_file(build)?.filter(|file| has_key(file, &parcel.key));
             if let Some(file) = file {
-                return Ok(Some(Found { build, file }));
+                return Ok(Some(EarlierBuild { build, file }));
             }
         }
         Ok(None)

@@ -83,7 +83,7 @@ impl BuildState {
 
 /// One build of a project.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(from = "Answer")]
+#[serde(from = "BuildAnswer")]
 pub struct Build {
     /// Its number; later builds have higher numbers.
     pub id: u64,
@@ -97,7 +97,7 @@ pub struct Build {
 
 /// A build in COPR's answers. Source: COPR, apiv3_builds.py, `to_dict`.
 #[derive(Deserialize)]
-struct Answer {
+struct BuildAnswer {
     id: u64,
     state: BuildState,
     #[serde(default)]
@@ -106,9 +106,9 @@ struct Answer {
     source_package: SourcePackage,
 }
 
-impl From<Answer> for Build {
-    fn from(answer: Answer) -> Self {
-        let Answer { id, state, chroots, source_package } = answer;
+impl From<BuildAnswer> for Build {
+    fn from(answer: BuildAnswer) -> Self {
+        let BuildAnswer { id, state, chroots, source_package } = answer;
         // COPR sets the version once it has read the SRPM (builds_logic.py,
         // `update_state_from_dict`). The name may be known before.
         let state = if source_package.version.is_some() { state } else { state.of_source() };

@@ -11,7 +11,7 @@ use crate::stack::Verdict;
 /// A component in a chroot.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Row {
+pub struct StatusRow {
     /// The component.
     pub component: String,
     /// COPR's chroot.
@@ -41,7 +41,7 @@ pub fn rows(
     chroot: &str,
     dist: &str,
     prepared: &Prepared<'_, '_>,
-) -> Vec<Row> {
+) -> Vec<StatusRow> {
     let mut rows = Vec::new();
     for step in &prepared.plan.steps {
         let spec = &prepared.specs[&step.component];
@@ -67,7 +67,7 @@ pub fn rows(
             Verdict::Fresh => (false, Vec::new()),
             Verdict::Inspect(reasons) | Verdict::Stale(reasons) => (true, reasons.clone()),
         };
-        rows.push(Row {
+        rows.push(StatusRow {
             component: step.component.to_string(),
             chroot: chroot.to_owned(),
             wanted: format!("{version}-{release}"),

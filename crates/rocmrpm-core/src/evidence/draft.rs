@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::chain::Chain;
 use super::error::EvidenceError;
-use super::record::{ComponentEvidence, EvidenceRecord, Outcome, Question};
+use super::record::{ComponentEvidence, EvidenceRecord, OpenQuestion, Outcome};
 use super::surroundings::{this_machine, tools};
 use crate::error::Error;
 use crate::stack::KeyInputs;
@@ -27,7 +27,7 @@ pub struct Draft {
     /// Further lines.
     pub details: Vec<String>,
     /// What a person has to decide.
-    pub question: Option<Question>,
+    pub question: Option<OpenQuestion>,
     /// Logs to keep.
     pub logs: Vec<PathBuf>,
 }

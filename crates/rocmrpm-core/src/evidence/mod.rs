@@ -22,7 +22,7 @@ pub use draft::Draft;
 pub use error::EvidenceError;
 pub use page::evidence_page;
 pub use record::{
-    ComponentEvidence, EvidenceMachine, EvidenceRecord, Outcome, PackageEvidence, Question,
+    ComponentEvidence, EvidenceMachine, EvidenceRecord, OpenQuestion, Outcome, PackageEvidence,
 };
 pub use standing::{Standing, standings, tiers_of_wheels};
 pub use status_page::{Blocked, ChrootStatus, SetStatus, status_page};

@@ -42,7 +42,7 @@ impl Outcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Question {
+pub struct OpenQuestion {
     /// What is to be decided.
     pub what: String,
     /// How to decide it.
@@ -146,7 +146,7 @@ pub struct EvidenceRecord {
     /// Further lines.
     pub details: Vec<String>,
     /// What a person has to decide.
-    pub question: Option<Question>,
+    pub question: Option<OpenQuestion>,
     /// The logs, as files of the folder `logs` beside the record.
     pub logs: Vec<FileRecord>,
 }

@@ -3,7 +3,7 @@
 use super::{ForeignError, foreign_in, metadata_of};
 use crate::closure::lock::Lock;
 use crate::closure::metadata::about;
-use crate::closure::{Locked, Origin, never_reason};
+use crate::closure::{Locked, LockedOrigin, never_reason};
 use crate::error::Error;
 use crate::events::{Event, Events};
 use crate::index::Foreign;
@@ -62,7 +62,7 @@ fn never(workspace: &Workspace, locked: &Locked) -> Option<String> {
 
 fn one(locked: &Locked, fetchers: &[Fetcher<'_>]) -> Result<Foreign, ForeignError> {
     let wrong = |file: &str, reason: String| ForeignError::Wheel { file: file.to_owned(), reason };
-    let Origin::Index { wheel: Some(file), .. } = &locked.origin else {
+    let LockedOrigin::Index { wheel: Some(file), .. } = &locked.origin else {
         return Err(wrong(&locked.name, "the lock has no wheel of it".into()));
     };
     let component = ComponentName::parse(&locked.name)

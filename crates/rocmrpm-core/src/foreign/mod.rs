@@ -15,7 +15,7 @@ pub use error::ForeignError;
 pub use solve::{Unsolved, solve};
 
 use crate::closure::lock::Lock;
-use crate::closure::{Origin, Own};
+use crate::closure::{LockedOrigin, OwnDistribution};
 use crate::error::{Error, IoError};
 use crate::events::{Event, Events};
 use crate::files;
@@ -28,7 +28,7 @@ use crate::wheel;
 use crate::workspace::Workspace;
 use python_packaging::environment::Environment;
 use python_packaging::needs::Needs;
-use resolve::Question;
+use resolve::ForeignQuery;
 
 /// Returns the foreign wheels of a workspace's index, for the stack's own wheels `own`; empty unless
 /// `[index] closed` is set. Resolves them and writes the lock if it is missing or for other
@@ -50,7 +50,7 @@ pub fn wheels(
     }
     let environment = workspace.chroot.environment()?;
     let outside = outside::declared(&rules.outside)?;
-    let question = Question {
+    let question = ForeignQuery {
         workspace,
         own: read_own(own, &environment)?,
         closure: Lock::read(&workspace.closure_lock())?,
@@ -68,7 +68,7 @@ pub fn wheels(
 
 /// Returns the lock if it is for the question, else a new one, which it writes.
 fn locked(
-    question: &Question<'_>,
+    question: &ForeignQuery<'_>,
     fetcher: &Fetcher<'_>,
     events: &dyn Events,
 ) -> Result<Lock, Error> {
@@ -103,14 +103,14 @@ const HEAD: &str = "# The wheels that the index has beside the stack's own, exac
 
 /// Returns the distributions in a lock that are not the stack's own.
 fn foreign_in(lock: &Lock) -> impl Iterator<Item = &crate::closure::Locked> {
-    lock.packages.iter().filter(|locked| matches!(locked.origin, Origin::Index { .. }))
+    lock.packages.iter().filter(|locked| matches!(locked.origin, LockedOrigin::Index { .. }))
 }
 
 /// Reads the METADATA of the stack's own wheels that work in the environment.
 fn read_own(
     wheels: &[PathBuf],
     environment: &Environment,
-) -> Result<BTreeMap<String, Own>, ForeignError> {
+) -> Result<BTreeMap<String, OwnDistribution>, ForeignError> {
     let mut own = BTreeMap::new();
     for path in wheels {
         let file = path.file_name().unwrap_or_default().to_string_lossy();
@@ -126,7 +126,7 @@ fn read_own(
         let component = ComponentName::parse(&folder.to_string_lossy())
             .or_else(|| ComponentName::parse(&name))
             .ok_or_else(|| wrong("it has no component".into()))?;
-        own.insert(name, Own::of_wheel(component, version, Needs::read(&metadata)));
+        own.insert(name, OwnDistribution::of_wheel(component, version, Needs::read(&metadata)));
     }
     Ok(own)
 }

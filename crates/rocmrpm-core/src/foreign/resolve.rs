@@ -8,11 +8,11 @@ use pep440_rs::Version;
 
 use super::ForeignError;
 use crate::closure::lock::Lock;
-use crate::closure::{Cutoff, Locked, Origin, Own, name_of, pylock, stand_in};
+use crate::closure::{Cutoff, Locked, LockedOrigin, OwnDistribution, name_of, pylock, stand_in};
 use crate::digest::Sha256;
 use crate::error::IoError;
 use crate::index::outside::Outside;
-use crate::uv::{self, Failure, Why};
+use crate::uv::{self, Failure, FailureReason};
 use crate::workspace::{IndexSource, Workspace};
 use python_packaging::environment::Environment;
 
@@ -20,17 +20,17 @@ use python_packaging::environment::Environment;
 const OUTPUT: &str = "pylock.toml";
 
 /// What a lock answers.
-pub(super) struct Question<'a> {
+pub(super) struct ForeignQuery<'a> {
     pub workspace: &'a Workspace,
     /// The stack's own distributions, with the versions and requirements of their wheels.
-    pub own: BTreeMap<String, Own>,
+    pub own: BTreeMap<String, OwnDistribution>,
     /// The lock of the closure.
     pub closure: Option<Lock>,
     pub environment: Environment,
     pub outside: &'a [Outside],
 }
 
-impl Question<'_> {
+impl ForeignQuery<'_> {
     /// Returns a digest of everything that the lock depends on. The versions of the stack's own
     /// wheels do not count, because each build has another one.
     pub fn inputs(&self) -> Sha256 {
@@ -66,7 +66,7 @@ impl Question<'_> {
 
     /// Returns the sorted requirements of a distribution. Of those on the stack's own, only the names
     /// and extras count.
-    fn needs(&self, own: &Own) -> BTreeSet<String> {
+    fn needs(&self, own: &OwnDistribution) -> BTreeSet<String> {
         let needs = own.needs.requires.iter().map(|need| {
             let mut requirement = need.parsed.clone();
             if self.own.contains_key(need.name()) {
@@ -82,7 +82,7 @@ impl Question<'_> {
     fn roots(&self) -> Vec<String> {
         let with = self.workspace.with_closure();
         let with = with.map(|component| (name_of(self.workspace, component), component));
-        let root = |(name, own): (&String, &Own)| {
+        let root = |(name, own): (&String, &OwnDistribution)| {
             let extras = with.as_ref().filter(|(of, _)| of == name).and_then(|(_, component)| {
                 let extras = &component.closure.as_ref()?.extras;
                 let extras: Vec<&str> = extras.iter().map(|at| at.value.as_str()).collect();
@@ -106,7 +106,7 @@ impl Question<'_> {
     /// Returns the distributions of the closure that have a wheel.
     fn of_closure(&self) -> impl Iterator<Item = &Locked> {
         let closure = self.closure.iter().flat_map(|closure| &closure.packages);
-        closure.filter(|locked| matches!(locked.origin, Origin::Index { wheel: Some(_), .. }))
+        closure.filter(|locked| matches!(locked.origin, LockedOrigin::Index { wheel: Some(_), .. }))
     }
 
     /// Runs uv.
@@ -135,7 +135,7 @@ impl Question<'_> {
         match uv::compile(root, &self.environment, scratch.path(), roots, &indexes, &args) {
             Ok(_) => {}
             Err(Failure::Refused { reported, why }) => {
-                let (reported, network) = (uv::last(reported), why == Why::Network);
+                let (reported, network) = (uv::last(reported), why == FailureReason::Network);
                 return Err(ForeignError::Resolve { reported, network });
             }
             Err(Failure::Process(error)) => return Err(error.into()),
@@ -163,8 +163,8 @@ impl Question<'_> {
 /// Fails if a file with the name of a locked one has another digest: no one may replace a file.
 fn same_files(old: &Lock, new: &[Locked]) -> Result<(), ForeignError> {
     let wheel = |locked: &Locked| match &locked.origin {
-        Origin::Index { wheel, .. } => wheel.clone(),
-        Origin::Stack(_) => None,
+        LockedOrigin::Index { wheel, .. } => wheel.clone(),
+        LockedOrigin::Stack(_) => None,
     };
     let old: BTreeMap<String, Sha256> =
         old.packages.iter().filter_map(wheel).map(|file| (file.name, file.sha256)).collect();
@@ -180,5 +180,5 @@ fn same_files(old: &Lock, new: &[Locked]) -> Result<(), ForeignError> {
 /// Returns whether a distribution is from outside: the stack's own have another version after each
 /// build, and are not in the lock.
 fn is_foreign(locked: &Locked) -> bool {
-    matches!(locked.origin, Origin::Index { .. })
+    matches!(locked.origin, LockedOrigin::Index { .. })
 }

@@ -9,9 +9,9 @@ use fs_err as fs;
 use super::ForeignError;
 use crate::digest::Sha256;
 use crate::error::IoError;
-use crate::index::demands::{Usable, Usables};
+use crate::index::demands::{Usable, UsableWheels};
 use crate::index::listing::Listing;
-use crate::uv::{self, Failure, StandIn, Why, metadata_wheel, plain_platform};
+use crate::uv::{self, Failure, FailureReason, StandIn, metadata_wheel, plain_platform};
 use python_packaging::environment::Environment;
 
 /// A distribution that cannot be installed from the index alone.
@@ -31,7 +31,7 @@ pub fn solve(
     view: &Listing,
     environment: &Environment,
 ) -> Result<Vec<Unsolved>, ForeignError> {
-    let usables = Usables::of(view, environment);
+    let usables = UsableWheels::of(view, environment);
     let scratch = tempfile::tempdir().map_err(IoError::doing("create a folder for uv"))?;
     let index = write_index(&usables, environment, scratch.path())
         .map_err(IoError::doing("write an index for uv"))?;
@@ -44,7 +44,7 @@ pub fn solve(
         let args = ["--only-binary", ":all:"];
         match uv::compile(root, environment, scratch.path(), wanted, &[index.url()], &args) {
             Ok(_) => {}
-            Err(Failure::Refused { reported, why: Why::Unsatisfiable }) => {
+            Err(Failure::Refused { reported, why: FailureReason::Unsatisfiable }) => {
                 let (wheel, reported) = (usable.wheel.file.clone(), uv::last(reported));
                 unsolved.push(Unsolved { wheel, reported });
             }
@@ -65,7 +65,7 @@ fn is_own(usable: &Usable<'_>) -> bool {
 
 /// Writes an index of all wheels, with only the METADATA that the view has beside them.
 fn write_index(
-    usables: &Usables<'_>,
+    usables: &UsableWheels<'_>,
     environment: &Environment,
     folder: &Path,
 ) -> std::io::Result<StandIn> {

@@ -125,7 +125,7 @@ fn silent(spec: &Spec<'_>) -> Vec<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Own;
+    use super::super::ComponentData;
     use super::super::testing::{found, spec};
     use crate::inspect::Severity;
     use crate::workspace::{Patch, VersionRange};
@@ -167,7 +167,7 @@ mod tests {
             versions: VersionRange::default(),
         };
         let (bare, half, whole) = (patch("", ""), patch("own", ""), patch("own", "x"));
-        let own = |patch| Own {
+        let own = |patch| ComponentData {
             file: "c.toml".into(),
             env: Vec::new(),
             patches: vec![patch],

@@ -19,7 +19,7 @@ pub(crate) use exports::shell_words;
 pub use requires::add_own;
 pub(crate) use tags::unfinished_in;
 pub use tags::unfinished_package;
-pub use words::{Words, words_of};
+pub use words::{SourceNames, words_of};
 
 use crate::inspect::{self, Rule, RuleId, Severity, Waiver};
 use crate::lint_rules::WAIVER_UNUSED;
@@ -51,13 +51,13 @@ pub struct Spec<'a> {
     /// The prefix where ROCm is installed, such as `/usr`.
     pub prefix: String,
     /// Data that only a component of the workspace has.
-    pub own: Option<Own<'a>>,
+    pub own: Option<ComponentData<'a>>,
     /// The words in upstream's files, if available.
-    pub words: Option<Words>,
+    pub words: Option<SourceNames>,
 }
 
 /// Data from a component of the workspace.
-pub struct Own<'a> {
+pub struct ComponentData<'a> {
     /// The path of `component.toml`, as shown in messages.
     pub file: String,
     /// Environment variables, verbatim from `component.toml`.
@@ -138,7 +138,7 @@ pub fn lint(
     Ok((findings, waived))
 }
 
-fn waive(findings: Vec<Finding>, own: &Own<'_>) -> (Vec<Finding>, Vec<Waived>) {
+fn waive(findings: Vec<Finding>, own: &ComponentData<'_>) -> (Vec<Finding>, Vec<Waived>) {
     let (mut kept, mut waived, mut used) = (Vec::new(), Vec::new(), BTreeSet::<usize>::new());
     for finding in findings {
         let matches = |waiver: &Waiver| {

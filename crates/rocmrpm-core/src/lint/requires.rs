@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Finding, Spec, finding};
 use crate::lint_rules::{MISSING, NO_FILES, OUTDATED, UNCHECKED, UNDEFINED};
-use crate::packages::{Answer, Packages, PackagesError, split};
+use crate::packages::{Packages, PackagesError, RequirementAnswer, split};
 use crate::spec::sections::Sections;
 
 /// Tags that declare relations of a built package.
@@ -55,7 +55,7 @@ pub fn add_own(packages: &mut Packages, sections: &Sections, projects: &[&str]) 
 pub(super) fn check(spec: &Spec<'_>, packages: &Packages) -> Result<Vec<Finding>, PackagesError> {
     let mut findings = Vec::new();
     let mut unchecked: BTreeMap<String, (Vec<String>, usize)> = BTreeMap::new();
-    let mut answers: BTreeMap<String, Answer> = BTreeMap::new();
+    let mut answers: BTreeMap<String, RequirementAnswer> = BTreeMap::new();
     // Whether an undefined macro may declare the files of a package.
     let mut undefined = false;
     for package in &spec.sections.packages {
@@ -87,13 +87,13 @@ pub(super) fn check(spec: &Spec<'_>, packages: &Packages) -> Result<Vec<Finding>
                 };
                 let tag_name = if build { "BuildRequires" } else { "Requires" };
                 let (rule, expected) = match answer {
-                    Answer::By(_) => continue,
-                    Answer::Missing => (&MISSING, "an available package".to_owned()),
-                    Answer::OtherVersion { package, version, older } => {
+                    RequirementAnswer::By(_) => continue,
+                    RequirementAnswer::Missing => (&MISSING, "an available package".to_owned()),
+                    RequirementAnswer::OtherVersion { package, version, older } => {
                         let rule = if older { &OUTDATED } else { &MISSING };
                         (rule, format!("the available version: `{package}` {version}"))
                     }
-                    Answer::NotChecked(reason) => {
+                    RequirementAnswer::NotChecked(reason) => {
                         let (list, _) = unchecked.entry(reason).or_insert((Vec::new(), tag.line));
                         if !list.contains(&requirement) {
                             list.push(requirement);

@@ -1,6 +1,6 @@
 //! Provides helpers for the tests of the rules.
 
-use super::{Spec, Words, lint};
+use super::{SourceNames, Spec, lint};
 use crate::packages::Packages;
 use crate::spec::sections::Sections;
 
@@ -24,8 +24,8 @@ pub(super) fn packages() -> Packages {
     packages
 }
 
-pub(super) fn words(text: &str) -> Words {
-    let mut words = Words::default();
+pub(super) fn words(text: &str) -> SourceNames {
+    let mut words = SourceNames::default();
     words.add(text);
     words
 }

@@ -9,9 +9,9 @@ const MAX_FILE: u64 = 4 << 20;
 
 /// Uppercase names that occur in a source.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Words(BTreeSet<String>);
+pub struct SourceNames(BTreeSet<String>);
 
-impl Words {
+impl SourceNames {
     /// Adds the words of a text.
     pub fn add(&mut self, text: &str) {
         let capital = |word: &&str| {
@@ -38,7 +38,7 @@ impl Words {
 }
 
 /// Reads the text files below a folder without following links.
-pub fn words_of(folder: &Path, words: &mut Words) -> std::io::Result<()> {
+pub fn words_of(folder: &Path, words: &mut SourceNames) -> std::io::Result<()> {
     for entry in walkdir::WalkDir::new(folder) {
         let entry = entry?;
         if !entry.file_type().is_file() || entry.metadata()?.len() > MAX_FILE {
@@ -66,7 +66,7 @@ mod tests {
         )
         .unwrap();
         std::fs::write(dir.path().join("data"), b"\0HIDDEN").unwrap();
-        let mut words = Words::default();
+        let mut words = SourceNames::default();
         words_of(dir.path(), &mut words).unwrap();
         assert_eq!(words.iter().collect::<Vec<_>>(), ["B_C", "USE_A1"]);
         assert!(words.reads("USE_A1") && !words.reads("USE_A"));

@@ -13,7 +13,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::advisory::{Advisory, Verdict};
-use super::{Answer, Hit, OsvError, Package};
+use super::{FoundAdvisories, Hit, OsvError, Package};
 use crate::error::IoError;
 use crate::machine;
 use crate::parallel;
@@ -104,8 +104,8 @@ impl Export {
 }
 
 /// Returns the advisories in the exports that affect the packages.
-pub fn judge(exports: &[Export], packages: &[Package]) -> Answer {
-    let mut answer = Answer::default();
+pub fn judge(exports: &[Export], packages: &[Package]) -> FoundAdvisories {
+    let mut answer = FoundAdvisories::default();
     for package in packages {
         let mut hits: Vec<Hit> = Vec::new();
         for advisory in exports.iter().flat_map(|export| &export.advisories) {

@@ -82,7 +82,7 @@ pub struct Hit {
 
 /// The result of a lookup.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct FoundAdvisories {
     /// The hits for each package, in the order of the packages.
     pub hits: Vec<Vec<Hit>>,
     /// Messages about advisories that could not be evaluated.

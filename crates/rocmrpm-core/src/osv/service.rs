@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::advisory::is_id;
-use super::{Advisory, Answer, Hit, OsvError, Package};
+use super::{Advisory, FoundAdvisories, Hit, OsvError, Package};
 use crate::sources::{Fetcher, SourceError, shown_url};
 use crate::text::visible;
 
@@ -53,7 +53,11 @@ type Stamp = (String, Option<String>);
 
 impl Service<'_> {
     /// Returns the advisories that affect the packages.
-    pub fn ask(&self, packages: &[Package], fetcher: &Fetcher<'_>) -> Result<Answer, OsvError> {
+    pub fn ask(
+        &self,
+        packages: &[Package],
+        fetcher: &Fetcher<'_>,
+    ) -> Result<FoundAdvisories, OsvError> {
         let listed = self.list(packages, fetcher)?;
         let stamps: BTreeSet<&Stamp> = listed.iter().flatten().collect();
         let advisories = self.advisories(&stamps.into_iter().collect::<Vec<_>>(), fetcher)?;
@@ -66,7 +70,7 @@ impl Service<'_> {
             };
             found.filter(|advisory| !advisory.withdrawn).map(hit).collect()
         });
-        Ok(Answer { hits: hits.collect(), unclear: Vec::new() })
+        Ok(FoundAdvisories { hits: hits.collect(), unclear: Vec::new() })
     }
 
     /// Returns the advisory stamps for each package.

@@ -19,7 +19,7 @@ const FILE: &str = "wheels.json";
 /// `wheels.json`: the wheels of one component, and their inputs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(super) struct Note {
+pub(super) struct WheelsNote {
     schema: String,
     /// The inputs of the wheels, except other components.
     pub made_from: KeyInputs,
@@ -32,11 +32,11 @@ pub(super) struct Note {
     pub wheels: Vec<FileRecord>,
 }
 
-impl Document for Note {
+impl Document for WheelsNote {
     const SCHEMA: &'static str = SCHEMA;
 }
 
-impl Note {
+impl WheelsNote {
     pub fn new(
         made_from: KeyInputs,
         requires: BTreeMap<String, Option<String>>,
@@ -128,10 +128,14 @@ mod tests {
         };
         let then = pins(&[("torch", "2.0+a.1"), ("other", "1")]);
         let required = pinned(["torch".to_owned(), "triton".to_owned()], &then);
-        let note =
-            Note::new(inputs("1"), required, inputs("x"), vec![FileRecord::of(&file).unwrap()]);
+        let note = WheelsNote::new(
+            inputs("1"),
+            required,
+            inputs("x"),
+            vec![FileRecord::of(&file).unwrap()],
+        );
         note.write(dir.path()).unwrap();
-        assert_eq!(Note::read(dir.path()), Some(note.clone()));
+        assert_eq!(WheelsNote::read(dir.path()), Some(note.clone()));
         let reasons = |now: &str, list: &[(&str, &str)]| {
             note.reasons_to_make(&inputs(now), &pins(list), dir.path())
         };
@@ -158,7 +162,8 @@ mod tests {
     fn note_format_is_pinned() {
         let requires =
             BTreeMap::from([("torch".to_owned(), Some("2".to_owned())), ("x".to_owned(), None)]);
-        let note = Note::new(KeyInputs::default(), requires, KeyInputs::default(), Vec::new());
+        let note =
+            WheelsNote::new(KeyInputs::default(), requires, KeyInputs::default(), Vec::new());
         assert_eq!(
             serde_json::to_string(&note).unwrap(),
             r#"{"schema":"rocmrpm/wheels/2","made_from":{},"requires":{"torch":"2","x":null},"judged_by":{},"wheels":[]}"#

@@ -17,14 +17,14 @@ use crate::machine;
 use crate::names::ComponentName;
 use crate::spec::rocm_version;
 use crate::stack::{KeyInputs, Stack};
-use crate::wheel::{self, LocalLabel, Origin, Pins, Request, Rocm, RocmWheel, SdkOptions};
+use crate::wheel::{self, BuildOrigin, LocalLabel, Pins, Request, Rocm, RocmWheel, SdkOptions};
 use crate::workspace::{Component, Delivery, RocmLock, RocmSource, Workspace};
 
 /// The folder of the package `rocm-sdk-libraries`.
 const LIBRARIES: &str = "_rocm_sdk_libraries";
 
 /// A component with inspected RPMs.
-pub(super) struct Part<'w> {
+pub(super) struct WheelComponent<'w> {
     pub component: &'w Component,
     pub record: BuildRecord,
     pub rpms: Vec<PathBuf>,
@@ -42,7 +42,7 @@ pub(super) struct Part<'w> {
     pub leave_out: Vec<String>,
     /// Distributions that METADATA does not require, because the index leaves them out.
     not_required: Vec<String>,
-    origin: Origin,
+    origin: BuildOrigin,
     /// The inputs of the RPM inspection.
     inspection: KeyInputs,
 }
@@ -60,16 +60,17 @@ fn with_wheels<'w>(stack: &Stack<'w>) -> impl Iterator<Item = &'w Component> {
 
 /// Returns the components of a stack that have inspected RPMs, in build order. Omits damaged
 /// results: recording that they gave no wheel would wrongly apply when the same RPMs are rebuilt.
-pub(super) fn parts<'w>(stack: &Stack<'w>) -> Result<Vec<Part<'w>>, Error> {
+pub(super) fn parts<'w>(stack: &Stack<'w>) -> Result<Vec<WheelComponent<'w>>, Error> {
     let python = python(stack.workspace)?;
-    let parts = with_wheels(stack).map(|component| Part::of(stack.workspace, component, python));
+    let parts =
+        with_wheels(stack).map(|component| WheelComponent::of(stack.workspace, component, python));
     parts.filter_map(Result::transpose).collect()
 }
 
 /// Returns the components whose results are all unusable.
 pub(super) fn damaged<'w>(
     stack: &Stack<'w>,
-    parts: &[Part<'w>],
+    parts: &[WheelComponent<'w>],
 ) -> Result<Vec<&'w ComponentName>, IoError> {
     let used = |name: &ComponentName| parts.iter().any(|part| part.component.name == *name);
     let mut damaged = Vec::new();
@@ -98,7 +99,7 @@ fn release_number(release: &str) -> Option<u32> {
     release[..end].parse().ok()
 }
 
-impl<'w> Part<'w> {
+impl<'w> WheelComponent<'w> {
     fn of(
         workspace: &'w Workspace,
         component: &'w Component,
@@ -252,8 +253,8 @@ fn left_out_text(patterns: &[String]) -> String {
 }
 
 /// Returns the origin of the RPMs in this record. The wheel module does not know about builds.
-fn origin(record: &BuildRecord) -> Origin {
-    Origin {
+fn origin(record: &BuildRecord) -> BuildOrigin {
+    BuildOrigin {
         component: record.component.clone(),
         version: record.version.clone(),
         // The macro for the distribution is not part of the released version.
@@ -277,7 +278,7 @@ pub(super) struct Preloads {
 
 impl Preloads {
     /// Adds a component's wheels.
-    pub fn add(&mut self, part: &Part<'_>, wheels: &[PathBuf]) -> Result<(), Error> {
+    pub fn add(&mut self, part: &WheelComponent<'_>, wheels: &[PathBuf]) -> Result<(), Error> {
         if part.source == RocmSource::RocmSdk {
             for path in wheels {
                 let file = path.file_name().unwrap_or_default().to_string_lossy();
@@ -294,7 +295,7 @@ impl Preloads {
     }
 
     /// Returns where a component's wheels find ROCm.
-    pub fn rocm(&self, part: &Part<'_>, events: &dyn Events) -> Result<Rocm, Error> {
+    pub fn rocm(&self, part: &WheelComponent<'_>, events: &dyn Events) -> Result<Rocm, Error> {
         Ok(match part.source {
             RocmSource::System => Rocm::System,
             RocmSource::RocmSdk => {

@@ -33,7 +33,7 @@ const UNDEFINED_MACRO: &str = "it contains a macro that is undefined on this mac
 
 /// The answer for one requirement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum RequirementAnswer {
     /// This package satisfies the requirement.
     By(String),
     /// The package exists, but in another version.
@@ -174,57 +174,60 @@ impl Packages {
     }
 
     /// Returns whether a package satisfies a requirement.
-    pub fn satisfy(&self, text: &str) -> Result<Answer, PackagesError> {
+    pub fn satisfy(&self, text: &str) -> Result<RequirementAnswer, PackagesError> {
         if text.contains("%{") {
-            return Ok(Answer::NotChecked(UNDEFINED_MACRO.to_owned()));
+            return Ok(RequirementAnswer::NotChecked(UNDEFINED_MACRO.to_owned()));
         }
         let Some(requirement) = Requirement::parse(text) else {
-            return Ok(Answer::NotChecked("it is not a valid rpm requirement".to_owned()));
+            return Ok(RequirementAnswer::NotChecked(
+                "it is not a valid rpm requirement".to_owned(),
+            ));
         };
         let known = self.by_tables(&requirement);
         match &self.live {
-            Some(live) if !matches!(known, Answer::By(_)) => {
-                Ok(live.provider(text.trim())?.map_or(Answer::Missing, Answer::By))
-            }
+            Some(live) if !matches!(known, RequirementAnswer::By(_)) => Ok(live
+                .provider(text.trim())?
+                .map_or(RequirementAnswer::Missing, RequirementAnswer::By)),
             _ => Ok(known),
         }
     }
 
-    fn by_tables(&self, requirement: &Requirement) -> Answer {
+    fn by_tables(&self, requirement: &Requirement) -> RequirementAnswer {
         match requirement {
             Requirement::Name { name, bound } => self.by_name(name, &Vec::from_iter(bound)),
             Requirement::All(parts) => {
                 if let Some((name, bounds)) = Requirement::on_one_name(parts) {
                     return self.by_name(name, &bounds);
                 }
-                let answers: Vec<Answer> = parts.iter().map(|part| self.by_tables(part)).collect();
-                let worst = |answer: &&Answer| match answer {
-                    Answer::Missing => 0,
-                    Answer::OtherVersion { .. } => 1,
-                    Answer::NotChecked(_) => 2,
-                    Answer::By(_) => 3,
+                let answers: Vec<RequirementAnswer> =
+                    parts.iter().map(|part| self.by_tables(part)).collect();
+                let worst = |answer: &&RequirementAnswer| match answer {
+                    RequirementAnswer::Missing => 0,
+                    RequirementAnswer::OtherVersion { .. } => 1,
+                    RequirementAnswer::NotChecked(_) => 2,
+                    RequirementAnswer::By(_) => 3,
                 };
-                answers.iter().min_by_key(worst).cloned().unwrap_or(Answer::Missing)
+                answers.iter().min_by_key(worst).cloned().unwrap_or(RequirementAnswer::Missing)
             }
             Requirement::Any(parts) => {
                 let mut answers = parts.iter().map(|part| self.by_tables(part));
-                let best = |a: Answer, b: Answer| match (&a, &b) {
-                    (Answer::By(_), _) => a,
-                    (_, Answer::By(_)) => b,
-                    (Answer::NotChecked(_), _) => a,
+                let best = |a: RequirementAnswer, b: RequirementAnswer| match (&a, &b) {
+                    (RequirementAnswer::By(_), _) => a,
+                    (_, RequirementAnswer::By(_)) => b,
+                    (RequirementAnswer::NotChecked(_), _) => a,
                     _ => b,
                 };
-                answers.next().map_or(Answer::Missing, |first| answers.fold(first, best))
+                answers.next().map_or(RequirementAnswer::Missing, |first| answers.fold(first, best))
             }
             Requirement::Conditional(first) => match self.by_tables(first) {
-                by @ Answer::By(_) => by,
-                _ => Answer::NotChecked("it is conditional".to_owned()),
+                by @ RequirementAnswer::By(_) => by,
+                _ => RequirementAnswer::NotChecked("it is conditional".to_owned()),
             },
         }
     }
 
     /// Finds a package that provides a name within all bounds.
-    fn by_name(&self, name: &str, bounds: &[&Bound]) -> Answer {
+    fn by_name(&self, name: &str, bounds: &[&Bound]) -> RequirementAnswer {
         let plain = name.strip_suffix("(x86-64)").unwrap_or(name);
         let project = dists::project(plain);
         // Provides of the stack take precedence over package names.
@@ -234,21 +237,23 @@ impl Packages {
         let names = [own.as_deref(), Some(plain), dist, generated.as_deref()];
         for name in names.into_iter().flatten() {
             let answers = self.of_name(name).map(|entry| answer(entry, bounds, project.is_some()));
-            let satisfies = |answer: &Answer| matches!(answer, Answer::By(_));
+            let satisfies = |answer: &RequirementAnswer| matches!(answer, RequirementAnswer::By(_));
             // Prefer an entry that satisfies the bounds, otherwise the first.
             let better = |a, b| if satisfies(&b) && !satisfies(&a) { b } else { a };
             let Some(answer) = answers.reduce(better) else { continue };
-            if let Answer::OtherVersion { .. } = answer
+            if let RequirementAnswer::OtherVersion { .. } = answer
                 && let Some((kind, _)) = generated_kind(plain)
             {
                 // A package that is not listed may provide the name in the wanted version.
-                return Answer::NotChecked(format!("package tables do not list {kind}(...)"));
+                return RequirementAnswer::NotChecked(format!(
+                    "package tables do not list {kind}(...)"
+                ));
             }
-            if matches!(answer, Answer::OtherVersion { .. })
+            if matches!(answer, RequirementAnswer::OtherVersion { .. })
                 && bounds.iter().any(|bound| !bound.has_number())
             {
                 let reason = "its version is computed on the machine that builds".to_owned();
-                return Answer::NotChecked(reason);
+                return RequirementAnswer::NotChecked(reason);
             }
             return answer;
         }
@@ -264,9 +269,9 @@ impl Packages {
         } else if !self.release_known {
             format!("the chroot `{}` has no package table", self.chroot)
         } else {
-            return Answer::Missing;
+            return RequirementAnswer::Missing;
         };
-        Answer::NotChecked(reason)
+        RequirementAnswer::NotChecked(reason)
     }
 }
 
@@ -277,7 +282,7 @@ fn generated_kind(name: &str) -> Option<(&str, &str)> {
 }
 
 /// Checks an entry against all bounds. The package's epoch does not apply to the Python project in it.
-fn answer(entry: ProvidingPackage<'_>, bounds: &[&Bound], of_project: bool) -> Answer {
+fn answer(entry: ProvidingPackage<'_>, bounds: &[&Bound], of_project: bool) -> RequirementAnswer {
     let ProvidingPackage { package, version } = entry;
     let bare = version.split_once(':').map_or(version, |(_, bare)| bare);
     let version = if of_project { bare } else { version };
@@ -285,10 +290,14 @@ fn answer(entry: ProvidingPackage<'_>, bounds: &[&Bound], of_project: bool) -> A
     let compared = if of_project { bare.trim_end_matches(".0") } else { version };
     let mut failing = bounds.iter().filter(|bound| !bound.holds(compared)).peekable();
     if version.is_empty() || failing.peek().is_none() {
-        return Answer::By(package.to_owned());
+        return RequirementAnswer::By(package.to_owned());
     }
     let older = failing.all(|bound| bound.wants_newer(version));
-    Answer::OtherVersion { package: package.to_owned(), version: version.to_owned(), older }
+    RequirementAnswer::OtherVersion {
+        package: package.to_owned(),
+        version: version.to_owned(),
+        older,
+    }
 }
 
 #[cfg(test)]
@@ -314,10 +323,14 @@ mod tests {
             ("zlib-devel", "1.3.1", "zlib-ng-compat-devel"),
         ]);
         let ask = |text: &str| packages.satisfy(text).unwrap();
-        assert_eq!(ask("cmake >= 3.26"), Answer::By("cmake".into()));
-        assert_eq!(ask("zlib-devel"), Answer::By("zlib-ng-compat-devel".into()));
-        assert_eq!(ask("pybind11 >= 99"), Answer::By("pybind11".into()), "its version is unknown");
-        let other = |older| Answer::OtherVersion {
+        assert_eq!(ask("cmake >= 3.26"), RequirementAnswer::By("cmake".into()));
+        assert_eq!(ask("zlib-devel"), RequirementAnswer::By("zlib-ng-compat-devel".into()));
+        assert_eq!(
+            ask("pybind11 >= 99"),
+            RequirementAnswer::By("pybind11".into()),
+            "its version is unknown"
+        );
+        let other = |older| RequirementAnswer::OtherVersion {
             package: "cmake".into(),
             version: "3.31.6".into(),
             older,
@@ -325,9 +338,9 @@ mod tests {
         assert_eq!(ask("cmake >= 4"), other(true));
         assert_eq!(ask("(cmake >= 3 with cmake < 3.2)"), other(false));
         assert_eq!(ask("(cmake >= 4 with cmake < 5)"), other(true));
-        assert_eq!(ask("(nothing or gcc(x86-64))"), Answer::By("gcc".into()));
-        assert_eq!(ask("(cmake and nothing)"), Answer::Missing);
-        assert_eq!(ask("nothing"), Answer::Missing);
+        assert_eq!(ask("(nothing or gcc(x86-64))"), RequirementAnswer::By("gcc".into()));
+        assert_eq!(ask("(cmake and nothing)"), RequirementAnswer::Missing);
+        assert_eq!(ask("nothing"), RequirementAnswer::Missing);
         for unknown in [
             "/usr/bin/git",
             "pkgconfig(zlib)",
@@ -340,7 +353,7 @@ mod tests {
             "gcc = bad",
             "rubygem(y) > 5",
         ] {
-            assert!(matches!(ask(unknown), Answer::NotChecked(_)), "{unknown}");
+            assert!(matches!(ask(unknown), RequirementAnswer::NotChecked(_)), "{unknown}");
         }
     }
 
@@ -348,9 +361,15 @@ mod tests {
     fn range_needs_one_package_within_all_bounds() {
         let packages = packages(&[("x-devel", "1", "x-compat-devel"), ("x-devel", "4", "x-devel")]);
         let ask = |text: &str| packages.satisfy(text).unwrap();
-        assert!(matches!(ask("(x-devel >= 2 with x-devel < 4)"), Answer::OtherVersion { .. }));
-        assert_eq!(ask("(x-devel >= 2 with x-devel < 5)"), Answer::By("x-devel".into()));
-        assert_eq!(ask("(x-devel < 2 with x-devel)"), Answer::By("x-compat-devel".into()));
+        assert!(matches!(
+            ask("(x-devel >= 2 with x-devel < 4)"),
+            RequirementAnswer::OtherVersion { .. }
+        ));
+        assert_eq!(ask("(x-devel >= 2 with x-devel < 5)"), RequirementAnswer::By("x-devel".into()));
+        assert_eq!(
+            ask("(x-devel < 2 with x-devel)"),
+            RequirementAnswer::By("x-compat-devel".into())
+        );
     }
 
     #[test]
@@ -365,26 +384,29 @@ mod tests {
         let ask = |text: &str| packages.satisfy(text).unwrap();
         assert_eq!(
             ask("python3dist(typing-extensions) >= 4"),
-            Answer::By("python3-typing-extensions".into())
+            RequirementAnswer::By("python3-typing-extensions".into())
         );
         assert_eq!(
             ask("python3.14dist(setuptools-scm)"),
-            Answer::By("python3-setuptools_scm".into())
+            RequirementAnswer::By("python3-setuptools_scm".into())
         );
-        assert_eq!(ask("python3dist(pyzmq)"), Answer::By("python3-zmq".into()));
+        assert_eq!(ask("python3dist(pyzmq)"), RequirementAnswer::By("python3-zmq".into()));
         assert_eq!(
             ask("python3dist(torch) = 2.10"),
-            Answer::OtherVersion {
+            RequirementAnswer::OtherVersion {
                 package: "python3-torch-rocm".into(),
                 version: "2.11.0".into(),
                 older: false
             }
         );
-        assert_eq!(ask("python3dist(torch) >= 2.10"), Answer::By("python3-torch-rocm".into()));
-        assert_eq!(ask("python3dist(xgrammar)"), Answer::Missing);
+        assert_eq!(
+            ask("python3dist(torch) >= 2.10"),
+            RequirementAnswer::By("python3-torch-rocm".into())
+        );
+        assert_eq!(ask("python3dist(xgrammar)"), RequirementAnswer::Missing);
         assert_eq!(
             ask("python3dist(setuptools_scm)"),
-            Answer::Missing,
+            RequirementAnswer::Missing,
             "rpm only knows the normalized name"
         );
     }
@@ -421,12 +443,18 @@ mod tests {
                 ("xnnpack-devel = 0.0^git20240814.312eb7e", "xnnpack-devel"),
             ] {
                 let answer = packages.satisfy(name).unwrap();
-                let by = matches!(&answer, Answer::By(by) if by == package);
+                let by = matches!(&answer, RequirementAnswer::By(by) if by == package);
                 assert!(by, "fedora-{release}: {name}: {answer:?}");
             }
             let old = packages.satisfy("rocprim-static < 6").unwrap();
-            assert!(matches!(old, Answer::OtherVersion { .. }), "its version is known: {old:?}");
-            assert_eq!(packages.satisfy("python-no-such-module").unwrap(), Answer::Missing);
+            assert!(
+                matches!(old, RequirementAnswer::OtherVersion { .. }),
+                "its version is known: {old:?}"
+            );
+            assert_eq!(
+                packages.satisfy("python-no-such-module").unwrap(),
+                RequirementAnswer::Missing
+            );
         }
     }
 
@@ -451,6 +479,9 @@ mod tests {
     fn reports_nothing_as_missing_without_a_table() {
         let packages = Packages { release_known: false, ..packages(&[]) };
         let answer = packages.satisfy("gcc").unwrap();
-        assert_eq!(answer, Answer::NotChecked("the chroot `c` has no package table".into()));
+        assert_eq!(
+            answer,
+            RequirementAnswer::NotChecked("the chroot `c` has no package table".into())
+        );
     }
 }

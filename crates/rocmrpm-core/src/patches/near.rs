@@ -12,7 +12,7 @@ use similar::TextDiff;
 const MOST_LINES: usize = 200_000;
 
 /// Time limit for a text comparison before its result gets coarser.
-const PATIENCE: Duration = Duration::from_secs(5);
+const DIFF_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The place most similar to the one that a patch expects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -113,7 +113,7 @@ pub fn lines_like(text: &str, find: &str) -> Vec<(usize, String)> {
 /// Returns the differences between two texts around some lines of the old text; empty if nothing
 /// changed there.
 pub fn changes_around(old: &str, new: &str, lines: Range<usize>) -> String {
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old, new);
+    let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(old, new);
     let mut unified = diff.unified_diff();
     let mut out = String::new();
     for hunk in unified.context_radius(3).iter_hunks() {
@@ -128,7 +128,7 @@ pub fn changes_around(old: &str, new: &str, lines: Range<usize>) -> String {
 
 /// Compares two texts and shows every line.
 fn diff(old: &str, new: &str) -> String {
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old, new);
+    let diff = TextDiff::configure().timeout(DIFF_TIMEOUT).diff_lines(old, new);
     let mut out = String::new();
     for change in diff.iter_all_changes() {
         let line = change.value().trim_end_matches('\n');

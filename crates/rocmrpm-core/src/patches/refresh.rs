@@ -111,7 +111,7 @@ pub fn refresh(
         }
         parsed.push((patch, bytes, changes));
     }
-    let mut earlier: Option<Vec<Old>> = None;
+    let mut earlier: Option<Vec<EarlierVersion>> = None;
     for (at, (patch, bytes, changes)) in parsed.into_iter().enumerate() {
         check_stop()?;
         let path = component.dir.join(&patch.file_name).canonicalize().map_err(action())?;
@@ -120,7 +120,13 @@ pub fn refresh(
         let how = if !applied.failures.is_empty() {
             let earlier = match &mut earlier {
                 Some(earlier) => earlier,
-                none => none.insert(Old::all(workspace, component, pin, &repository, fetcher)?),
+                none => none.insert(EarlierVersion::all(
+                    workspace,
+                    component,
+                    pin,
+                    &repository,
+                    fetcher,
+                )?),
             };
             let fitting =
                 earlier.iter().find(|old| old.earlier.applied.contains_key(&patch.file_name));
@@ -185,12 +191,12 @@ impl Refreshed {
 
 /// An earlier version and the trees that the series creates for it: before the first patch, and
 /// after each patch.
-pub(super) struct Old {
+pub(super) struct EarlierVersion {
     pub earlier: Earlier,
     pub trees: Vec<String>,
 }
 
-impl Old {
+impl EarlierVersion {
     /// Returns the earlier versions in the cache, the best ones first.
     pub fn all(
         workspace: &Workspace,

@@ -8,7 +8,7 @@ use crate::error::Problems;
 use crate::rpm_version;
 use crate::sources::Fetcher;
 use crate::workspace::document::File;
-use crate::workspace::upstreams::Origin;
+use crate::workspace::upstreams::UpstreamOrigin;
 use crate::workspace::{Source, Workspace};
 
 /// The values that a file has for a pin set.
@@ -73,6 +73,6 @@ fn has_submodules(workspace: &Workspace, component: &str) -> bool {
     let known = workspace.upstreams.components.iter().find(|known| known.name == component);
     matches!(
         known.and_then(|known| known.origin.as_ref()),
-        Some(Origin::Git { submodules: true, .. })
+        Some(UpstreamOrigin::Git { submodules: true, .. })
     )
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{OutdatedState, PinsError};
 use crate::closure::lock::Lock;
-use crate::closure::{Locked, Origin};
+use crate::closure::{Locked, LockedOrigin};
 use crate::sources::{Fetcher, ProjectFile};
 use crate::wheel::FileName;
 
@@ -42,7 +42,7 @@ pub fn outdated_members(
     let of = |(name, place): &(&str, Option<&'static str>)| {
         let locked = lock.packages.iter().find(|locked| locked.name == *name);
         locked
-            .filter(|locked| matches!(locked.origin, Origin::Index { .. }))
+            .filter(|locked| matches!(locked.origin, LockedOrigin::Index { .. }))
             .map(|locked| (locked, *place))
     };
     let members: Vec<(&Locked, Option<&'static str>)> = members.iter().filter_map(of).collect();

@@ -9,7 +9,7 @@ use crate::audit;
 use crate::container;
 use crate::digest::Sha256;
 use crate::error::{Error, IoError, Kind};
-use crate::evidence::{Chain, ComponentEvidence, Outcome, Question};
+use crate::evidence::{Chain, ComponentEvidence, OpenQuestion, Outcome};
 use crate::files;
 use crate::patches::{self, PatchState, Series};
 use crate::pins::check::{Severity, check};
@@ -89,7 +89,7 @@ impl Pipeline<'_> {
             draft.details.extend(lost.map(|l| format!("not checked: {}: {}", l.source, l.reason)));
             draft.summary = format!("pins/{}.toml has no contradictions", self.pins);
             if let Some(first) = errors.first() {
-                draft.question = Some(Question {
+                draft.question = Some(OpenQuestion {
                     what: match errors.len() {
                         1 => first.clone(),
                         n => format!("{first}; and {}", count(n - 1, "other error")),
@@ -132,7 +132,7 @@ impl Pipeline<'_> {
                     false => "change the edits in component.toml there",
                 };
                 draft.summary = format!("patches or edits do not apply to {}", names.join(", "));
-                draft.question = Some(Question {
+                draft.question = Some(OpenQuestion {
                     what: draft.summary.clone(),
                     help: self.correct(what),
                     acceptable: false,
@@ -186,7 +186,7 @@ impl Pipeline<'_> {
             }
             draft.summary = format!("{} prepared, no downloads", count(new.len(), "component"));
             if let Some(first) = open.first() {
-                draft.question = Some(Question {
+                draft.question = Some(OpenQuestion {
                     what: match open.len() {
                         1 => format!("a build would download: {first}"),
                         n => format!("builds would download in {n} places; the first: {first}"),

@@ -5,7 +5,7 @@ use crate::copr::{
     Client, CoprBuilder, CoprError, MacrosPackage, ProjectChroot, Published, get_ready, publish,
 };
 use crate::error::Error;
-use crate::evidence::Question;
+use crate::evidence::OpenQuestion;
 use crate::production::{Order, Production, produce_with};
 use crate::sources::Fetcher;
 use crate::stack::Stack;
@@ -20,7 +20,7 @@ pub(super) enum OnCopr {
     /// What they had before.
     Unchanged,
     /// A person has to decide first.
-    Question(Question),
+    Question(OpenQuestion),
 }
 
 impl Pipeline<'_> {
@@ -63,7 +63,7 @@ impl Pipeline<'_> {
             true => client.command(&[&["delete-build"], &numbers[..]].concat()),
             false => "wait until COPR has finished them".to_owned(),
         };
-        Ok(OnCopr::Question(Question {
+        Ok(OnCopr::Question(OpenQuestion {
             what: format!(
                 "COPR would also publish {} without inspection: {}",
                 count(numbers.len(), "build"),

@@ -34,11 +34,11 @@ pub use status::{collect, page_of, read, tiers_of_results};
 use crate::build::BuilderName;
 use crate::error::{Error, Kind};
 use crate::events::Events;
-use crate::evidence::{Chain, Draft, EvidenceRecord, Question};
+use crate::evidence::{Chain, Draft, EvidenceRecord, OpenQuestion};
 use crate::sources::{Cache, Fetcher};
 use crate::stack::KeyInputs;
 use crate::workspace::{PipelineSettings, Selection, Workspace};
-use place::Place;
+use place::PipelineFolders;
 use stage::{Flow, When};
 
 /// A stage of a pipeline.
@@ -153,7 +153,7 @@ pub enum End {
         /// The chroot, if the stage is about one.
         chroot: Option<String>,
         /// What is to be decided.
-        question: Question,
+        question: OpenQuestion,
     },
 }
 
@@ -161,7 +161,7 @@ pub enum End {
 struct Pipeline<'a> {
     request: &'a Request,
     settings: &'a PipelineSettings,
-    place: &'a Place,
+    place: &'a PipelineFolders,
     /// The user's workspace, to which destinations are relative.
     home: &'a Path,
     pins: &'a str,
@@ -205,7 +205,7 @@ pub fn run(dir: &Path, request: &Request, events: &dyn Events) -> Result<End, Er
         chroots.iter().try_for_each(|name| copr::project_of(&workspace, name).map(drop))?;
     }
     let settings = PipelineSettings::load(&workspace.root)?;
-    let place = Place::open(&workspace)?;
+    let place = PipelineFolders::open(&workspace)?;
     let mut chain = Chain::read(&evidence_folder(&workspace.root, &pins), &pins)?;
     let pipeline = Pipeline {
         request,
@@ -279,11 +279,11 @@ impl Pipeline<'_> {
 }
 
 /// Accepts the open questions of a pin set that need no change of a file. Returns them.
-pub fn accept(dir: &Path, request: &Request, reason: &str) -> Result<Vec<Question>, Error> {
+pub fn accept(dir: &Path, request: &Request, reason: &str) -> Result<Vec<OpenQuestion>, Error> {
     let workspace = home_workspace(dir, request)?;
     let pins = &workspace.pins.name;
     // No run may be between two stages.
-    let _place = Place::open(&workspace)?;
+    let _place = PipelineFolders::open(&workspace)?;
     let mut chain = Chain::read(&evidence_folder(&workspace.root, pins), pins)?;
     let open: Vec<EvidenceRecord> = chain.open_questions().into_iter().cloned().collect();
     let mut accepted = Vec::new();

@@ -2,11 +2,11 @@
 
 use super::stage::{self, Flow, When};
 use super::{Pipeline, PipelineStage, releases};
-use crate::closure::Origin;
+use crate::closure::LockedOrigin;
 use crate::closure::lock::Lock as ClosureLock;
 use crate::digest::Sha256;
 use crate::error::Error;
-use crate::evidence::{Chain, Question};
+use crate::evidence::{Chain, OpenQuestion};
 use crate::pins::{Outdated, OutdatedState, PinsError, outdated, outdated_members};
 use crate::stack::KeyInputs;
 use crate::style::count;
@@ -63,7 +63,7 @@ impl Pipeline<'_> {
                     draft.inputs.add(format!("found {line}"), "");
                 }
                 draft.details.extend(open.into_iter().skip(1).map(|(line, _)| line));
-                draft.question = Some(Question { what, help, acceptable: true });
+                draft.question = Some(OpenQuestion { what, help, acceptable: true });
             }
             Ok(false)
         })
@@ -120,7 +120,7 @@ impl Pipeline<'_> {
             return Ok(Vec::new());
         };
         let of_index =
-            lock.packages.iter().filter(|one| matches!(one.origin, Origin::Index { .. }));
+            lock.packages.iter().filter(|one| matches!(one.origin, LockedOrigin::Index { .. }));
         let wanted: Vec<_> = of_index.map(|one| (one.name.as_str(), None)).collect();
         let fetcher = self.fetcher(workspace, self.events)?;
         let members = outdated_members(&lock, &wanted, &fetcher, false)?;

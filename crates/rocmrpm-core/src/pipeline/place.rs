@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::PipelineError;
 use crate::error::{Error, IoError};
-use crate::evidence::Question;
+use crate::evidence::OpenQuestion;
 use crate::files;
 use crate::git::Repository;
 use crate::process::{ProcessError, quote};
@@ -56,7 +56,7 @@ pub(super) fn lock(root: &Path, pins: &str) -> Result<files::Lock, Error> {
 }
 
 /// The folders of a pipeline, which this process has locked.
-pub(super) struct Place {
+pub(super) struct PipelineFolders {
     /// The user's workspace.
     home: PathBuf,
     /// `build/pipeline/SET`.
@@ -69,7 +69,7 @@ pub(super) struct Place {
     _lock: files::Lock,
 }
 
-impl Place {
+impl PipelineFolders {
     /// Locks the pipeline of a set.
     pub fn open(workspace: &Workspace) -> Result<Self, Error> {
         let home = workspace.root.clone();
@@ -97,7 +97,7 @@ impl Place {
 
     /// Brings the worktree to a state to work on: clean, and with everything that the user's current
     /// branch has. Returns the question if a person has to decide.
-    pub fn prepare(&self, pins: &str) -> Result<Option<Question>, Error> {
+    pub fn prepare(&self, pins: &str) -> Result<Option<OpenQuestion>, Error> {
         let repository = self.home()?;
         let home = git(&repository, "read the current commit");
         let head = home.text(["rev-parse", "HEAD"])?;
@@ -172,7 +172,7 @@ impl Place {
     }
 
     /// Returns a question if the worktree has changes that the pipeline did not make.
-    fn uncommitted(&self) -> Result<Option<Question>, Error> {
+    fn uncommitted(&self) -> Result<Option<OpenQuestion>, Error> {
         let repository = self.tree()?;
         let changes = repository.changes(&[])?.changed;
         let changed: Vec<&String> =
@@ -186,7 +186,7 @@ impl Place {
             more => format!(" and {more} more"),
         };
         let root = quote(&self.root.to_string_lossy());
-        Ok(Some(Question {
+        Ok(Some(OpenQuestion {
             what: format!(
                 "`{}` has changes that are not committed: {}{more}",
                 self.root.display(),
@@ -200,7 +200,7 @@ impl Place {
     }
 
     /// Adds the commits of the user's current branch.
-    fn follow(&self, head: &str) -> Result<Option<Question>, Error> {
+    fn follow(&self, head: &str) -> Result<Option<OpenQuestion>, Error> {
         let repository = self.tree()?;
         let merge = git(&repository, "merge the current branch into the pipeline's");
         if merge.succeeds(["merge-base", "--is-ancestor", head, "HEAD"])? {
@@ -213,7 +213,7 @@ impl Place {
         }
         self.done()?;
         let root = quote(&self.root.to_string_lossy());
-        Ok((!merged).then(|| Question {
+        Ok((!merged).then(|| OpenQuestion {
             what: format!(
                 "the branch `{}` and the current branch changed the same lines",
                 self.branch

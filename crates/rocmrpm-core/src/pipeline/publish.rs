@@ -11,7 +11,7 @@ use super::{Pipeline, PipelineBuilder, PipelineStage};
 use crate::build::BuildLock;
 use crate::error::Error;
 use crate::events::Event;
-use crate::evidence::{Bundle, Chain, ComponentEvidence, Question, evidence_page, imported};
+use crate::evidence::{Bundle, Chain, ComponentEvidence, OpenQuestion, evidence_page, imported};
 use crate::foreign;
 use crate::index::change::plan_add;
 use crate::index::place::Page;
@@ -136,11 +136,11 @@ impl Pipeline<'_> {
         components: &[ComponentEvidence],
         chain: &Chain,
         chroot: &str,
-    ) -> Option<Question> {
+    ) -> Option<OpenQuestion> {
         let taken_back = taken_back(chain, chroot);
         let all = components.iter().flat_map(|component| &component.packages);
         let package = all.into_iter().find(|package| taken_back.contains(&package.header))?;
-        Some(Question {
+        Some(OpenQuestion {
             what: format!("{} was rolled back, and is not published again", package.file),
             help: format!(
                 "skip or fix the release; to publish it again, run `rocmrpm pipeline accept --pins {}`",

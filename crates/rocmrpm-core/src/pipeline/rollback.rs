@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::destination::open;
 use super::error::PipelineError;
-use super::place::{Place, evidence_folder};
+use super::place::{PipelineFolders, evidence_folder};
 use super::promote::check_tier;
 use super::{PipelineStage, Request, home_workspace};
 use crate::error::Error;
@@ -43,7 +43,7 @@ pub struct Rollback {
     pub packages: Option<(String, publication::Change)>,
     targets: [Option<Target>; 2],
     chain: Chain,
-    _place: Place,
+    _place: PipelineFolders,
 }
 
 /// Plans bringing the destinations in `pipeline.toml` back to the publication that a record states.
@@ -53,7 +53,7 @@ pub fn plan_rollback(dir: &Path, pins: Option<&str>, number: u64) -> Result<Roll
     let pins = workspace.pins.name.clone();
     let settings = PipelineSettings::load(&workspace.root)?;
     // No run may publish meanwhile.
-    let place = Place::open(&workspace)?;
+    let place = PipelineFolders::open(&workspace)?;
     let chain = Chain::read(&evidence_folder(&workspace.root, &pins), &pins)?;
     let (record, chroot) = publication(&chain, number, &pins)?;
     let (record, chroot) = (record.clone(), chroot.to_owned());

@@ -4,7 +4,7 @@
 use super::PipelineStage;
 use crate::error::{Error, Kind};
 use crate::events::{Event, Events, StageState};
-use crate::evidence::{Chain, Draft, Outcome, Question};
+use crate::evidence::{Chain, Draft, OpenQuestion, Outcome};
 use crate::stack::KeyInputs;
 
 /// Whether the next stage follows.
@@ -12,7 +12,7 @@ use crate::stack::KeyInputs;
 pub(super) enum Flow {
     Continue,
     /// A person has to decide.
-    Stop(Question),
+    Stop(OpenQuestion),
 }
 
 /// When a stage runs, and when its record is written.

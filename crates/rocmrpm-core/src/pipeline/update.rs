@@ -10,7 +10,7 @@ use super::{Pipeline, PipelineStage};
 use crate::digest::Sha256;
 use crate::error::{Error, IoError, Kind};
 use crate::events::{Event, StageState};
-use crate::evidence::{Chain, Draft, Outcome, Question};
+use crate::evidence::{Chain, Draft, OpenQuestion, Outcome};
 use crate::files;
 use crate::pins::derive::{self, DeriveError, Followed, derive};
 use crate::pins::{Outdated, OutdatedState, Update, lock_set, update, write_set};
@@ -37,7 +37,7 @@ struct Move {
     lock: String,
     /// The values that change.
     lines: Vec<String>,
-    question: Option<Question>,
+    question: Option<OpenQuestion>,
 }
 
 impl Pipeline<'_> {
@@ -101,7 +101,7 @@ impl Pipeline<'_> {
     }
 
     /// Moves one component. Returns the question if a person has to decide.
-    fn take(&self, row: &Outdated, chain: &mut Chain) -> Result<Option<Question>, Error> {
+    fn take(&self, row: &Outdated, chain: &mut Chain) -> Result<Option<OpenQuestion>, Error> {
         let (name, version) = (row.component.as_str(), row.newest.clone().unwrap_or_default());
         let mut inputs = KeyInputs::default();
         inputs.add(COMPONENT, name);
@@ -151,7 +151,7 @@ impl Pipeline<'_> {
     }
 
     /// Returns the question if a release cannot be taken in one of the chroots.
-    fn refusal(&self, row: &Outdated) -> Result<Option<Question>, Error> {
+    fn refusal(&self, row: &Outdated) -> Result<Option<OpenQuestion>, Error> {
         let Some(range) = &row.newest_python else { return Ok(None) };
         let Ok(specifiers) = VersionSpecifiers::from_str(range) else { return Ok(None) };
         for chroot in self.chroots {
@@ -159,7 +159,7 @@ impl Pipeline<'_> {
             let Ok(python) = Version::from_str(&python) else { continue };
             if !specifiers.contains(&python) {
                 let (name, newest) = (&row.component, row.newest.as_deref().unwrap_or_default());
-                return Ok(Some(Question {
+                return Ok(Some(OpenQuestion {
                     what: format!(
                         "{name} {newest} requires Python {range}, and {chroot} has {python}"
                     ),
@@ -172,7 +172,7 @@ impl Pipeline<'_> {
     }
 
     /// Computes the pins with another version of a component.
-    fn moved(&self, name: &str, version: &str) -> Result<Result<Move, Question>, Error> {
+    fn moved(&self, name: &str, version: &str) -> Result<Result<Move, OpenQuestion>, Error> {
         let workspace = self.first_workspace()?;
         match self.settings.from.as_deref() {
             Some(from) if from == name => self.derived(&workspace, version),
@@ -230,7 +230,7 @@ impl Pipeline<'_> {
     }
 
     /// Returns the question if an update changes what only a person can judge.
-    fn review(&self, update: &Update) -> Option<Question> {
+    fn review(&self, update: &Update) -> Option<OpenQuestion> {
         let mut what = Vec::new();
         for kept in &update.kept {
             what.push(format!(
@@ -249,7 +249,7 @@ impl Pipeline<'_> {
             }
         }
         let root = quote(&self.place.root.to_string_lossy());
-        (!what.is_empty()).then(|| Question {
+        (!what.is_empty()).then(|| OpenQuestion {
             what: format!("{} {}: {}", update.component, update.new, what.join("; ")),
             help: format!(
                 "correct the component in {root} and commit, then run `rocmrpm pipeline accept --pins {}`",
@@ -264,7 +264,7 @@ impl Pipeline<'_> {
         &self,
         workspace: &Workspace,
         version: &str,
-    ) -> Result<Result<Move, Question>, Error> {
+    ) -> Result<Result<Move, OpenQuestion>, Error> {
         let from = self.settings.from.as_deref().unwrap_or_default();
         let has_component = |name: &str| {
             matches!(workspace.component(name), Ok(_) | Err(WorkspaceError::Unpinned { .. }))
@@ -295,7 +295,7 @@ impl Pipeline<'_> {
                 let from = format!("{from}={version}");
                 let error: Error = DeriveError::Contradictions { from, list, unreachable }.into();
                 let details = error.details().join("; ");
-                Ok(Err(Question {
+                Ok(Err(OpenQuestion {
                     what: format!("{error}: {details}"),
                     help: "add `choose = [\"NAME=VERSION\"]` to pipeline.toml".to_owned(),
                     acceptable: false,
@@ -307,7 +307,7 @@ impl Pipeline<'_> {
 
 /// Returns the question of the last move, if it still has to be reviewed: it was not accepted, and the
 /// pins are those that it made.
-fn open(chain: &Chain, workspace: &Workspace) -> Option<Question> {
+fn open(chain: &Chain, workspace: &Workspace) -> Option<OpenQuestion> {
     let last = chain.last(NAME, None).filter(|last| last.outcome == Outcome::Question)?;
     let question = last.question.clone().filter(|question| question.acceptable)?;
     let now = Sha256::of_bytes(&workspace.pins.file.text).to_string();

@@ -9,7 +9,7 @@ use super::preamble::{ROOT, packing};
 use super::unpack::{self, SITE};
 use crate::build::{HostBuilder, Job, Results, Stage};
 use crate::closure::lock::Lock;
-use crate::closure::{Graph, LockedFile, Origin, makes_python, name_of};
+use crate::closure::{Graph, LockedFile, LockedOrigin, makes_python, name_of};
 use crate::digest::Sha256;
 use crate::error::{Error, IoError, Kind};
 use crate::events::{Event, Events};
@@ -80,7 +80,7 @@ impl<'a> Packer<'a> {
         let lock = Lock::read(&workspace.closure_lock())?;
         let wheels = lock.into_iter().flat_map(|lock| lock.packages).filter_map(|locked| {
             match locked.origin {
-                Origin::Index { wheel: Some(wheel), .. } => Some((locked.name, wheel)),
+                LockedOrigin::Index { wheel: Some(wheel), .. } => Some((locked.name, wheel)),
                 _ => None,
             }
         });

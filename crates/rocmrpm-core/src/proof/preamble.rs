@@ -30,7 +30,7 @@ const ENDS: &[&str] = &[
 ];
 
 /// Definitions at the top of the spec: disable compressing, stripping and modifying files.
-const FIRST: &str = "%global _binary_payload w0.ufdio\n%global __os_install_post %{nil}\n\
+const PREAMBLE: &str = "%global _binary_payload w0.ufdio\n%global __os_install_post %{nil}\n\
                      %global debug_package %{nil}\n%global _build_id_links none\n\
                      %global __check_files %{nil}\n%global _unpackaged_files_terminate_build 0\n";
 
@@ -40,7 +40,7 @@ const CONDITIONS: &[&str] = &["%if", "%else", "%elif", "%endif"];
 /// Returns a spec with the packages of a rendered one. The first package contains all files in
 /// [`ROOT`]: `site` in the spec's folder of Python modules, `bin` and `data` below `/usr`.
 pub(super) fn packing(rendered: &str) -> String {
-    let (mut spec, mut files) = (FIRST.to_owned(), String::new());
+    let (mut spec, mut files) = (PREAMBLE.to_owned(), String::new());
     let mut ended = false;
     let python = rendered.lines().any(is_python_files);
     let mut first = true;
@@ -117,7 +117,7 @@ mod tests {
     fn keeps_packages_and_removes_build_sections() {
         let spec = packing(SPEC);
         let (head, install) = spec.split_once("\n%install\n").unwrap();
-        let head = head.strip_prefix(FIRST).unwrap();
+        let head = head.strip_prefix(PREAMBLE).unwrap();
         assert_eq!(
             head,
             "%global x 1\nName: python-a\nBuildArch: noarch\nRequires: b\n%description\nText.\n\

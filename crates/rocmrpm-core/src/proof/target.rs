@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::build::system;
 use crate::error::Error;
 use crate::inspect::System;
-use crate::packages::{Answer, Packages, PackagesError};
+use crate::packages::{Packages, PackagesError, RequirementAnswer};
 use crate::workspace::Workspace;
 
 /// Whether a requirement is met.
@@ -47,13 +47,13 @@ impl Verdict {
 /// The tables of `files.toml`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Known {
+struct KnownFiles {
     files: BTreeMap<String, String>,
     provides: BTreeMap<String, String>,
 }
 
-fn known() -> &'static Known {
-    static KNOWN: LazyLock<Known> = LazyLock::new(|| {
+fn known() -> &'static KnownFiles {
+    static KNOWN: LazyLock<KnownFiles> = LazyLock::new(|| {
         // The table is part of the program, and a test parses it.
         toml::from_str(include_str!("files.toml")).expect("the built-in table of files is valid")
     });
@@ -114,12 +114,12 @@ impl Target {
             });
         }
         Ok(match self.packages.satisfy(text)? {
-            Answer::By(_) => Verdict::Met,
-            Answer::OtherVersion { package, version, .. } => {
+            RequirementAnswer::By(_) => Verdict::Met,
+            RequirementAnswer::OtherVersion { package, version, .. } => {
                 Verdict::Unmet(format!("{} has {package} {version}", self.chroot))
             }
-            Answer::Missing => Verdict::Unmet(self.nothing()),
-            Answer::NotChecked(reason) => Verdict::Unchecked(reason),
+            RequirementAnswer::Missing => Verdict::Unmet(self.nothing()),
+            RequirementAnswer::NotChecked(reason) => Verdict::Unchecked(reason),
         })
     }
 

@@ -22,7 +22,7 @@ pub use state::{Published, RepositoryState};
 use crate::digest::Sha256;
 use crate::error::IoError;
 use crate::index::place::{IndexStorage, Package, Page, Stored};
-use crate::index::seen::Seen;
+use crate::index::seen::SerialRecord;
 use crate::rpms::RpmError;
 use crate::rpms::repomd::{MetadataFile, REPOMD, Repomd};
 use crate::rpms::repository::{EPOCH_1980, make_metadata};
@@ -44,7 +44,7 @@ pub struct Wanted<'a> {
     /// Number of builds to keep per package.
     pub keep: usize,
     /// The highest serial number known to this machine.
-    pub seen: &'a Seen,
+    pub seen: &'a SerialRecord,
     /// Whether to accept builds of uncommitted changes.
     pub dirty: bool,
 }

@@ -10,7 +10,7 @@ use super::state::Published;
 use super::{Change, PublicationError, Wanted, change_to, check_key, there};
 use crate::error::IoError;
 use crate::index::place::IndexStorage;
-use crate::index::seen::Seen;
+use crate::index::seen::SerialRecord;
 use crate::rpms::signing::Signer;
 
 /// An earlier publication, and what the publisher has published since.
@@ -26,7 +26,7 @@ pub fn plan_rollback(
     place: &dyn IndexStorage,
     earlier: &Earlier,
     signer: Option<&Signer>,
-    seen: &Seen,
+    seen: &SerialRecord,
 ) -> Result<Change, PublicationError> {
     let (old, live) = there(place)?;
     seen.check(old.serial)?;

@@ -103,13 +103,13 @@ impl IndexStorage for Memory {
 /// A local repository and the known serial number.
 struct Here {
     dir: tempfile::TempDir,
-    seen: Seen,
+    seen: SerialRecord,
 }
 
 impl Here {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let seen = Seen::of(dir.path(), "there", false);
+        let seen = SerialRecord::of(dir.path(), "there", false);
         fs::create_dir(dir.path().join("rpms")).unwrap();
         Self { dir, seen }
     }

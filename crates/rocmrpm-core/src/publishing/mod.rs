@@ -16,7 +16,7 @@ use crate::error::{Error, IoError, Problems};
 use crate::index::folder::Folder;
 use crate::index::place::IndexStorage;
 use crate::index::publish::Destination;
-use crate::index::seen::Seen;
+use crate::index::seen::SerialRecord;
 use crate::sources::Cache;
 use crate::stack::Stack;
 use crate::workspace::{Workspace, closure_not_written};
@@ -27,7 +27,7 @@ pub struct Target {
     place: Box<dyn IndexStorage>,
     /// Whether the destination is a missing folder, which is only created when it is written to.
     new_folder: bool,
-    seen: Seen,
+    seen: SerialRecord,
 }
 
 impl Target {
@@ -49,7 +49,7 @@ impl Target {
     }
 
     /// Returns the record of the serial numbers that this machine has seen there.
-    pub fn seen(&self) -> &Seen {
+    pub fn seen(&self) -> &SerialRecord {
         &self.seen
     }
 
@@ -75,7 +75,7 @@ impl Target {
 }
 
 /// Returns the record of the serial numbers that this machine has seen at a destination.
-fn seen(destination: &Destination, allow_rollback: bool) -> Result<Seen, Error> {
+fn seen(destination: &Destination, allow_rollback: bool) -> Result<SerialRecord, Error> {
     let place = match destination {
         Destination::Folder(path) => std::path::absolute(path)
             .map_err(IoError::doing("find the destination"))?
@@ -83,7 +83,7 @@ fn seen(destination: &Destination, allow_rollback: bool) -> Result<Seen, Error> 
             .into_owned(),
         other => other.open(false)?.name(),
     };
-    Ok(Seen::of(Cache::from_env()?.dir(), &place, allow_rollback))
+    Ok(SerialRecord::of(Cache::from_env()?.dir(), &place, allow_rollback))
 }
 
 /// Refuses stacks that users could not install or upgrade: a component without a written Python

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::content::{self, Cause, Content, Places};
+use super::content::{self, BuildFolders, Cause, Content};
 use crate::digest::Sha256;
 use crate::error::{Error, IoError};
 use crate::rpms::tags::{Tags, tag_name};
@@ -124,7 +124,7 @@ impl Compared {
 pub fn compare(
     old: &[PathBuf],
     new: &[PathBuf],
-    places: Places<'_>,
+    places: BuildFolders<'_>,
     scratch: &Path,
 ) -> Result<Compared, Error> {
     let named = |rpms: &[PathBuf]| -> BTreeMap<String, PathBuf> {
@@ -150,8 +150,13 @@ pub fn compare(
     Ok(compared)
 }
 
-fn package(old: &Path, new: &Path, places: Places<'_>, scratch: &Path) -> Result<Package, Error> {
-    let (before, now) = (Side::read(old)?, Side::read(new)?);
+fn package(
+    old: &Path,
+    new: &Path,
+    places: BuildFolders<'_>,
+    scratch: &Path,
+) -> Result<Package, Error> {
+    let (before, now) = (ComparedPackage::read(old)?, ComparedPackage::read(new)?);
     if before.sha256 == now.sha256 {
         return Ok(Package {
             same_bytes: true,
@@ -260,13 +265,13 @@ impl File {
 }
 
 /// One of the two packages.
-struct Side {
+struct ComparedPackage {
     sha256: Sha256,
     tags: Tags,
     files: BTreeMap<String, File>,
 }
 
-impl Side {
+impl ComparedPackage {
     fn read(path: &Path) -> Result<Self, Error> {
         let (sha256, _) = Sha256::of_file(path).map_err(IoError::doing("read an RPM"))?;
         let tags = Tags::read(path)?;
@@ -315,7 +320,7 @@ fn look_into(
     package: &mut Package,
     sides: [&Path; 2],
     unlike: &BTreeSet<String>,
-    places: Places<'_>,
+    places: BuildFolders<'_>,
     scratch: &Path,
 ) -> Result<(), Error> {
     let copies = tempfile::Builder::new().prefix("differences-").tempdir_in(scratch);
@@ -376,7 +381,7 @@ mod tests {
     fn compared(old: &Demo<'_>, new: &Demo<'_>) -> Package {
         let dir = tempfile::tempdir().unwrap();
         let (old, new) = (rpm(&dir.path().join("old"), old), rpm(&dir.path().join("new"), new));
-        let places = Places { old: &[], new: &[] };
+        let places = BuildFolders { old: &[], new: &[] };
         let mut compared = compare(&[old], &[new], places, dir.path()).unwrap();
         compared.packages.remove(0)
     }
@@ -412,7 +417,7 @@ mod tests {
     fn reports_packages_of_only_one_build() {
         let dir = tempfile::tempdir().unwrap();
         let path = rpm(&dir.path().join("old"), &DEMO);
-        let places = Places { old: &[], new: &[] };
+        let places = BuildFolders { old: &[], new: &[] };
         let gone = compare(std::slice::from_ref(&path), &[], places, dir.path()).unwrap();
         assert!(!gone.same());
         assert_eq!(gone.rpms_removed, ["demo-1-1.noarch.rpm"]);

@@ -71,7 +71,7 @@ pub struct Content {
 
 /// The folders of the two builds, which must not occur in a file.
 #[derive(Debug, Clone, Copy)]
-pub struct Places<'a> {
+pub struct BuildFolders<'a> {
     /// The folders of the earlier build.
     pub old: &'a [String],
     /// The folders of the new build.
@@ -79,7 +79,7 @@ pub struct Places<'a> {
 }
 
 /// Explains the difference between two contents.
-pub fn compare(old: &[u8], new: &[u8], places: Places<'_>) -> Content {
+pub fn compare(old: &[u8], new: &[u8], places: BuildFolders<'_>) -> Content {
     let mut content = Content::default();
     let (mut old_part, mut new_part) = (old, new);
     if let (Some(old_sections), Some(new_sections)) = (sections(old), sections(new)) {
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
     use crate::inspect::testing::HostElf;
 
-    const NONE: Places<'_> = Places { old: &[], new: &[] };
+    const NONE: BuildFolders<'_> = BuildFolders { old: &[], new: &[] };
 
     fn causes(old: &str, new: &str) -> Vec<Cause> {
         compare(old.as_bytes(), new.as_bytes(), NONE).causes
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn recognizes_build_paths_and_order() {
         let (old, new) = (["/w/old".to_owned()], ["/w/new".to_owned()]);
-        let places = Places { old: &old, new: &new };
+        let places = BuildFolders { old: &old, new: &new };
         let content = compare(b"dir=/w/old/x", b"dir=/w/new/x", places);
         assert_eq!(content.causes, [Cause::BuildPath]);
         assert_eq!(content.example, Some(("dir=/w/old/x".into(), "dir=/w/new/x".into())));

@@ -29,7 +29,7 @@ use crate::sources::{Cache, Fetcher};
 use crate::spec::{Release, Rendered};
 use crate::stack::{KeyInputs, Stack};
 use crate::workspace::Component;
-use content::Places;
+use content::BuildFolders;
 
 /// The schema of the document.
 pub const SCHEMA: &str = "rocmrpm/reproduce/1";
@@ -190,7 +190,7 @@ pub fn reproduce(
     };
     let (old_places, new_places) =
         (builder.build_roots(&then), builder.build_roots(&Job { work: dir.join("build"), ..then }));
-    let places = Places { old: &old_places, new: &new_places };
+    let places = BuildFolders { old: &old_places, new: &new_places };
     let compared = compare::compare(&subject.results.rpms()?, &new, places, &dir)?;
     let mut now = KeyInputs::default();
     surroundings(stack, component, builder, &mut now);

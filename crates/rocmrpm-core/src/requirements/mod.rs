@@ -12,7 +12,7 @@ pub use files::{Texts, texts};
 pub use resolve::resolve;
 
 use crate::error::{Diagnose, Diagnosis, IoError, Kind};
-use crate::index::demands::Usables;
+use crate::index::demands::UsableWheels;
 use crate::index::listing::{Listed, Listing};
 use crate::index::outside::Outside;
 use crate::process::ProcessError;
@@ -135,7 +135,7 @@ pub fn pins(
     view: &Listing,
     environment: &Environment,
 ) -> Result<(Vec<Pinned>, Vec<Open>), RequirementsError> {
-    let usables = Usables::of(view, environment);
+    let usables = UsableWheels::of(view, environment);
     if let Some((wheel, wrong)) = usables.broken.first() {
         return Err(RequirementsError::Unpinnable {
             file: wheel.file.clone(),

@@ -11,7 +11,7 @@ use super::{Pinned, RequirementsError};
 use crate::error::IoError;
 use crate::index::listing::{Listed, Listing};
 use crate::index::outside::Outside;
-use crate::uv::{self, Failure, StandIn, Why, plain_platform};
+use crate::uv::{self, Failure, FailureReason, StandIn, plain_platform};
 use python_packaging::environment::Environment;
 
 /// The file in uv's folder with the versions from a closure's lock.
@@ -43,7 +43,7 @@ pub fn resolve(
         Ok(reported) => merge(&reported, own),
         Err(Failure::Refused { reported, why }) => Err(RequirementsError::Resolve {
             reported: uv::last(reported),
-            network: why == Why::Network,
+            network: why == FailureReason::Network,
         }),
         Err(Failure::Process(error)) => Err(error.into()),
         Err(Failure::Io(error)) => Err(error.into()),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use fs_err as fs;
 
-use super::submodules::{Finder, Part};
+use super::submodules::{Finder, SourceCommit};
 use super::{
     Fetcher, SourceError, file_name, join, not_pinned, pack, pinned_commit, source_dir, url,
 };
@@ -76,7 +76,7 @@ impl Fetcher<'_> {
         self.facts_of(&self.parts(pin)?, submodules)
     }
 
-    fn parts(&self, pin: &Pin) -> Result<Vec<Part>, SourceError> {
+    fn parts(&self, pin: &Pin) -> Result<Vec<SourceCommit>, SourceError> {
         let Source::Git { url, commit, submodules, paths } = &pin.source else {
             return Err(not_pinned(pin, "commit"));
         };
@@ -84,7 +84,7 @@ impl Fetcher<'_> {
         let paths: Vec<_> =
             paths.iter().map(|path| path.trim_end_matches('/').to_owned()).collect();
         let paths = Some(paths).filter(|paths| !paths.is_empty());
-        let fetching = |part: &Part| {
+        let fetching = |part: &SourceCommit| {
             let of =
                 if part.path.is_empty() { String::new() } else { format!(" for {}", part.path) };
             self.phase(
@@ -99,10 +99,13 @@ impl Fetcher<'_> {
             offline: self.is_offline(),
             fetching: &fetching,
         };
-        finder.parts(Part { path: String::new(), url: url.clone(), commit, paths }, *submodules)
+        finder.parts(
+            SourceCommit { path: String::new(), url: url.clone(), commit, paths },
+            *submodules,
+        )
     }
 
-    fn facts_of(&self, parts: &[Part], submodules: bool) -> Result<Facts, SourceError> {
+    fn facts_of(&self, parts: &[SourceCommit], submodules: bool) -> Result<Facts, SourceError> {
         let tree = self.repository(&parts[0].url).tree(&parts[0].commit)?;
         let below = parts[1..].iter().map(|part| (part.path.clone(), part.commit.clone()));
         Ok(Facts { tree, submodules: submodules.then(|| below.collect()) })

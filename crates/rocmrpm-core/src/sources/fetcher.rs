@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use fs_err as fs;
 
-use super::cache::{Cache, Held};
+use super::cache::{Cache, CacheState};
 use super::download::{self, Request};
 use super::git::Repository;
 use super::index::{self, ProjectFile, Sdist};
@@ -229,14 +229,14 @@ impl<'a> Fetcher<'a> {
     /// digest.
     pub(super) fn holds(&self, digest: &Sha256) -> Result<bool, SourceError> {
         let held = self.cache.held(digest)?;
-        if let Held::Damaged { found } = held {
+        if let CacheState::Damaged { found } = held {
             let path = self.cache.path_of(digest);
             self.warn(format!(
                 "the cached file {} has sha256 {found}; rocmrpm removed it",
                 path.display()
             ));
         }
-        Ok(held == Held::Whole)
+        Ok(held == CacheState::Whole)
     }
 
     /// Returns the verified archive that an earlier run packed with this recipe, if it is still in

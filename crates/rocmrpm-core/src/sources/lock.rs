@@ -70,12 +70,12 @@ impl Diagnose for LockError {
 }
 
 /// The result for one source.
-struct Found {
+struct SourceEntry {
     key: (crate::names::ComponentName, String),
-    result: Result<Option<Seen>, SourceError>,
+    result: Result<Option<SeenSources>, SourceError>,
 }
 
-struct Seen {
+struct SeenSources {
     entry: LockEntry,
     /// Whether the entry is complete.
     whole: bool,
@@ -95,11 +95,11 @@ impl Fetcher<'_> {
         self.send(Event::Planned { total, numbered_at_end: true });
         let found = parallel::map(&pins, AT_ONCE, |pin| self.lock_pin(pin, old))?;
         let (mut locked, mut failed) = (Locked::default(), Vec::new());
-        for Found { key, result } in found.into_iter().flatten() {
+        for SourceEntry { key, result } in found.into_iter().flatten() {
             let name = source_name(key.0.as_str(), &key.1);
             match result {
                 Ok(None) => {}
-                Ok(Some(Seen { entry, whole, .. })) => {
+                Ok(Some(SeenSources { entry, whole, .. })) => {
                     if !whole {
                         locked.unseen.push(name);
                     }
@@ -114,13 +114,13 @@ impl Fetcher<'_> {
         if failed.is_empty() { Ok(locked) } else { Err(LockError { failed, of: total }.into()) }
     }
 
-    fn lock_pin(&self, pin: &Pin, old: &Lock) -> Vec<Found> {
+    fn lock_pin(&self, pin: &Pin, old: &Lock) -> Vec<SourceEntry> {
         let component = &pin.component;
         let mut main = Pin { sources: Default::default(), ..pin.clone() };
         let known = old.entry(component, "", &main);
         let result = self.lock_source(component.as_str(), "", &mut main, known);
         let main_failed = result.is_err();
-        let mut found = vec![Found { key: (component.clone(), String::new()), result }];
+        let mut found = vec![SourceEntry { key: (component.clone(), String::new()), result }];
         for (name, source) in &pin.sources {
             let mut source = source.clone();
             if pin.follows.is_some() && source.version == pin.version {
@@ -140,7 +140,7 @@ impl Fetcher<'_> {
             }
             let known = old.entry(component, name, &as_recorded);
             let result = self.lock_source(component.as_str(), name, &mut source, known);
-            found.push(Found { key: (component.clone(), name.clone()), result });
+            found.push(SourceEntry { key: (component.clone(), name.clone()), result });
         }
         found
     }
@@ -152,13 +152,13 @@ impl Fetcher<'_> {
         name: &str,
         pin: &mut Pin,
         known: Option<&LockEntry>,
-    ) -> Result<Option<Seen>, SourceError> {
+    ) -> Result<Option<SeenSources>, SourceError> {
         let table = source_name(component, name);
         let started = Instant::now();
         let result = self.look(&table, pin, known);
         let outcome = match &result {
             Ok(None) => return result,
-            Ok(Some(Seen { resolved: true, .. })) => Outcome::Resolved,
+            Ok(Some(SeenSources { resolved: true, .. })) => Outcome::Resolved,
             Ok(Some(_)) => Outcome::Recorded,
             Err(SourceError::Process(ProcessError::Stopped)) => Outcome::Stopped,
             Err(_) => Outcome::Failed,
@@ -174,7 +174,7 @@ impl Fetcher<'_> {
         table: &str,
         pin: &mut Pin,
         known: Option<&LockEntry>,
-    ) -> Result<Option<Seen>, SourceError> {
+    ) -> Result<Option<SeenSources>, SourceError> {
         if is_own(&pin.source) {
             return Ok(None);
         }
@@ -224,14 +224,14 @@ impl Fetcher<'_> {
             Source::Folder { .. } => return Ok(None),
         };
         match looked {
-            Ok(()) => Ok(Some(Seen { entry, whole: true, resolved: true })),
+            Ok(()) => Ok(Some(SeenSources { entry, whole: true, resolved: true })),
             Err(SourceError::Offline { .. }) => {
                 let mut kept =
                     known.filter(|known| known.commit == entry.commit).cloned().unwrap_or(entry);
                 if matches!(pin.source, Source::Git { submodules: false, .. }) {
                     kept.submodules = None;
                 }
-                Ok(Some(Seen { whole: is_whole(&kept, pin), resolved: false, entry: kept }))
+                Ok(Some(SeenSources { whole: is_whole(&kept, pin), resolved: false, entry: kept }))
             }
             Err(error) => Err(error),
         }

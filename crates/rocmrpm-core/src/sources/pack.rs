@@ -21,10 +21,10 @@ use crate::error::IoError;
 struct Member {
     /// The path relative to the folder.
     path: PathBuf,
-    what: What,
+    what: PackedKind,
 }
 
-enum What {
+enum PackedKind {
     File { executable: bool },
     Link { target: PathBuf },
 }
@@ -104,10 +104,10 @@ fn walk(folder: &Path, from: &Path, which: Which<'_>) -> Result<Vec<Member>, Sou
                 );
                 return Err(SourceError::Unpackable { path: entry.path().to_owned(), problem });
             }
-            What::Link { target }
+            PackedKind::Link { target }
         } else if kind.is_file() {
             let meta = fs::metadata(entry.path()).map_err(IoError::doing("pack a folder"))?;
-            What::File { executable: meta.permissions().mode() & 0o100 != 0 }
+            PackedKind::File { executable: meta.permissions().mode() & 0o100 != 0 }
         } else {
             let problem = "it is not a file, a folder or a link".to_owned();
             return Err(SourceError::Unpackable { path: entry.path().to_owned(), problem });
@@ -191,12 +191,12 @@ pub(super) fn digest(
     let mut content = Content::default();
     for Member { path, what } in members(folder, component, which)? {
         match what {
-            What::File { executable } => {
+            PackedKind::File { executable } => {
                 let (digest, _) = Sha256::of_file(&folder.join(&path))
                     .map_err(IoError::doing("read a source folder"))?;
                 content.file(&path, executable, &digest);
             }
-            What::Link { target } => content.link(&path, &target),
+            PackedKind::Link { target } => content.link(&path, &target),
         }
     }
     Ok(content.digest())
@@ -223,7 +223,7 @@ pub(super) fn folder(
         header.set_uid(0);
         header.set_gid(0);
         match what {
-            What::File { executable } => {
+            PackedKind::File { executable } => {
                 let file = fs::File::open(&place).map_err(action())?;
                 let size = file.metadata().map_err(action())?.len();
                 header.set_mode(if executable { 0o755 } else { 0o644 });
@@ -236,7 +236,7 @@ pub(super) fn folder(
                 }
                 packed.file(&path, executable, &Sha256::from(content.hasher));
             }
-            What::Link { target } => {
+            PackedKind::Link { target } => {
                 packed.link(&path, &target);
                 header.set_entry_type(tar::EntryType::Symlink);
                 header.set_mode(0o777);

@@ -19,7 +19,7 @@ const MAX_COUNT: usize = 500;
 
 /// A commit that is part of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct SourceCommit {
     /// The folder in the source; empty for the main commit.
     pub path: String,
     /// The URL for git.
@@ -29,7 +29,7 @@ pub(super) struct Part {
     pub paths: Option<Vec<String>>,
 }
 
-impl Part {
+impl SourceCommit {
     /// Refuses its submodule at a path.
     fn refuse(&self, path: &str, reason: String) -> SourceError {
         SourceError::BadSubmodule {
@@ -47,7 +47,7 @@ pub(super) struct Finder<'a> {
     pub workspace_root: &'a Path,
     pub offline: bool,
     /// Called before a commit is fetched.
-    pub fetching: &'a dyn Fn(&Part),
+    pub fetching: &'a dyn Fn(&SourceCommit),
 }
 
 /// A submodule in `.gitmodules`.
@@ -61,7 +61,11 @@ struct Module {
 
 impl Finder<'_> {
     /// Returns the main commit and, with `submodules`, all nested submodules, sorted by path.
-    pub fn parts(&self, main: Part, submodules: bool) -> Result<Vec<Part>, SourceError> {
+    pub fn parts(
+        &self,
+        main: SourceCommit,
+        submodules: bool,
+    ) -> Result<Vec<SourceCommit>, SourceError> {
         let mut parts = Vec::new();
         self.walk(main, submodules, 0, &mut parts)?;
         Ok(parts)
@@ -69,10 +73,10 @@ impl Finder<'_> {
 
     fn walk(
         &self,
-        part: Part,
+        part: SourceCommit,
         submodules: bool,
         depth: usize,
-        parts: &mut Vec<Part>,
+        parts: &mut Vec<SourceCommit>,
     ) -> Result<(), SourceError> {
         let repository = self.repository(&part.url);
         repository.obtain(&part.commit, self.offline, || (self.fetching)(&part))?;
@@ -133,11 +137,11 @@ impl Finder<'_> {
     /// Returns the submodule at an entry of `part`; `None` if `git submodule update` skips it.
     fn submodule(
         &self,
-        part: &Part,
+        part: &SourceCommit,
         TreeEntry { id: commit, path: link, .. }: TreeEntry,
         paths: Option<Vec<String>>,
         modules: &BTreeMap<String, Module>,
-    ) -> Result<Option<Part>, SourceError> {
+    ) -> Result<Option<SourceCommit>, SourceError> {
         let path =
             if part.path.is_empty() { link.clone() } else { format!("{}/{link}", part.path) };
         let refused = |reason: String| part.refuse(&path, reason);
@@ -159,7 +163,7 @@ impl Finder<'_> {
         };
         let url = resolve(&base, written)
             .map_err(|reason| refused(format!("its URL `{}` {reason}", url::shown(written))))?;
-        Ok(Some(Part { path, url, commit, paths }))
+        Ok(Some(SourceCommit { path, url, commit, paths }))
     }
 
     fn repository<'b>(&'b self, url: &'b str) -> Repository<'b> {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// A request received by the server.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct SeenRequest {
     pub path: String,
     /// Header names are in lowercase.
     pub headers: BTreeMap<String, String>,
@@ -19,7 +19,7 @@ pub struct Seen {
     pub body: Vec<u8>,
 }
 
-impl Seen {
+impl SeenRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(String::as_str)
     }
@@ -77,14 +77,14 @@ impl Reply {
 
 pub struct TestServer {
     address: SocketAddr,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<SeenRequest>>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl TestServer {
     /// Starts a server that responds with `answer`.
-    pub fn start(answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+    pub fn start(answer: impl Fn(&SeenRequest) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (seen, stop) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
@@ -106,7 +106,7 @@ impl TestServer {
     }
 
     /// Returns all requests so far.
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<SeenRequest> {
         self.seen.lock().unwrap().clone()
     }
 }
@@ -122,8 +122,8 @@ impl Drop for TestServer {
 
 fn serve(
     mut stream: TcpStream,
-    seen: &Mutex<Vec<Seen>>,
-    answer: &(impl Fn(&Seen) -> Reply + ?Sized),
+    seen: &Mutex<Vec<SeenRequest>>,
+    answer: &(impl Fn(&SeenRequest) -> Reply + ?Sized),
 ) -> std::io::Result<()> {
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
     let mut reader = BufReader::new(stream.try_clone()?);
@@ -139,7 +139,7 @@ fn serve(
     let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body)?;
-    let request = Seen { path, headers, body };
+    let request = SeenRequest { path, headers, body };
     let mut reply = answer(&request);
     let requested =
         request.header("range").and_then(|range| Some(range.strip_prefix("bytes=")?.to_owned()));

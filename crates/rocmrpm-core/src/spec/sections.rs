@@ -223,7 +223,7 @@ impl Sections {
 
     fn of(lines: impl IntoIterator<Item = Line>) -> Self {
         let mut sections = Self { packages: vec![Package::default()], ..Self::default() };
-        let mut part = Part::Tags(0);
+        let mut part = CurrentPart::Tags(0);
         for line in lines {
             if let Some(next) = sections.begin(&line) {
                 part = next;
@@ -233,36 +233,36 @@ impl Sections {
                 sections.unknown.push(line.clone());
             }
             match part {
-                Part::Tags(package) => sections.tag(package, &line),
-                Part::Script(script) => sections.scripts[script].lines.push(line),
-                Part::Files => sections.files.push(line),
-                Part::Other => {}
+                CurrentPart::Tags(package) => sections.tag(package, &line),
+                CurrentPart::Script(script) => sections.scripts[script].lines.push(line),
+                CurrentPart::Files => sections.files.push(line),
+                CurrentPart::Other => {}
             }
         }
         sections
     }
 
     /// Returns the part that starts with this line, if any.
-    fn begin(&mut self, line: &Line) -> Option<Part> {
+    fn begin(&mut self, line: &Line) -> Option<CurrentPart> {
         let section = section(&line.text)?;
         if script_header(&line.text).is_some() {
             self.scripts.push(Script { section: section.to_owned(), lines: Vec::new() });
-            return Some(Part::Script(self.scripts.len() - 1));
+            return Some(CurrentPart::Script(self.scripts.len() - 1));
         }
         let name = self.named(line.text.split_whitespace().skip(1));
         Some(match section {
             "package" => {
                 self.packages.push(Package { name, line: line.number, ..Package::default() });
-                Part::Tags(self.packages.len() - 1)
+                CurrentPart::Tags(self.packages.len() - 1)
             }
             "files" => {
                 if let Some(package) = self.packages.iter_mut().find(|package| package.name == name)
                 {
                     package.files = true;
                 }
-                Part::Files
+                CurrentPart::Files
             }
-            _ => Part::Other,
+            _ => CurrentPart::Other,
         })
     }
 
@@ -313,7 +313,7 @@ impl Package {
 }
 
 /// The part that the following lines belong to; numbers are indexes in [`Sections`].
-enum Part {
+enum CurrentPart {
     Tags(usize),
     Script(usize),
     Files,

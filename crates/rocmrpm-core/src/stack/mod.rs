@@ -7,4 +7,4 @@ mod plan;
 
 pub use graph::{Stack, StackError};
 pub use key::KeyInputs;
-pub use plan::{Earlier, Inputs, Plan, REQUIRED, Recorded, SPEC, Step, Verdict};
+pub use plan::{Earlier, Inputs, Plan, PlannedComponent, REQUIRED, Recorded, SPEC, Verdict};

@@ -58,7 +58,7 @@ pub enum Verdict {
 
 /// One component of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct PlannedComponent {
     /// The name of the component.
     pub component: ComponentName,
     /// The current build key.
@@ -75,7 +75,7 @@ pub struct Step {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
     /// The steps, in build order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlannedComponent>,
     /// The index of each component's step.
     index: BTreeMap<ComponentName, usize>,
 }
@@ -112,8 +112,10 @@ impl Plan {
                 reasons
             }
         };
-        let mut rebuilt =
-            requires.iter().filter(|r| self.step(r).is_some_and(Step::is_stale)).peekable();
+        let mut rebuilt = requires
+            .iter()
+            .filter(|r| self.step(r).is_some_and(PlannedComponent::is_stale))
+            .peekable();
         let on_old_ground = rebuilt.peek().is_none();
         for required in rebuilt {
             let reason = format!("required component {required} changed");
@@ -141,7 +143,7 @@ impl Plan {
         };
         let key = build.key();
         self.index.insert(component.clone(), self.steps.len());
-        self.steps.push(Step {
+        self.steps.push(PlannedComponent {
             component: component.clone(),
             key,
             inputs: build,
@@ -159,7 +161,7 @@ impl Plan {
     }
 
     /// Returns the step of a component.
-    pub fn step(&self, component: &str) -> Option<&Step> {
+    pub fn step(&self, component: &str) -> Option<&PlannedComponent> {
         self.steps.get(*self.index.get(component)?)
     }
 
@@ -169,7 +171,7 @@ impl Plan {
     }
 }
 
-impl Step {
+impl PlannedComponent {
     fn is_stale(&self) -> bool {
         matches!(self.verdict, Verdict::Stale(_))
     }
@@ -204,7 +206,7 @@ mod tests {
         Inputs { build: one("spec", spec), inspection: one("waivers", "none") }
     }
 
-    fn recorded(step: &Step) -> Recorded {
+    fn recorded(step: &PlannedComponent) -> Recorded {
         Recorded {
             inputs: step.inputs.clone(),
             inspection: Some(step.inspection.clone()),
@@ -227,7 +229,7 @@ mod tests {
         plan
     }
 
-    fn steps(now: [Inputs; 2], earlier: [Earlier; 2]) -> Vec<Step> {
+    fn steps(now: [Inputs; 2], earlier: [Earlier; 2]) -> Vec<PlannedComponent> {
         plan_of(now, earlier).steps
     }
 

@@ -52,14 +52,14 @@ const PASSED: &[&str] = &[
 /// A location to verify.
 pub(super) struct VerifyTarget {
     name: String,
-    kind: What,
+    kind: TargetKind,
     /// A copy of [`KNOWN`], laid out like a root.
     known: tempfile::TempDir,
     /// The home folder for commands on this machine.
     home: tempfile::TempDir,
 }
 
-enum What {
+enum TargetKind {
     Root(PathBuf),
     Container(Container),
 }
@@ -72,7 +72,7 @@ struct Container {
 }
 
 /// The result of a command.
-pub(super) struct Ran {
+pub(super) struct ScriptResult {
     pub success: bool,
     /// Its exit code, unless a signal ended it.
     pub code: Option<i32>,
@@ -80,7 +80,7 @@ pub(super) struct Ran {
     pub output: String,
 }
 
-impl Ran {
+impl ScriptResult {
     fn of(finished: &Finished) -> Self {
         let output = [&finished.stdout[..], &finished.stderr[..]].concat();
         let output = String::from_utf8_lossy(&output).into_owned();
@@ -100,7 +100,7 @@ impl VerifyTarget {
         if !dir.is_dir() {
             return Err(Error::new(Kind::Usage, format!("`{}` is not a folder", dir.display())));
         }
-        let place = Self::new(dir.display().to_string(), What::Root(dir.clone()))?;
+        let place = Self::new(dir.display().to_string(), TargetKind::Root(dir.clone()))?;
         let there: Vec<&&str> = KNOWN.iter().filter(|path| dir.join(path).exists()).collect();
         if !there.is_empty() {
             let tar = Command::new("tar").arg("-C").arg(&dir).args(["-cf", "-"]).args(&there);
@@ -123,7 +123,7 @@ impl VerifyTarget {
             Engine::Podman => image.to_owned(),
         };
         let container = Container { engine, id };
-        let place = Self::new(visible(image), What::Container(container))?;
+        let place = Self::new(visible(image), TargetKind::Container(container))?;
         let script = format!("cd / && tar -cf - $(ls -d {} 2>/dev/null)", KNOWN.join(" "));
         let finished = place.command(&script, SECONDS).run()?;
         if !finished.success() {
@@ -140,7 +140,7 @@ impl VerifyTarget {
         Ok(place)
     }
 
-    fn new(name: String, kind: What) -> Result<Self, Error> {
+    fn new(name: String, kind: TargetKind) -> Result<Self, Error> {
         let made = || private_folder().map_err(IoError::doing("make a temporary folder"));
         Ok(Self { name, kind, known: made()?, home: made()? })
     }
@@ -168,12 +168,16 @@ impl VerifyTarget {
     }
 
     /// Runs a script at the location; the inner error is the reason why it could not run.
-    pub fn run(&self, script: &str) -> Result<Result<Ran, String>, Error> {
+    pub fn run(&self, script: &str) -> Result<Result<ScriptResult, String>, Error> {
         self.run_within(script, SECONDS)
     }
 
     /// Like [`Self::run`], with another timeout in seconds.
-    pub fn run_within(&self, script: &str, seconds: u64) -> Result<Result<Ran, String>, Error> {
+    pub fn run_within(
+        &self,
+        script: &str,
+        seconds: u64,
+    ) -> Result<Result<ScriptResult, String>, Error> {
         self.run_if_possible(self.command(script, seconds))
     }
 
@@ -185,7 +189,7 @@ impl VerifyTarget {
         script: &str,
         variables: &[String],
         root: &Path,
-    ) -> Result<Result<Ran, String>, Error> {
+    ) -> Result<Result<ScriptResult, String>, Error> {
         if let Err(TrustError::Untrusted { folder }) = trust::check(root) {
             let folder = quote(&folder.to_string_lossy());
             return Ok(Err(format!("the workspace is not trusted; run `rocmrpm trust {folder}`")));
@@ -197,8 +201,8 @@ impl VerifyTarget {
         )
     }
 
-    fn run_if_possible(&self, command: Command) -> Result<Result<Ran, String>, Error> {
-        if let What::Root(dir) = &self.kind {
+    fn run_if_possible(&self, command: Command) -> Result<Result<ScriptResult, String>, Error> {
+        if let TargetKind::Root(dir) = &self.kind {
             if !dir.join("bin/sh").exists() {
                 return Ok(Err("/bin/sh not found".into()));
             }
@@ -208,7 +212,7 @@ impl VerifyTarget {
                 );
             }
         }
-        Ok(Ok(Ran::of(&command.run()?)))
+        Ok(Ok(ScriptResult::of(&command.run()?)))
     }
 
     fn can_enter(&self) -> Result<bool, Error> {
@@ -220,12 +224,12 @@ impl VerifyTarget {
         // A container uses the environment of its image.
         let locale = ["--env", "LC_ALL=C.UTF-8"];
         let command = match &self.kind {
-            What::Root(dir) if dir == Path::new("/") => {
+            TargetKind::Root(dir) if dir == Path::new("/") => {
                 // Python searches the current folder first for imports.
                 let command = Command::new("timeout").args([seconds, "sh", "-c", script]).cwd("/");
                 command.isolated(self.home.path())
             }
-            What::Root(dir) => {
+            TargetKind::Root(dir) => {
                 let unshare = Command::new("timeout").args([seconds, "unshare", "--mount"]);
                 let user: &[&str] = if rustix::process::geteuid().is_root() {
                     &[]
@@ -236,11 +240,11 @@ impl VerifyTarget {
                     unshare.args(user).args(["sh", "-c", ENTER, "sh"]).arg(dir).arg(script);
                 command.isolated(self.home.path()).env("PATH", ROOT_PATH)
             }
-            What::Container(Container { engine: Engine::Buildah, id }) => {
+            TargetKind::Container(Container { engine: Engine::Buildah, id }) => {
                 let run = Command::new("timeout").args([seconds, "buildah", "run"]).args(locale);
                 return run.args(["--", id, "sh", "-c", script]);
             }
-            What::Container(Container { engine: Engine::Podman, id }) => {
+            TargetKind::Container(Container { engine: Engine::Podman, id }) => {
                 let run = Command::new("timeout").args([
                     seconds,
                     "podman",

@@ -30,12 +30,12 @@ const SMOKE: &str = "smoke ";
 #[derive(Debug, Deserialize)]
 struct Results {
     schema: String,
-    checks: Vec<Ran>,
+    checks: Vec<SmokeResult>,
 }
 
 /// The result of one check.
 #[derive(Debug, Deserialize)]
-struct Ran {
+struct SmokeResult {
     id: String,
     what: String,
     outcome: String,

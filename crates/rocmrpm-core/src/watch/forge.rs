@@ -25,16 +25,16 @@ const LIMIT: Duration = Duration::from_secs(15);
 
 /// A state, and the day on which it was that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct KnownState {
     pub state: WatchState,
     pub day: Option<Date>,
 }
 
 /// What is known about an entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct ForgeAnswer {
     /// The newest known state.
-    pub known: Option<Known>,
+    pub known: Option<KnownState>,
     /// Why the forge did not answer.
     pub error: Option<String>,
     /// What the answer shows about the entry itself.
@@ -64,17 +64,17 @@ pub(super) fn ask(
     entries: &[&WatchEntry],
     fetcher: &Fetcher<'_>,
     today: Date,
-) -> Result<Vec<Answer>, Error> {
+) -> Result<Vec<ForgeAnswer>, Error> {
     let mut answers = Vec::new();
     for entry in entries {
-        let mut known = entry.state.map(|state| Known { state, day: entry.checked });
+        let mut known = entry.state.map(|state| KnownState { state, day: entry.checked });
         let kept = fetcher.remembered(&recipe(entry))?.as_deref().and_then(kept);
         if let Some(kept) = kept.filter(|kept| known.is_none_or(|known| kept.day >= known.day)) {
             known = Some(kept);
         }
         let error = (entry.subject.host != GITHUB)
             .then(|| format!("only {GITHUB} is asked; update `state` and `checked` by hand"));
-        answers.push(Answer { known, error, remark: None });
+        answers.push(ForgeAnswer { known, error, remark: None });
     }
     let asked: Vec<usize> =
         (0..entries.len()).filter(|at| entries[*at].subject.host == GITHUB).collect();
@@ -96,7 +96,7 @@ pub(super) fn ask(
         };
         match read {
             Ok((Some(state), remark)) => {
-                answer.known = Some(Known { state, day: Some(today) });
+                answer.known = Some(KnownState { state, day: Some(today) });
                 answer.remark = remark;
                 fetcher.remember(&recipe(entry), &format!("{} {today}", state.name()))?;
             }
@@ -113,9 +113,9 @@ fn recipe(entry: &WatchEntry) -> String {
 }
 
 /// Reads a state from the cache.
-fn kept(text: &str) -> Option<Known> {
+fn kept(text: &str) -> Option<KnownState> {
     let (state, day) = text.split_once(' ')?;
-    Some(Known { state: WatchState::parse(state)?, day: Some(day.parse().ok()?) })
+    Some(KnownState { state: WatchState::parse(state)?, day: Some(day.parse().ok()?) })
 }
 
 /// Returns the URL that answers for an entry. A token is sent as the password of this user (GitHub's

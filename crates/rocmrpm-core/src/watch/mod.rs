@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::sources::Fetcher;
 use crate::workspace::{PinSet, WatchEntry, WatchKind, WatchList, WatchState, Workspace, today};
-use forge::{Answer, Known};
+use forge::{ForgeAnswer, KnownState};
 
 /// How long a state counts that no forge confirmed, in days.
 const MAX_AGE: i64 = 90;
@@ -73,8 +73,8 @@ pub fn watched(
 }
 
 impl Watched {
-    fn of(entry: &WatchEntry, answer: Answer, workspace: &Workspace, sets: &[PinSet]) -> Self {
-        let Answer { known, error, remark } = answer;
+    fn of(entry: &WatchEntry, answer: ForgeAnswer, workspace: &Workspace, sets: &[PinSet]) -> Self {
+        let ForgeAnswer { known, error, remark } = answer;
         let state = known.map(|known| known.state);
         let due = state.is_some_and(WatchState::is_final);
         let mut stale: Vec<String> = Vec::new();
@@ -137,7 +137,7 @@ fn outdated(
 }
 
 /// Returns that a state is too old to rely on.
-fn too_old(Known { state, day }: Known, today: Date) -> Option<String> {
+fn too_old(KnownState { state, day }: KnownState, today: Date) -> Option<String> {
     let Some(day) = day else {
         return Some(format!("nothing states when it was {}", state.name()));
     };
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn states_age() {
         let old = |day: &str| {
-            let known = Known { state: WatchState::Open, day: day.parse().ok() };
+            let known = KnownState { state: WatchState::Open, day: day.parse().ok() };
             too_old(known, "2026-11-26".parse().unwrap())
         };
         assert_eq!(old("2026-08-28"), None);

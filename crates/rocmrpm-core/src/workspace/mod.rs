@@ -65,7 +65,7 @@ pub use layout::{CLOSURE_FILE, GENERATED, GENERATED_PINS, MANIFEST, PIPELINE, UP
 pub use load::{Selection, Workspace, find_root};
 pub use lock::{Lock, source_name};
 pub use manifest::{Manifest, PublishedRepository, RocmSource, SdkRules};
-pub use offline::{By, Offline};
+pub use offline::{Offline, SatisfiedBy};
 pub use patch::Patch;
 pub use path_error::PathError;
 pub use paths::check_inputs;

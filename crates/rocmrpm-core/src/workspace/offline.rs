@@ -13,7 +13,7 @@ pub struct Offline {
     /// A part of the point's line, if not all points of the file are meant.
     pub find: Option<String>,
     /// What kind of thing satisfies it.
-    pub by: By,
+    pub by: SatisfiedBy,
     /// The name of that thing, or the reason.
     pub with: String,
     /// The versions of the component that it is for.
@@ -24,7 +24,7 @@ pub struct Offline {
 
 /// What makes a download unnecessary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum SatisfiedBy {
     /// A further source of the pin.
     Source,
     /// A setting of the build.
@@ -36,14 +36,14 @@ pub enum By {
 }
 
 /// The kinds by name.
-const KINDS: &[(&str, By)] = &[
-    ("source", By::Source),
-    ("setting", By::Setting),
-    ("package", By::Package),
-    ("not-reached", By::NotReached),
+const KINDS: &[(&str, SatisfiedBy)] = &[
+    ("source", SatisfiedBy::Source),
+    ("setting", SatisfiedBy::Setting),
+    ("package", SatisfiedBy::Package),
+    ("not-reached", SatisfiedBy::NotReached),
 ];
 
-impl By {
+impl SatisfiedBy {
     /// Returns the name of the kind.
     pub fn as_str(self) -> &'static str {
         KINDS.iter().find(|(_, by)| *by == self).map_or("", |(name, _)| name)

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::escape;
 use crate::formats::{folder, number};
-use crate::{Need, Origin, Report};
+use crate::{LibraryOrigin, Need, Report};
 use rocmrpm_base::style::count;
 
 /// How many files are drawn individually, and how many nodes each side has at most.
@@ -21,7 +21,8 @@ const NODE: usize = 340;
 const ROW: usize = 30;
 const BOX: usize = 24;
 
-const ORIGINS: [Origin; 4] = [Origin::Own, Origin::Provided, Origin::Foreign, Origin::Missing];
+const ORIGINS: [LibraryOrigin; 4] =
+    [LibraryOrigin::Own, LibraryOrigin::Provided, LibraryOrigin::Foreign, LibraryOrigin::Missing];
 
 /// A file or folder: the subject's path and the path inside it.
 type SubjectPath = (String, String);
@@ -30,7 +31,7 @@ type SubjectPath = (String, String);
 type Libraries = (BTreeSet<String>, BTreeSet<SubjectPath>);
 
 /// A row of the table, with missing libraries first: origin, library, provider.
-type Row<'a> = (std::cmp::Reverse<Origin>, &'a str, Option<&'a str>);
+type LibraryRow<'a> = (std::cmp::Reverse<LibraryOrigin>, &'a str, Option<&'a str>);
 
 /// A box of the graph.
 struct Node {
@@ -57,7 +58,7 @@ pub(super) fn section(report: &Report) -> String {
 }
 
 /// The nodes of one origin on the right, and how many are not drawn.
-type Group = (Origin, Vec<Node>, usize);
+type Group = (LibraryOrigin, Vec<Node>, usize);
 
 /// The index on the left, the group on the right, and the index in that group.
 type Edge = (usize, usize, usize);
@@ -73,7 +74,7 @@ struct Graph {
 /// Returns the right side by origin, and its edges. Nodes are next to the files that need them, so
 /// that fewer lines cross.
 fn groups(
-    rights: &BTreeMap<(Origin, String), Libraries>,
+    rights: &BTreeMap<(LibraryOrigin, String), Libraries>,
     position: &BTreeMap<&SubjectPath, usize>,
 ) -> (Vec<Group>, BTreeSet<Edge>) {
     let (mut groups, mut edges) = (Vec::new(), BTreeSet::new());
@@ -146,19 +147,19 @@ impl Graph {
             false => (need.subject.clone(), need.file.clone()),
         };
         // Missing and foreign libraries matter most, so their files are never cut off.
-        let rank = |origin: Origin| match origin {
-            Origin::Missing => 0,
-            Origin::Foreign => 1,
-            Origin::Own | Origin::Provided => 2,
+        let rank = |origin: LibraryOrigin| match origin {
+            LibraryOrigin::Missing => 0,
+            LibraryOrigin::Foreign => 1,
+            LibraryOrigin::Own | LibraryOrigin::Provided => 2,
         };
         let mut lefts: BTreeMap<SubjectPath, (u8, BTreeSet<String>)> = BTreeMap::new();
-        let mut rights: BTreeMap<(Origin, String), Libraries> = BTreeMap::new();
+        let mut rights: BTreeMap<(LibraryOrigin, String), Libraries> = BTreeMap::new();
         for need in needs {
             let entry = lefts.entry(left_key(need)).or_insert((2, BTreeSet::new()));
             entry.0 = entry.0.min(rank(need.origin));
             entry.1.insert(need.file.clone());
             let key = match (need.origin, &need.by) {
-                (Origin::Provided, Some(by)) => by.clone(),
+                (LibraryOrigin::Provided, Some(by)) => by.clone(),
                 _ => need.library.clone(),
             };
             let entry = rights.entry((need.origin, key)).or_default();
@@ -224,7 +225,7 @@ impl Graph {
         for ((origin, nodes, hidden), top) in self.right.iter().zip(tops) {
             let libraries: usize = nodes.iter().map(|node| node.all.len()).sum();
             let what = match (origin, nodes.len() == libraries) {
-                (Origin::Provided, false) => {
+                (LibraryOrigin::Provided, false) => {
                     format!("{origin}: {libraries} libraries of {} packages", nodes.len())
                 }
                 _ => format!("{origin}: {libraries}"),
@@ -256,7 +257,7 @@ fn more(hidden: usize, x: usize, y: usize) -> String {
 }
 
 impl Node {
-    fn svg(&self, x: usize, y: usize, origin: Option<Origin>, keep_end: bool) -> String {
+    fn svg(&self, x: usize, y: usize, origin: Option<LibraryOrigin>, keep_end: bool) -> String {
         let all: Vec<&str> = self.all.iter().take(40).map(String::as_str).collect();
         let more = if self.all.len() > 40 {
             format!(" and {} more", self.all.len() - 40)
@@ -282,17 +283,17 @@ impl Node {
 }
 
 /// Returns a symbol for an origin that works without color: circle, square, diamond, cross.
-fn shape(origin: Origin, x: usize, y: usize) -> String {
+fn shape(origin: LibraryOrigin, x: usize, y: usize) -> String {
     let (left, top, right, bottom) = (x - 4, y - 4, x + 4, y + 4);
     match origin {
-        Origin::Own => format!("<circle class=\"mark\" cx=\"{x}\" cy=\"{y}\" r=\"4\"/>"),
-        Origin::Provided => {
+        LibraryOrigin::Own => format!("<circle class=\"mark\" cx=\"{x}\" cy=\"{y}\" r=\"4\"/>"),
+        LibraryOrigin::Provided => {
             format!("<rect class=\"mark\" x=\"{left}\" y=\"{top}\" width=\"8\" height=\"8\"/>")
         }
-        Origin::Foreign => {
+        LibraryOrigin::Foreign => {
             format!("<path class=\"mark\" d=\"M{x} {top}L{right} {y}L{x} {bottom}L{left} {y}z\"/>")
         }
-        Origin::Missing => format!(
+        LibraryOrigin::Missing => format!(
             "<path class=\"mark\" d=\"M{left} {top}L{right} {bottom}M{right} {top}L{left} {bottom}\"/>"
         ),
     }
@@ -312,7 +313,7 @@ fn shortened(label: &str, most: usize, keep_end: bool) -> String {
 }
 
 fn table(report: &Report) -> String {
-    let mut libraries: BTreeMap<Row<'_>, BTreeSet<&str>> = BTreeMap::new();
+    let mut libraries: BTreeMap<LibraryRow<'_>, BTreeSet<&str>> = BTreeMap::new();
     for need in &report.needs {
         let key = (std::cmp::Reverse(need.origin), need.library.as_str(), need.by.as_deref());
         libraries.entry(key).or_default().insert(&need.file);

@@ -18,7 +18,7 @@ const CATALOG: &str = include_str!("../failures.toml");
 const NEAR: usize = 40;
 
 /// The maximum number of names that are listed.
-const MOST: usize = 8;
+const MAX_SHOWN: usize = 8;
 
 /// Commands that scripts end with after another command has failed.
 const LAST_WORDS: &[&str] = &["+ cat", "+ echo", "+ exit", "+ false"];
@@ -174,8 +174,8 @@ impl Cause {
             let name = self.find(&lines[at..]).and_then(|found| found.into_iter().next());
             names.extend(name.filter(|name| !names.contains(name)));
         }
-        let more = names.len().saturating_sub(MOST);
-        names.truncate(MOST);
+        let more = names.len().saturating_sub(MAX_SHOWN);
+        names.truncate(MAX_SHOWN);
         let list = names.join(", ");
         if more > 0 { format!("{list} and {more} more") } else { list }
     }
@@ -221,7 +221,7 @@ pub fn cause(id: &str) -> Option<&'static Cause> {
 
 /// A known cause, filled in from a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownCause {
     /// Its ID in the catalog.
     pub id: &'static str,
     /// What went wrong.
@@ -232,7 +232,7 @@ pub struct Known {
     pub kind: Kind,
 }
 
-impl Known {
+impl KnownCause {
     /// Fills what a pattern matched into a cause.
     pub(super) fn of(cause: &'static Cause, found: &[String]) -> Self {
         let filled = |text: &str| {
@@ -257,7 +257,7 @@ impl Known {
 /// so messages from before the last command did not stop the build. The search therefore starts
 /// there, with causes that explain other messages, such as a full disk, ahead of the rest, and then
 /// the one nearest to the end. Only specific causes are searched for in the lines before.
-pub(super) fn find(lines: &[String], phase: Option<Phase>) -> Option<(usize, Known)> {
+pub(super) fn find(lines: &[String], phase: Option<Phase>) -> Option<(usize, KnownCause)> {
     let is_command =
         |line: &String| line.starts_with("+ ") && !LAST_WORDS.iter().any(|w| line.starts_with(w));
     let last = lines.iter().rposition(is_command).unwrap_or(0);
@@ -276,7 +276,7 @@ pub(super) fn find(lines: &[String], phase: Option<Phase>) -> Option<(usize, Kno
             if let Some(first) = found.first_mut().filter(|_| cause.every) {
                 *first = cause.find_every(&lines[from..]);
             }
-            Some((at, Known::of(cause, &found)))
+            Some((at, KnownCause::of(cause, &found)))
         })
     };
     best(last, near).or_else(|| best(0, lines.len()))

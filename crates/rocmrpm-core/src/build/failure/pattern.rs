@@ -12,11 +12,11 @@ const LONGEST: usize = 160;
 #[serde(try_from = "String")]
 pub struct Pattern {
     text: String,
-    lines: Vec<Vec<Part>>,
+    lines: Vec<Vec<PatternPart>>,
 }
 
 #[derive(Debug)]
-enum Part {
+enum PatternPart {
     /// Literal text.
     Text(String),
     /// Any characters; if they are reported, their number, from 1.
@@ -32,9 +32,10 @@ impl TryFrom<String> for Pattern {
     type Error = Ambiguous;
 
     fn try_from(text: String) -> Result<Self, Ambiguous> {
-        let lines: Vec<Vec<Part>> = text.lines().map(parts).collect();
-        let is_any = |part: &Part| matches!(part, Part::Any(_));
-        let ambiguous = |line: &Vec<Part>| line.windows(2).any(|pair| pair.iter().all(is_any));
+        let lines: Vec<Vec<PatternPart>> = text.lines().map(parts).collect();
+        let is_any = |part: &PatternPart| matches!(part, PatternPart::Any(_));
+        let ambiguous =
+            |line: &Vec<PatternPart>| line.windows(2).any(|pair| pair.iter().all(is_any));
         let pattern = Self { text, lines };
         if pattern.longest_text().is_none() || pattern.lines.iter().any(ambiguous) {
             return Err(Ambiguous(pattern.text));
@@ -54,8 +55,8 @@ impl Pattern {
     pub(super) fn longest_text(&self) -> Option<(usize, &str)> {
         let texts = self.lines.iter().enumerate().flat_map(|(line, parts)| {
             parts.iter().filter_map(move |part| match part {
-                Part::Text(text) => Some((line, text.as_str())),
-                Part::Any(_) => None,
+                PatternPart::Text(text) => Some((line, text.as_str())),
+                PatternPart::Any(_) => None,
             })
         });
         texts.max_by_key(|(_, text)| text.len())
@@ -74,21 +75,21 @@ impl Pattern {
 }
 
 /// Parses a pattern of one line.
-fn parts(pattern: &str) -> Vec<Part> {
+fn parts(pattern: &str) -> Vec<PatternPart> {
     let mut parts = Vec::new();
     let mut rest = pattern;
     while !rest.is_empty() {
         let (any, length) = match rest.as_bytes() {
-            [b'*', ..] => (Some(Part::Any(None)), 1),
+            [b'*', ..] => (Some(PatternPart::Any(None)), 1),
             [b'{', digit @ b'1'..=b'9', b'}', ..] => {
-                (Some(Part::Any(Some(usize::from(digit - b'0')))), 3)
+                (Some(PatternPart::Any(Some(usize::from(digit - b'0')))), 3)
             }
             _ => (None, rest.chars().next().map_or(1, char::len_utf8)),
         };
         match (any, parts.last_mut()) {
             (Some(any), _) => parts.push(any),
-            (None, Some(Part::Text(text))) => text.push_str(&rest[..length]),
-            (None, _) => parts.push(Part::Text(rest[..length].to_owned())),
+            (None, Some(PatternPart::Text(text))) => text.push_str(&rest[..length]),
+            (None, _) => parts.push(PatternPart::Text(rest[..length].to_owned())),
         }
         rest = &rest[length..];
     }
@@ -97,13 +98,13 @@ fn parts(pattern: &str) -> Vec<Part> {
 
 /// Matches one whole line. Searches once for each text between wildcards, starting where the
 /// previous one ended; the last one must end the line.
-fn line_matches(parts: &[Part], line: &str, found: &mut Vec<(usize, String)>) -> Option<()> {
+fn line_matches(parts: &[PatternPart], line: &str, found: &mut Vec<(usize, String)>) -> Option<()> {
     let mut rest = line.trim_end();
     let mut pending: Option<Option<usize>> = None;
     for (at, part) in parts.iter().enumerate() {
         match part {
-            Part::Any(number) => pending = Some(*number),
-            Part::Text(text) => {
+            PatternPart::Any(number) => pending = Some(*number),
+            PatternPart::Text(text) => {
                 let begin = match pending {
                     None => rest.starts_with(text.as_str()).then_some(0)?,
                     Some(_) if at + 1 == parts.len() => {

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::mock_error::{MockError, SHOWN, errors_of_dnf};
-use crate::build::failure::{Failure, Known, Phase, shown_lines};
+use crate::build::failure::{Failure, KnownCause, Phase, shown_lines};
 use crate::build::{BuildError, Job};
 use crate::error::Kind;
 use crate::process::{Finished, ProcessError, is_full_disk};
@@ -117,20 +117,20 @@ fn of_mock(failure: &mut Failure, exit: Option<&Exit>, done: &Finished, results:
     failure.lines.extend(shown_lines(&lost, SHOWN));
     // dnf's output while it fills the root is in root.log; nothing else in that file is a cause.
     let of_dnf = || {
-        Known::in_log(&results.join("root.log"), Some(Phase::Dnf))
+        KnownCause::in_log(&results.join("root.log"), Some(Phase::Dnf))
             .filter(|_| !matches!(exit, Some((1, ..))))
     };
-    let of_lost = || Known::in_text(lost.join("\n").as_bytes(), Some(Phase::Dnf));
+    let of_lost = || KnownCause::in_text(lost.join("\n").as_bytes(), Some(Phase::Dnf));
     let known =
-        Known::in_log(&results.join(LOG), Some(Phase::Mock)).or_else(of_dnf).or_else(of_lost);
+        KnownCause::in_log(&results.join(LOG), Some(Phase::Mock)).or_else(of_dnf).or_else(of_lost);
     failure.phase = match (exit, &known) {
-        (Some((30, _, phase, _)), Some(Known { kind: Kind::Build, .. }))
+        (Some((30, _, phase, _)), Some(KnownCause { kind: Kind::Build, .. }))
         | (Some((31, _, phase, _)), _) => phase,
         (Some((30, ..)), _) => "dnf",
         _ => "mock",
     }
     .to_owned();
-    match (known.or_else(|| Known::of_full_disk(results)), exit) {
+    match (known.or_else(|| KnownCause::of_full_disk(results)), exit) {
         (Some(known), _) => failure.because(known),
         (None, Some((30, ..))) => failure.kind = Kind::Environment,
         (None, Some((number, kind, meaning, help))) => {

@@ -36,7 +36,7 @@ use cache::{Filling, RootCache};
 use config::TEMPLATE;
 use memory::{Lease, Pool};
 use root::config_path;
-use state::{Follower, Step};
+use state::{Follower, MockStep};
 
 /// How often mock's logs are polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -199,7 +199,7 @@ impl<'w> MockBuilder<'w> {
                 while !ended.load(Ordering::SeqCst) {
                     std::thread::sleep(POLL_INTERVAL);
                     logs.read(|step| {
-                        if step == Step::RootReady {
+                        if step == MockStep::RootReady {
                             filling.iter().for_each(Filling::done);
                         }
                         watch.take(step);
@@ -224,15 +224,15 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    fn take(&mut self, step: Step) {
+    fn take(&mut self, step: MockStep) {
         match step {
-            Step::Building => self.building = true,
-            Step::Began(detail) => {
+            MockStep::Building => self.building = true,
+            MockStep::Began(detail) => {
                 let component = self.job.component.name.clone();
                 let phase = if self.building { "Building" } else { "Preparing" };
                 self.job.events.event(Event::Phase { component, phase, detail });
             }
-            Step::RootReady => {}
+            MockStep::RootReady => {}
         }
     }
 

@@ -7,7 +7,7 @@ use crate::build::tail::Tail;
 
 /// A step of mock that is reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum MockStep {
     /// A step started; the text is for the terminal.
     Began(String),
     /// rpmbuild is running inside the build root.
@@ -34,12 +34,12 @@ impl Follower {
     }
 
     /// Reads what is new, and passes each step to `report`.
-    pub fn read(&mut self, mut report: impl FnMut(Step)) {
+    pub fn read(&mut self, mut report: impl FnMut(MockStep)) {
         let last = &mut self.last;
-        let mut began = |what: String, report: &mut dyn FnMut(Step)| {
+        let mut began = |what: String, report: &mut dyn FnMut(MockStep)| {
             if *last != what {
                 last.clone_from(&what);
-                report(Step::Began(what));
+                report(MockStep::Began(what));
             }
         };
         self.state.lines(|line| {
@@ -47,13 +47,13 @@ impl Follower {
             match change {
                 Change::Start(name) => {
                     if name.starts_with("rpmbuild") {
-                        report(Step::Building);
+                        report(MockStep::Building);
                     }
                     if let Some(words) = words_of(name) {
                         began(words, &mut report);
                     }
                 }
-                Change::Finish("chroot init") => report(Step::RootReady),
+                Change::Finish("chroot init") => report(MockStep::RootReady),
                 Change::Finish(_) => {}
             }
         });
@@ -140,15 +140,15 @@ mod tests {
         );
         follower.read(|step| steps.push(step));
         follower.read(|step| steps.push(step));
-        let began = |words: &str| Step::Began(words.to_owned());
+        let began = |words: &str| MockStep::Began(words.to_owned());
         assert_eq!(
             steps,
             [
                 began("preparing the build root"),
                 began("unpacking the cached build root"),
-                Step::RootReady,
+                MockStep::RootReady,
                 began("installing BuildRequires"),
-                Step::Building,
+                MockStep::Building,
                 began("rpmbuild"),
                 began("%prep"),
                 began("%build"),
@@ -166,6 +166,6 @@ mod tests {
         append(&state, "\nx - Finish: chroot init\n");
         let mut steps = Vec::new();
         follower.read(|step| steps.push(step));
-        assert_eq!(steps, [Step::RootReady]);
+        assert_eq!(steps, [MockStep::RootReady]);
     }
 }

@@ -3,7 +3,7 @@
 
 use jiff::civil::Date;
 
-use super::{Finding, Status, What};
+use super::{AuditProblem, Finding, Status};
 use crate::workspace::{AcceptRule, YANKED};
 
 /// Marks the findings that are accepted on this day. Returns warnings about rules that match
@@ -47,7 +47,9 @@ pub(super) fn apply(
 fn covers(rule: &AcceptRule, finding: &Finding) -> bool {
     rule.package.as_ref().is_none_or(|package| *package == finding.package)
         && match &finding.what {
-            What::Yanked(_) => rule.id.value == YANKED,
-            What::Vulnerable(one) => one.ids().any(|id| id.eq_ignore_ascii_case(&rule.id.value)),
+            AuditProblem::Yanked(_) => rule.id.value == YANKED,
+            AuditProblem::Vulnerable(one) => {
+                one.ids().any(|id| id.eq_ignore_ascii_case(&rule.id.value))
+            }
         }
 }

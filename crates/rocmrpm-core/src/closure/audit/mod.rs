@@ -17,11 +17,11 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 
 use super::Closure;
-use crate::osv::{self, Answer, Ecosystem, Export, OsvError, Package, Service};
+use crate::osv::{self, Ecosystem, Export, FoundAdvisories, OsvError, Package, Service};
 use crate::sources::Fetcher;
 use crate::workspace::{AcceptRule, MemberPlace};
 pub use error::AuditError;
-pub use scope::Part;
+pub use scope::EmbeddedComponent;
 use scope::Scope;
 pub use vulnerability::Vulnerability;
 
@@ -47,7 +47,7 @@ pub struct Request<'a> {
 
 /// Which package provides a distribution to users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Holder {
+pub enum ProvidedBy {
     /// A component of the stack.
     Stack,
     /// A separate RPM.
@@ -58,7 +58,7 @@ pub enum Holder {
     System,
 }
 
-impl Holder {
+impl ProvidedBy {
     /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
@@ -106,16 +106,16 @@ pub struct Finding {
     /// Its version.
     pub version: String,
     /// Which package provides it.
-    pub holder: Holder,
+    pub holder: ProvidedBy,
     /// What was found.
-    pub what: What,
+    pub what: AuditProblem,
     /// Whether it is accepted.
     pub status: Status,
 }
 
 /// The kind of finding.
 #[derive(Debug, Clone)]
-pub enum What {
+pub enum AuditProblem {
     /// A known vulnerability.
     Vulnerable(Vulnerability),
     /// Files that upstream yanked (PEP 592).
@@ -184,7 +184,7 @@ fn ask(
     packages: &[Package],
     fetcher: &Fetcher<'_>,
     warnings: &mut Vec<String>,
-) -> Result<(Answer, Source, bool), AuditError> {
+) -> Result<(FoundAdvisories, Source, bool), AuditError> {
     if request.exports.is_empty() {
         let source = Source::Service(crate::sources::shown_url(request.service.address));
         return Ok((request.service.ask(packages, fetcher)?, source, true));
@@ -216,8 +216,8 @@ impl Finding {
     /// Sorts by package, then yanked files before vulnerabilities, then by decreasing severity.
     fn order(&self) -> (String, u8, String, String) {
         let (rank, part, id) = match &self.what {
-            What::Yanked(_) => (0, String::new(), String::new()),
-            What::Vulnerable(one) => {
+            AuditProblem::Yanked(_) => (0, String::new(), String::new()),
+            AuditProblem::Vulnerable(one) => {
                 let level = one.severity.level.map_or(5, |level| 4 - level as u8);
                 let part =
                     one.part.as_ref().map(|part| part.package.name.clone()).unwrap_or_default();

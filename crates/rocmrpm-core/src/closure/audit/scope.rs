@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{AuditError, Holder, Request};
-use crate::closure::{LockedFile, Member, Origin};
+use super::{AuditError, ProvidedBy, Request};
+use crate::closure::{LockedFile, LockedOrigin, Member};
 use crate::error::IoError;
 use crate::names::ComponentName;
 use crate::osv::{Ecosystem, Package};
@@ -18,7 +18,7 @@ const AT_ONCE: usize = 8;
 
 /// A component in a wheel, according to its SBOM.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct EmbeddedComponent {
     /// The component.
     pub package: Package,
     /// The wheel's file name.
@@ -30,9 +30,9 @@ pub(super) struct Target {
     /// The distribution's normalized name.
     pub name: String,
     pub version: String,
-    pub holder: Holder,
+    pub holder: ProvidedBy,
     /// The component in its wheel to audit instead of the distribution itself.
-    pub part: Option<Part>,
+    pub part: Option<EmbeddedComponent>,
 }
 
 impl Target {
@@ -71,26 +71,26 @@ impl<'a> Scope<'a> {
             warnings: Vec::new(),
         };
         let (name, version) = (request.closure.graph.root.clone(), request.version.to_owned());
-        scope.targets.push(Target { name, version, holder: Holder::Stack, part: None });
+        scope.targets.push(Target { name, version, holder: ProvidedBy::Stack, part: None });
         for member in request.closure.members.values() {
             let Some(node) = &member.node else { continue };
             let holder = match (&node.locked.origin, member.place) {
-                (Origin::Stack(_), _) => Holder::Stack,
-                (_, MemberPlace::Rpm) => Holder::Rpm,
-                (_, MemberPlace::Private) => Holder::Private,
-                (_, MemberPlace::System) => Holder::System,
+                (LockedOrigin::Stack(_), _) => ProvidedBy::Stack,
+                (_, MemberPlace::Rpm) => ProvidedBy::Rpm,
+                (_, MemberPlace::Private) => ProvidedBy::Private,
+                (_, MemberPlace::System) => ProvidedBy::System,
                 (_, MemberPlace::Dropped) => continue,
             };
-            if holder == Holder::System && !request.system {
+            if holder == ProvidedBy::System && !request.system {
                 scope.passed_over += 1;
                 continue;
             }
-            let of_release = member.offer.as_ref().filter(|_| holder == Holder::System);
+            let of_release = member.offer.as_ref().filter(|_| holder == ProvidedBy::System);
             let version =
                 of_release.and_then(|offer| offer.version.as_ref()).unwrap_or(&node.locked.version);
             let (name, version) = (member.name.clone(), version.to_string());
             scope.targets.push(Target { name, version, holder, part: None });
-            if matches!(holder, Holder::Rpm | Holder::Private) {
+            if matches!(holder, ProvidedBy::Rpm | ProvidedBy::Private) {
                 scope.ours.push(member);
             }
         }
@@ -109,8 +109,11 @@ impl<'a> Scope<'a> {
         let read = parallel::try_map(&self.ours, AT_ONCE, |member| sboms(member, fetcher))?;
         let (mut unread, mut unknown, mut other) = (Vec::new(), 0, Vec::new());
         for (member, read) in self.ours.iter().zip(read) {
-            let holder =
-                if member.place == MemberPlace::Rpm { Holder::Rpm } else { Holder::Private };
+            let holder = if member.place == MemberPlace::Rpm {
+                ProvidedBy::Rpm
+            } else {
+                ProvidedBy::Private
+            };
             let Some(node) = &member.node else { continue };
             let version = node.locked.version.to_string();
             let (file, sboms) = match read {
@@ -139,7 +142,7 @@ impl<'a> Scope<'a> {
                     Some(package)
                         if package.ecosystem == Ecosystem::PyPi && package.name == member.name => {}
                     Some(package) => {
-                        let part = Some(Part { package, wheel: file.clone() });
+                        let part = Some(EmbeddedComponent { package, wheel: file.clone() });
                         let (name, version) = (member.name.clone(), version.clone());
                         self.targets.push(Target { name, version, holder, part });
                     }
@@ -182,7 +185,7 @@ enum Read {
 /// Reads the SBOMs in a member's wheel, downloading it at most once.
 fn sboms(member: &Member, fetcher: &Fetcher<'_>) -> Result<Read, AuditError> {
     let Some(node) = &member.node else { return Ok(Read::NoWheel) };
-    let Origin::Index { wheel: Some(LockedFile { name: file, sha256, .. }), .. } =
+    let LockedOrigin::Index { wheel: Some(LockedFile { name: file, sha256, .. }), .. } =
         &node.locked.origin
     else {
         return Ok(Read::NoWheel);

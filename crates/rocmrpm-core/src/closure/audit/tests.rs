@@ -85,7 +85,7 @@ fn merges_advisories_about_one_vulnerability() {
     let (findings, _) = found(false, &hits);
     let of_hub: Vec<_> = findings.iter().filter(|one| one.package == "hub").collect();
     assert_eq!(of_hub.len(), 2);
-    let What::Vulnerable(one) = &of_hub[1].what else { panic!() };
+    let AuditProblem::Vulnerable(one) = &of_hub[1].what else { panic!() };
     assert_eq!(one.id, "GHSA-1");
     assert_eq!(one.aliases, ["CVE-1", "CVE-1b", "PYSEC-1", "X-1"]);
     assert_eq!((one.severity.name(), one.summary.as_str()), ("high", "about GHSA-1"));

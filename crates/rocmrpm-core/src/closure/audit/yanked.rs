@@ -2,8 +2,8 @@
 //! replace them.
 
 use super::scope::Scope;
-use super::{AuditError, Finding, Holder, Status, What};
-use crate::closure::{LockedFile, Origin};
+use super::{AuditError, AuditProblem, Finding, ProvidedBy, Status};
+use crate::closure::{LockedFile, LockedOrigin};
 use crate::sources::Fetcher;
 use crate::workspace::MemberPlace;
 
@@ -17,7 +17,7 @@ pub(super) fn findings(
     let mut findings = Vec::new();
     for (member, offered) in scope.ours.iter().zip(fetcher.projects(&names)?) {
         let Some(locked) = member.node.as_ref().map(|node| &node.locked) else { continue };
-        let Origin::Index { wheel, sdist } = &locked.origin else { continue };
+        let LockedOrigin::Index { wheel, sdist } = &locked.origin else { continue };
         let mut yanked = Vec::new();
         for LockedFile { name, .. } in [wheel, sdist].into_iter().flatten() {
             match offered.iter().find(|file| file.name == *name) {
@@ -31,11 +31,11 @@ pub(super) fn findings(
                 package: member.name.clone(),
                 version: locked.version.to_string(),
                 holder: if member.place == MemberPlace::Rpm {
-                    Holder::Rpm
+                    ProvidedBy::Rpm
                 } else {
-                    Holder::Private
+                    ProvidedBy::Private
                 },
-                what: What::Yanked(yanked),
+                what: AuditProblem::Yanked(yanked),
                 status: Status::Open,
             });
         }

@@ -10,7 +10,7 @@ use super::error::{GenerateError, Refused};
 use super::rust;
 use super::terms::{self, Terms};
 use crate::closure::offers::Offers;
-use crate::closure::{LockedFile, Member, Origin};
+use crate::closure::{LockedFile, LockedOrigin, Member};
 use crate::license;
 use crate::names::ComponentName;
 use crate::sources::Fetcher;
@@ -119,7 +119,7 @@ impl<'a> Files<'a> {
         arch: &'a str,
     ) -> Result<Self, Refused> {
         let node = member.node.as_ref().ok_or_else(|| no_file(member))?;
-        let Origin::Index { wheel, sdist } = &node.locked.origin else {
+        let LockedOrigin::Index { wheel, sdist } = &node.locked.origin else {
             return Err(no_file(member));
         };
         let license = rule.and_then(|rule| rule.license.clone());

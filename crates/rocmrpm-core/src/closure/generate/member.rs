@@ -8,7 +8,7 @@ use super::imports::Import;
 use super::linked::Linked;
 use super::requires::{Corrections, corrections};
 use super::text::{component_header, literal, quoted, spec_header, summary, wrapped};
-use super::{Context, Part, text};
+use super::{Context, GeneratedComponent, text};
 use crate::closure::Member;
 use crate::closure::package_name::{package, stem};
 use crate::sources::CargoProject;
@@ -16,7 +16,7 @@ use crate::text::visible;
 use crate::wheel::Contents;
 
 /// Returns the component of a member.
-pub(super) fn part(context: &Context<'_>, member: &Member, facts: &Facts) -> Part {
+pub(super) fn part(context: &Context<'_>, member: &Member, facts: &Facts) -> GeneratedComponent {
     let component = context.component.name.as_str();
     let import = Import::of(context.closure, &member.name);
     let imported = match &import {
@@ -39,7 +39,7 @@ pub(super) fn part(context: &Context<'_>, member: &Member, facts: &Facts) -> Par
         ("component.toml".to_owned(), toml),
         (format!("python-{}.spec.tera", stem(&member.name)), spec),
     ];
-    Part { name: member.name.clone(), files, pin: pin(member, facts) }
+    GeneratedComponent { name: member.name.clone(), files, pin: pin(member, facts) }
 }
 
 fn comment(text: &str) -> String {

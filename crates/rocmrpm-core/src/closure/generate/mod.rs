@@ -16,7 +16,7 @@ pub(crate) mod text;
 use std::collections::BTreeMap;
 
 use super::offers::Offers;
-use super::{Closure, Member, Origin, earlier};
+use super::{Closure, LockedOrigin, Member, earlier};
 use crate::build::system;
 use crate::names::ComponentName;
 use crate::parallel;
@@ -54,7 +54,7 @@ struct Context<'a> {
 }
 
 /// A generated component: its files by name, and its pin.
-struct Part {
+struct GeneratedComponent {
     name: String,
     files: Vec<(String, String)>,
     pin: String,
@@ -72,7 +72,7 @@ pub fn files(
 ) -> Result<Generated, GenerateError> {
     let from_index = |member: &&Member| {
         let origin = member.node.as_ref().map(|node| &node.locked.origin);
-        matches!(origin, Some(Origin::Index { .. }))
+        matches!(origin, Some(LockedOrigin::Index { .. }))
             && matches!(member.place, MemberPlace::Rpm | MemberPlace::Private)
     };
     // The definition of the host does not state its architecture.
@@ -92,7 +92,7 @@ pub fn files(
     let context = Context { closure, component, version, arch, linked: &linked };
     let (rpms, mut private): (Vec<_>, Vec<_>) =
         found.into_iter().partition(|(member, _)| member.place == MemberPlace::Rpm);
-    let mut parts: Vec<Part> =
+    let mut parts: Vec<GeneratedComponent> =
         rpms.iter().map(|(member, facts)| member::part(&context, member, facts)).collect();
     parts.extend(private_part(&context, &mut private)?);
     parts.sort_by(|a, b| a.name.cmp(&b.name));
@@ -150,7 +150,7 @@ fn bad_names(workspace: &Workspace, member: &Member) -> impl Iterator<Item = Ref
 fn private_part(
     context: &Context<'_>,
     private: &mut [(&Member, Facts)],
-) -> Result<Option<Part>, GenerateError> {
+) -> Result<Option<GeneratedComponent>, GenerateError> {
     let Some((first, _)) = private.first() else { return Ok(None) };
     // The first pin has the version of the component, which would be wrong for finding a source
     // distribution.
@@ -173,7 +173,11 @@ fn written(closure: &Closure, private: Vec<String>, obsoletes: Vec<String>) -> W
 }
 
 /// Assigns a path to each file, and finds the files that an earlier closure left there.
-fn laid_out(workspace: &Workspace, parts: &[Part], written: &WrittenClosure) -> Generated {
+fn laid_out(
+    workspace: &Workspace,
+    parts: &[GeneratedComponent],
+    written: &WrittenClosure,
+) -> Generated {
     let stem = workspace.closure_stem();
     let folder = format!("specs-templates/{GENERATED}/{stem}");
     let pins = format!("pins/{stem}{GENERATED_PINS}.toml");

@@ -9,13 +9,13 @@ use super::linked::Linked;
 use super::member::{LINKS, quoted_key, source};
 use super::requires::{edges, of_all, place};
 use super::text::{component_header, quoted, spec_header, wrapped};
-use super::{Context, Part};
+use super::{Context, GeneratedComponent};
 use crate::closure::{Closure, Member, version};
 use crate::license;
 use crate::workspace::MemberPlace;
 
 /// Returns the component of the private members, of which there must be at least one.
-pub(super) fn part(context: &Context<'_>, members: &[(&Member, Facts)]) -> Part {
+pub(super) fn part(context: &Context<'_>, members: &[(&Member, Facts)]) -> GeneratedComponent {
     let component = context.component.name.as_str();
     let name = context.component.runtime_name();
     let linked = linked(context, members);
@@ -47,7 +47,7 @@ pub(super) fn part(context: &Context<'_>, members: &[(&Member, Facts)]) -> Part 
         ("component.toml".to_owned(), toml),
         (format!("{name}.spec.tera"), spec(context, &name, members)),
     ];
-    Part { name, files, pin }
+    GeneratedComponent { name, files, pin }
 }
 
 fn version_of(member: &Member) -> String {

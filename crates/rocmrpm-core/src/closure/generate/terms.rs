@@ -41,7 +41,7 @@ pub(crate) fn of(wheel: &Wheel<'_>) -> Result<Terms, String> {
         let bundled = decided.iter().map(|text| decided_line(text)).collect();
         return Ok(Terms { license: wheel.license.to_owned(), bundled });
     }
-    let mut found = Found::default();
+    let mut found = FoundTerms::default();
     found.licenses.push(wheel.license.to_owned());
     for (path, text) in &wheel.contents.sboms {
         let in_it = |problem: String| format!("its SBOM {}: {problem}", visible(path));
@@ -86,7 +86,7 @@ fn check_subject(wheel: &Wheel<'_>, sbom: &Sbom) -> Result<(), String> {
 
 /// What was found in a wheel.
 #[derive(Default)]
-struct Found {
+struct FoundTerms {
     licenses: Vec<String>,
     bundled: BTreeSet<String>,
     /// Crates and libraries that an SBOM or a table lists.
@@ -97,7 +97,7 @@ struct Found {
     copies: bool,
 }
 
-impl Found {
+impl FoundTerms {
     fn add_sbom(&mut self, wheel: &Wheel<'_>, sbom: &Sbom) -> Result<(), String> {
         self.listed |= !sbom.of_copies;
         self.copies |= sbom.of_copies;

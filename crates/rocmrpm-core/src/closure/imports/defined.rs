@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::python;
-use crate::closure::{ClosureError, Locked, LockedFile, Origin};
+use crate::closure::{ClosureError, Locked, LockedFile, LockedOrigin};
 use crate::digest::Sha256;
 use crate::names::ComponentName;
 use crate::sources::{Fetcher, SourceError};
@@ -44,7 +44,7 @@ pub(super) enum NameStatus {
 
 /// The script's answer for one file.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Answer {
+pub(super) struct DefinedNames {
     /// Why the file cannot be read at all.
     pub unread: Option<String>,
     #[serde(default)]
@@ -60,7 +60,7 @@ struct ModuleAnswer {
 }
 
 #[derive(Serialize)]
-struct Question<'a> {
+struct DefinedQuery<'a> {
     path: &'a Path,
     limit: u64,
     modules: &'a Modules,
@@ -77,7 +77,7 @@ impl<'a> Files<'a> {
     /// Returns the wheel, or else the source distribution; `None` if a component of the stack makes
     /// it.
     pub fn of(locked: &'a Locked) -> Option<Self> {
-        let Origin::Index { wheel, sdist } = &locked.origin else { return None };
+        let LockedOrigin::Index { wheel, sdist } = &locked.origin else { return None };
         let file = wheel.as_ref().or(sdist.as_ref())?;
         Some(Self { locked, file, is_wheel: wheel.is_some() })
     }
@@ -127,7 +127,11 @@ impl<'a> Files<'a> {
     }
 
     /// Checks modules and names in them.
-    pub fn ask(&self, modules: &Modules, fetcher: &Fetcher<'_>) -> Result<Answer, ClosureError> {
+    pub fn ask(
+        &self,
+        modules: &Modules,
+        fetcher: &Fetcher<'_>,
+    ) -> Result<DefinedNames, ClosureError> {
         let wrong = |error: serde_json::Error| ClosureError::Python(error.to_string());
         let wanted = serde_json::to_string(modules).map_err(wrong)?;
         let script = Sha256::of_bytes(SCRIPT);
@@ -137,8 +141,8 @@ impl<'a> Files<'a> {
             return Ok(answer);
         }
         let path = self.path(fetcher)?;
-        let question = Question { path: &path, limit: python::MAX_FILE, modules };
-        let mut answer: Answer = python::ask(SCRIPT, &question)?;
+        let question = DefinedQuery { path: &path, limit: python::MAX_FILE, modules };
+        let mut answer: DefinedNames = python::ask(SCRIPT, &question)?;
         // Building a source distribution may add modules.
         for module in answer.modules.values_mut().filter(|_| !self.is_wheel) {
             if module.module == NameStatus::NoModule {
@@ -155,7 +159,7 @@ impl<'a> Files<'a> {
     }
 }
 
-impl Answer {
+impl DefinedNames {
     /// Returns the state of a module, or of a name in it.
     pub fn state(&self, module: &str, name: Option<&str>) -> NameStatus {
         let Some(found) = self.modules.get(module) else { return NameStatus::Unread };

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pep440_rs::Version;
 
-use self::defined::{Answer, Files, Modules, NameStatus};
+use self::defined::{DefinedNames, Files, Modules, NameStatus};
 pub use self::wanted::Unread;
 use self::wanted::{How, Import, Wanted};
 use super::{Closure, ClosureError, Locked};
@@ -142,11 +142,11 @@ pub fn check(
     let answers = parallel::try_map(&asked, AT_ONCE, |name| {
         let answer = match files_of(closure, name) {
             Some((_, files)) => files.ask(&questions[name], fetcher)?,
-            None => Answer::default(),
+            None => DefinedNames::default(),
         };
         Ok::<_, ClosureError>((*name, answer))
     })?;
-    let answers: BTreeMap<&str, Answer> = answers.into_iter().collect();
+    let answers: BTreeMap<&str, DefinedNames> = answers.into_iter().collect();
     for (name, answer) in &answers {
         let unread = |reason: &str| Unread {
             distribution: Some((*name).to_owned()),
@@ -216,7 +216,7 @@ fn judge(
     imports: &mut Imports,
     wanted: &[&Import],
     providers: &BTreeMap<String, Vec<&str>>,
-    answers: &BTreeMap<&str, Answer>,
+    answers: &BTreeMap<&str, DefinedNames>,
     closure: &Closure,
 ) {
     let mut modules = BTreeSet::new();

@@ -63,17 +63,17 @@ pub(super) struct Wanted {
 }
 
 /// A row of the script's answer: file, line, module, name, and the number for how it is reached.
-type Row = (String, usize, String, Option<String>, u8);
+type ImportRow = (String, usize, String, Option<String>, u8);
 
 #[derive(Serialize, Deserialize)]
-struct Answer {
-    imports: Vec<Row>,
+struct WantedImports {
+    imports: Vec<ImportRow>,
     /// Files and reasons.
     unread: Vec<(String, String)>,
 }
 
 #[derive(Serialize)]
-struct Question<'a> {
+struct WantedQuery<'a> {
     limit: u64,
     files: &'a [File],
 }
@@ -102,7 +102,7 @@ impl Wanted {
         let files = files(&source, &format!("{root}/{own}"))?;
         let recipe = recipe(&source, &files);
         let known = fetcher.remembered(&recipe)?.and_then(|text| serde_json::from_str(&text).ok());
-        let answer: Answer = match known {
+        let answer: WantedImports = match known {
             Some(answer) => answer,
             None => {
                 let answer = ask(&files)?;
@@ -164,13 +164,13 @@ fn recipe(source: &Edited<'_>, files: &[File]) -> String {
 }
 
 /// Runs several scripts concurrently, each with a part of the files.
-fn ask(files: &[File]) -> Result<Answer, ClosureError> {
+fn ask(files: &[File]) -> Result<WantedImports, ClosureError> {
     let cores = machine::cores();
     let parts: Vec<&[File]> = files.chunks(files.len().div_ceil(cores).max(1)).collect();
     let answers = parallel::try_map(&parts, cores, |files| {
-        python::ask::<Answer>(SCRIPT, &Question { limit: python::MAX_FILE, files })
+        python::ask::<WantedImports>(SCRIPT, &WantedQuery { limit: python::MAX_FILE, files })
     })?;
-    let mut all = Answer { imports: Vec::new(), unread: Vec::new() };
+    let mut all = WantedImports { imports: Vec::new(), unread: Vec::new() };
     for answer in answers {
         all.imports.extend(answer.imports);
         all.unread.extend(answer.unread);
@@ -178,8 +178,8 @@ fn ask(files: &[File]) -> Result<Answer, ClosureError> {
     Ok(all)
 }
 
-fn imports(rows: Vec<Row>) -> Result<Vec<Import>, ClosureError> {
-    let import = |(file, line, module, name, how): Row| {
+fn imports(rows: Vec<ImportRow>) -> Result<Vec<Import>, ClosureError> {
+    let import = |(file, line, module, name, how): ImportRow| {
         let how = match how {
             0 => How::Plain,
             1 => How::Conditional,

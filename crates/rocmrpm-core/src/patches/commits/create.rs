@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::super::layers::{Layers, copy_folder};
 use super::super::patch_bytes;
-use super::super::refresh::Old;
+use super::super::refresh::EarlierVersion;
 use super::super::repository::{CommitText, Repository};
 use super::checkout::{self, Checkout, PatchCommit};
 use super::message;
@@ -61,7 +61,7 @@ impl Document for GitPrep {
 }
 
 /// A patch of the series with its commit's text.
-struct Step<'c> {
+struct SeriesCommit<'c> {
     at: usize,
     patch: &'c Patch,
     bytes: Vec<u8>,
@@ -217,7 +217,7 @@ impl Making<'_> {
                     tip = repository.commit_as(&after, Some(&tip), &text)?;
                     tree = after;
                 }
-                Err(_) => pending.push(Step { at, patch, bytes, text }),
+                Err(_) => pending.push(SeriesCommit { at, patch, bytes, text }),
             }
         }
         let picks = self.picks(&pending, &upstream)?;
@@ -257,22 +257,22 @@ impl Making<'_> {
     }
 
     /// Returns a commit for each patch that does not apply, with a parent that it applies to.
-    fn picks(&self, pending: &[Step<'_>], upstream: &str) -> Result<Vec<String>, Error> {
+    fn picks(&self, pending: &[SeriesCommit<'_>], upstream: &str) -> Result<Vec<String>, Error> {
         let Self { workspace, component, fetcher, repository, existing } = self;
         let known = match existing.as_ref().filter(|_| !pending.is_empty()) {
             Some(existing) => commits_of(existing, pending)?,
             None => BTreeMap::new(),
         };
-        let mut earlier: Option<Vec<Old>> = None;
+        let mut earlier: Option<Vec<EarlierVersion>> = None;
         let mut picks = Vec::new();
-        for Step { at, patch, bytes, text } in pending {
+        for SeriesCommit { at, patch, bytes, text } in pending {
             if let Some(commit) = known.get(&patch.file_name) {
                 picks.push(commit.clone());
                 continue;
             }
             let earlier = match &mut earlier {
                 Some(earlier) => earlier,
-                none => none.insert(Old::all(
+                none => none.insert(EarlierVersion::all(
                     workspace,
                     component,
                     workspace.pin(component),
@@ -314,7 +314,7 @@ impl Making<'_> {
 /// Returns the commits of an existing repository by patch, for patches that are still the same.
 fn commits_of(
     existing: &Checkout,
-    pending: &[Step<'_>],
+    pending: &[SeriesCommit<'_>],
 ) -> Result<BTreeMap<String, String>, Error> {
     let recorded: BTreeMap<String, Vec<u8>> =
         existing.repository.stored_files(&existing.at(checkout::FILES)?)?.into_iter().collect();

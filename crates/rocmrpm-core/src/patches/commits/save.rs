@@ -76,7 +76,7 @@ impl Document for PatchSave {
 }
 
 /// A commit between two trees, without the edits.
-struct Item {
+struct EditedCommit {
     commit: Commit,
     before: String,
     after: String,
@@ -200,7 +200,7 @@ impl<'s> Saving<'s> {
     }
 
     /// Makes the edits after the last item.
-    fn edited(&self, items: &[Item]) -> Result<(String, Vec<String>), Error> {
+    fn edited(&self, items: &[EditedCommit]) -> Result<(String, Vec<String>), Error> {
         let upstream = self.tree(&self.upstream)?;
         let tree = items.last().map_or(&upstream, |item| &item.after);
         make_edits(self.repository(), tree, self.workspace, self.component, &self.pin)
@@ -208,8 +208,8 @@ impl<'s> Saving<'s> {
 
     /// Returns the commits that become patches. Moves those after the commit of the edits in front of
     /// it, because patches are applied before edits.
-    fn items(&self) -> Result<Vec<Item>, Error> {
-        let mut items: Vec<Item> = Vec::new();
+    fn items(&self) -> Result<Vec<EditedCommit>, Error> {
+        let mut items: Vec<EditedCommit> = Vec::new();
         let mut tree = self.tree(&self.upstream)?;
         let mut actual = tree.clone();
         let mut edits = false;
@@ -252,7 +252,7 @@ impl<'s> Saving<'s> {
             let (message, file) = message::split(&commit.message);
             self.check_versions(&commit, &message)?;
             let before = std::mem::replace(&mut tree, after.clone());
-            items.push(Item { commit, before, after, message, file });
+            items.push(EditedCommit { commit, before, after, message, file });
         }
         if edits && self.edited(&items)?.0 != actual {
             let message = "the edits of component.toml no longer give the files of the last commit";
@@ -305,7 +305,7 @@ impl<'s> Saving<'s> {
     /// Returns the patch files in order, and how they changed.
     fn patches(
         &self,
-        items: &[Item],
+        items: &[EditedCommit],
         known: &BTreeMap<String, Vec<u8>>,
     ) -> Result<(Vec<NamedPatch>, Vec<SavedPatch>), Error> {
         let mut seen = BTreeSet::new();
@@ -377,7 +377,7 @@ impl<'s> Saving<'s> {
 
     /// Returns the patch of a commit: the old bytes if they still mean the same, else new ones with
     /// the old header if message and author are the same.
-    fn bytes(&self, item: &Item, old: Option<(&str, &[u8])>) -> Result<Vec<u8>, Error> {
+    fn bytes(&self, item: &EditedCommit, old: Option<(&str, &[u8])>) -> Result<Vec<u8>, Error> {
         let repository = self.repository();
         let text = CommitText {
             author: item.commit.author.clone().map(|field| field.trim().to_owned()),
@@ -468,7 +468,7 @@ impl<'s> Saving<'s> {
     }
 
     /// Makes the branch and the record match the patches that were written.
-    fn record(&self, items: &[Item], wanted: &[(String, Vec<u8>)]) -> Result<(), Error> {
+    fn record(&self, items: &[EditedCommit], wanted: &[(String, Vec<u8>)]) -> Result<(), Error> {
         let repository = self.repository();
         let mut tip = self.upstream.clone();
         for (item, (name, _)) in items.iter().zip(wanted) {

@@ -16,7 +16,7 @@ pub struct Environment {
     /// Variables that only the new version reads.
     pub added: Vec<Read>,
     /// Variables that only the old version reads.
-    pub removed: Vec<Gone>,
+    pub removed: Vec<UnreadVariable>,
 }
 
 /// A variable and the first place that reads it.
@@ -32,7 +32,7 @@ pub struct Read {
 /// A variable that the build no longer reads.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Gone {
+pub struct UnreadVariable {
     /// The name.
     pub name: String,
     /// The first file and line that read it.
@@ -49,7 +49,11 @@ pub(super) fn changes(old: &Scan, new: &Scan, exported: &BTreeMap<String, String
             |(name, place): (&String, &String)| Read { name: name.clone(), place: place.clone() };
         these.iter().filter(|(name, _)| !others.contains_key(*name)).map(read).collect()
     };
-    let gone = |Read { name, place }| Gone { exported: exported.get(&name).cloned(), name, place };
+    let gone = |Read { name, place }| UnreadVariable {
+        exported: exported.get(&name).cloned(),
+        name,
+        place,
+    };
     Environment {
         added: only(&new, &old),
         removed: only(&old, &new).into_iter().map(gone).collect(),

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-pub use environment::{Environment, Gone, Read};
+pub use environment::{Environment, Read, UnreadVariable};
 pub use gpu::GpuList;
 pub use requirements::RequirementChange;
 
@@ -26,7 +26,7 @@ use scan::Scan;
 /// A value that changed; `old` is null if it is new, `new` if it was removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Moved {
+pub struct ChangedValue {
     /// The name of the value.
     pub name: String,
     /// The old value.
@@ -44,7 +44,7 @@ pub struct Changes {
     /// Requirements of the build and of the installed package.
     pub requirements: Vec<RequirementChange>,
     /// `requires-python`.
-    pub python: Option<Moved>,
+    pub python: Option<ChangedValue>,
     /// The Python range of the pin, if the new source has another one.
     pub pin_python: Option<String>,
     /// Lists of GPU targets.
@@ -62,9 +62,9 @@ pub struct Changes {
     /// Removed downloads, with their places.
     pub downloads_removed: Vec<(String, String)>,
     /// Submodules: their URLs by path.
-    pub submodules: Vec<Moved>,
+    pub submodules: Vec<ChangedValue>,
     /// License files: their digests by path.
-    pub licenses: Vec<Moved>,
+    pub licenses: Vec<ChangedValue>,
 }
 
 /// Compares the pinned source with the new one. Without the old source, only checks whether patches
@@ -157,11 +157,11 @@ fn not_in(points: &[(String, String)], others: &[(String, String)]) -> Vec<(Stri
     points.iter().filter(|(what, _)| known.insert(what)).cloned().collect()
 }
 
-fn moved(name: &str, old: Option<String>, new: Option<String>) -> Option<Moved> {
-    (old != new).then(|| Moved { name: name.to_owned(), old, new })
+fn moved(name: &str, old: Option<String>, new: Option<String>) -> Option<ChangedValue> {
+    (old != new).then(|| ChangedValue { name: name.to_owned(), old, new })
 }
 
-fn all_moved(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Vec<Moved> {
+fn all_moved(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> Vec<ChangedValue> {
     let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     names
         .into_iter()

@@ -17,7 +17,7 @@ use crate::names::ComponentName;
 use crate::pins::upstream::{
     Claim, Statement, Upstream, Weight, is_commit_like, own_version, public, repository,
 };
-use crate::workspace::upstreams::{Origin, exact};
+use crate::workspace::upstreams::{UpstreamOrigin, exact};
 use crate::workspace::{Pin, Source, UPSTREAMS, VersionRange};
 
 /// The origin of a version.
@@ -232,7 +232,7 @@ impl Work<'_> {
         }
         let url = match (git, known.and_then(|known| known.origin.as_ref())) {
             (Some(git), _) => git.to_owned(),
-            (None, Some(Origin::Git { url, .. })) => url.clone(),
+            (None, Some(UpstreamOrigin::Git { url, .. })) => url.clone(),
             (None, _) => return Ok(None),
         };
         let Some(component) = ComponentName::parse(name) else { return Ok(None) };
@@ -309,7 +309,10 @@ impl Work<'_> {
             Some(pin) => matches!(pin.source, Source::Git { .. }),
             None => {
                 let known = self.upstreams().component(name);
-                matches!(known.and_then(|known| known.origin.as_ref()), Some(Origin::Git { .. }))
+                matches!(
+                    known.and_then(|known| known.origin.as_ref()),
+                    Some(UpstreamOrigin::Git { .. })
+                )
             }
         }
     }

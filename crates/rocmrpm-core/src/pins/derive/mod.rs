@@ -17,7 +17,7 @@ use super::upstream::{self, Oddity, Upstream};
 use crate::error::{Error, Kind};
 use crate::names::{ComponentName, nearest};
 use crate::sources::{Fetcher, Resolved, SourceError, Tree};
-use crate::workspace::upstreams::Origin;
+use crate::workspace::upstreams::UpstreamOrigin;
 use crate::workspace::{Lock, Pin, PinSet, Source, Upstreams};
 
 /// The input of a derivation.
@@ -233,13 +233,13 @@ impl<'a> Work<'a> {
             Some(_) => self.other_version(name, version)?,
             None => {
                 let source = match origin.ok_or_else(no_origin)? {
-                    Origin::Git { url, submodules, paths } => Source::Git {
+                    UpstreamOrigin::Git { url, submodules, paths } => Source::Git {
                         url: url.clone(),
                         commit: None,
                         submodules: *submodules,
                         paths: paths.clone(),
                     },
-                    Origin::Sdist(project) => {
+                    UpstreamOrigin::Sdist(project) => {
                         Source::Sdist { project: project.clone(), sha256: None }
                     }
                 };
@@ -250,7 +250,7 @@ impl<'a> Work<'a> {
             let (submodules, paths) = match &pin.source {
                 Source::Git { submodules, paths, .. } => (*submodules, paths.clone()),
                 _ => match origin {
-                    Some(Origin::Git { paths, .. }) => (false, paths.clone()),
+                    Some(UpstreamOrigin::Git { paths, .. }) => (false, paths.clone()),
                     _ => (false, Vec::new()),
                 },
             };

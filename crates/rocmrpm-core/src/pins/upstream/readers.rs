@@ -38,7 +38,7 @@ pub(super) struct Reading<'a> {
 }
 
 /// A value for a fact.
-struct Found<'t> {
+struct FoundValue<'t> {
     value: &'t str,
     /// The repository next to it.
     git: Option<&'t str>,
@@ -111,8 +111,8 @@ impl Reading<'_> {
     }
 
     /// Records what a fact's value states.
-    fn state(&mut self, fact: &Fact, about: &str, found: &Found<'_>) {
-        let Found { value, git, written, line } = *found;
+    fn state(&mut self, fact: &Fact, about: &str, found: &FoundValue<'_>) {
+        let FoundValue { value, git, written, line } = *found;
         let git = git.map(|url| repository(url).to_owned());
         let claim = match fact.states {
             States::Version => return self.version(about, value, written, line),
@@ -254,7 +254,11 @@ impl Reading<'_> {
             }
             (_, DeValue::String(string)) => {
                 let written = line_around(text, value.span().start);
-                self.state(fact, &fact.about, &Found { value: string, git: None, written, line });
+                self.state(
+                    fact,
+                    &fact.about,
+                    &FoundValue { value: string, git: None, written, line },
+                );
             }
             _ => self.wrong(line, format!("`{shown}` is not a string")),
         }
@@ -299,7 +303,7 @@ impl Reading<'_> {
             return self.wrong(value.line, message);
         }
         let written = format!("{name} {}", value.text);
-        let found = Found { value: &value.text, git, written: &written, line: value.line };
+        let found = FoundValue { value: &value.text, git, written: &written, line: value.line };
         self.state(fact, &fact.about, &found);
     }
 
@@ -318,7 +322,7 @@ impl Reading<'_> {
             self.state(
                 fact,
                 &fact.about,
-                &Found { value: arg.value, git, written: &written, line: arg.line },
+                &FoundValue { value: arg.value, git, written: &written, line: arg.line },
             );
         }
         if self.statements.is_empty() && self.wrong.is_empty() {
@@ -359,7 +363,7 @@ impl Reading<'_> {
             }
             let git = captures.name("git").map(|git| git.as_str().trim());
             let (written, line) = (line_around(text, at), line_of(text, at));
-            self.state(fact, &statement.0, &Found { value: &statement.1, git, written, line });
+            self.state(fact, &statement.0, &FoundValue { value: &statement.1, git, written, line });
             stated.push(statement);
         }
     }

@@ -38,7 +38,7 @@ fn git_pin(url: &str, commit: Option<&str>) -> Pin {
 }
 
 /// Responds as in git's dumb protocol.
-fn dumb(repository: &Path, seen: &super::super::testserver::Seen) -> Reply {
+fn dumb(repository: &Path, seen: &super::super::testserver::SeenRequest) -> Reply {
     let path = seen.path.split('?').next().unwrap_or_default();
     match fs::read(repository.join(".git").join(path.trim_start_matches("/r/"))) {
         Ok(bytes) => Reply::file(bytes),

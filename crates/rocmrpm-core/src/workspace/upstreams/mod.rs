@@ -53,7 +53,7 @@ pub struct UpstreamComponent {
     /// Its name.
     pub name: String,
     /// Where it comes from if the pin set does not have it.
-    pub origin: Option<Origin>,
+    pub origin: Option<UpstreamOrigin>,
     /// Its names in requirements.
     pub projects: Vec<String>,
     /// The component that each build of this one belongs to. A file that names another version of
@@ -71,7 +71,7 @@ pub struct UpstreamComponent {
 
 /// Where a component comes from.
 #[derive(Debug, Clone)]
-pub enum Origin {
+pub enum UpstreamOrigin {
     /// A git repository.
     Git {
         /// Its URL.
@@ -290,8 +290,8 @@ impl UpstreamComponent {
             );
         }
         let origin = match (git, sdist) {
-            (Some(git), _) => Some(Origin::Git { url: git.value, submodules, paths }),
-            (None, sdist) => sdist.map(|at| Origin::Sdist(at.value)),
+            (Some(git), _) => Some(UpstreamOrigin::Git { url: git.value, submodules, paths }),
+            (None, sdist) => sdist.map(|at| UpstreamOrigin::Sdist(at.value)),
         };
         let projects: Vec<String> =
             table.strings("projects").into_iter().map(|at| at.value).collect();
