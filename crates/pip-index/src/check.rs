@@ -14,10 +14,10 @@ use super::listing::{Listed, Listing};
 use super::outside::Outside;
 use python_packaging::environment::Environment;
 use requirements::requirements;
-use rocm_inspect::Severity;
 use rocmrpm_base::digest::Sha256;
 use rocmrpm_base::document::Document;
 use rocmrpm_base::process;
+use rocmrpm_base::severity::Severity;
 use rocmrpm_fetch::SourceError;
 
 const SCHEMA: &str = "rocmrpm/index-check/2";

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use rocmrpm_base::gpu::GpuTarget;
+use rocmrpm_base::severity::Severity;
 use rocmrpm_base::text::visible;
 
 /// How far an inspection looks.
@@ -94,29 +95,6 @@ pub struct Waived {
     pub reason: String,
     /// The file that contains the waiver.
     pub place: String,
-}
-
-/// The severity of a finding, ordered from worst to best.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// The set must not be used.
-    Error,
-    /// It works, but probably not as intended.
-    Warning,
-    /// Worth knowing.
-    Info,
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Info => "info",
-        })
-    }
 }
 
 /// The stable name of a rule, such as `gpu-target-missing`.

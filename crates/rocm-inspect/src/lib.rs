@@ -77,8 +77,9 @@ pub use facts::{
     KernelCode, KpackArchive, KpackReference, Mention, Mismatch, Relro, Storage, Subject,
     SubjectKind, Symbols, Target, Unread, WrongHash,
 };
-pub use finding::{Depth, Finding, LibraryOrigin, Need, RuleId, Severity, Waived};
+pub use finding::{Depth, Finding, LibraryOrigin, Need, RuleId, Waived};
 pub use report::{Report, SCHEMA};
+pub use rocmrpm_base::severity::Severity;
 pub use rules::{RULES, RULES_VERSION, Rule, Served, Shortfall, Verdict, rule, rule_groups};
 pub use system::{Rocm, SearchPathTag, System};
 

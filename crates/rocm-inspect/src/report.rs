@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use serde::{Serialize, Serializer};
 
 use super::facts::{Subject, Target};
-use super::finding::{Depth, Finding, Judgement, Need, Severity, Waived};
+use super::finding::{Depth, Finding, Judgement, Need, Waived};
 use super::rules::{Verdict, verdict};
 use rocmrpm_base::document::Document;
 use rocmrpm_base::gpu::GpuTarget;
 use rocmrpm_base::names::Soname;
+use rocmrpm_base::severity::Severity;
 
 /// The name and version of a serialized [`Report`].
 pub const SCHEMA: &str = "rocmrpm/inspection/4";

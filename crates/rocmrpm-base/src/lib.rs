@@ -23,6 +23,7 @@ pub mod names;
 pub mod ownership;
 pub mod parallel;
 pub mod process;
+pub mod severity;
 mod stop;
 pub mod style;
 pub mod table;

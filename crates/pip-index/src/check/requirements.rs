@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{CLOSE, CheckFindings, Options, Report, Unchecked};
 use crate::demands::{Demand, UsableWheels};
 use crate::outside::{self, Answers, Match};
-use rocm_inspect::Severity;
+use rocmrpm_base::severity::Severity;
 use rocmrpm_fetch::SourceError;
 
 /// Checks that every requirement is satisfied: by the view if it has the distribution, otherwise by

@@ -7,7 +7,7 @@ use crate::IndexError;
 use crate::manifest::{self, Manifest};
 use crate::place::IndexStorage;
 use crate::seen::SerialRecord;
-use rocm_inspect::Severity;
+use rocmrpm_base::severity::Severity;
 
 /// The help for an index that differs from the signed one.
 const CONTACT: &str =

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use pep440_rs::Version;
+use rocmrpm_base::names;
 
-/// Normalizes a name for an index (PEP 503): lower case, with every run of `-`, `_` and `.` as one
-/// `-`. Returns `None` for an invalid name.
+/// Normalizes a name for an index (PEP 503). Returns `None` for an invalid name.
 pub fn normalized(name: &str) -> Option<String> {
     let inner = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
     let edge = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
@@ -15,8 +15,7 @@ pub fn normalized(name: &str) -> Option<String> {
     if !edge(bytes.first()) || !edge(bytes.last()) || !bytes.iter().all(|b| inner(*b)) {
         return None;
     }
-    let parts: Vec<&str> = name.split(['-', '_', '.']).filter(|part| !part.is_empty()).collect();
-    Some(parts.join("-").to_ascii_lowercase())
+    Some(names::normalized(name))
 }
 
 /// Splits the folder name `name-version.dist-info` into the normalized distribution and its

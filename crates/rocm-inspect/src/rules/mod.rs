@@ -27,7 +27,8 @@ pub use served::{Served, Verdict};
 
 use super::expectations::Expectations;
 use super::facts::{FileFacts, Subject};
-use super::finding::{Finding, Judgement, RuleId, Severity};
+use super::finding::{Finding, Judgement, RuleId};
+use rocmrpm_base::severity::Severity;
 use rocmrpm_base::text::visible;
 
 /// The description of a rule.
