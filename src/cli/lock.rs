@@ -66,42 +66,51 @@ pub(super) fn run(args: &args::Lock, dir: &Path, shell: &Shell) -> CommandResult
         shell.data(render::colored(&diff))?;
     }
     warn(locked, old_lock, shell);
-    for of in &rocm {
+    Ok(report(&lock, &rocm, args.check, shell))
+}
+
+/// Reports which lock files were written, or with `check` which are out of date; returns the exit code.
+fn report(lock: &SetLock, rocm: &[ProviderLock], check: bool, shell: &Shell) -> u8 {
+    for of in rocm {
         let files = format!("{}: {}", of.name, count(of.lock.files.len(), "ROCm file"));
-        match (args.check, of.differs()) {
+        match (check, of.differs()) {
             (true, true) => shell.status(Style::Bad, "Differs", files),
             (true, false) => shell.status(Style::Good, "Checked", files),
             (false, true) => shell.status(Style::Good, "Locked", files),
             (false, false) => shell.status(Style::Dim, "Unchanged", files),
         }
     }
-    let rocm_differs = rocm.iter().any(ProviderLock::differs);
-    let sources = format!("{shown}: {}", count(locked.lock.entries.len(), "source"));
-    match (args.check, differs) {
+    let entries = &lock.locked.lock.entries;
+    let sources = format!("{}: {}", lock.name, count(entries.len(), "source"));
+    let help = match (check, lock.differs()) {
         (true, true) => {
             shell.status(Style::Bad, "Differs", sources);
-            let help = match locked.lock.learned_since(old_lock) {
+            match lock.locked.lock.learned_since(&lock.old) {
                 Some(names) => format!(
                     "run `rocmrpm lock` to complete the entries of {}, which were unreachable when locked",
                     names.join(", ")
                 ),
                 None => "run `rocmrpm lock` to update it".to_owned(),
-            };
-            shell.talk(format!("\n{} {help}", Style::Note.paint("help:")));
-            return Ok(1);
+            }
         }
         (true, false) => {
             shell.status(Style::Good, "Checked", sources);
-            if rocm_differs {
-                let help = "run `rocmrpm lock` to update the lock of ROCm";
-                shell.talk(format!("\n{} {help}", Style::Note.paint("help:")));
-                return Ok(1);
+            if !rocm.iter().any(ProviderLock::differs) {
+                return 0;
             }
+            "run `rocmrpm lock` to update the lock of ROCm".to_owned()
         }
-        (false, true) => shell.status(Style::Good, "Locked", sources),
-        (false, false) => shell.status(Style::Dim, "Unchanged", sources),
-    }
-    Ok(0)
+        (false, true) => {
+            shell.status(Style::Good, "Locked", sources);
+            return 0;
+        }
+        (false, false) => {
+            shell.status(Style::Dim, "Unchanged", sources);
+            return 0;
+        }
+    };
+    shell.talk(format!("\n{} {help}", Style::Note.paint("help:")));
+    1
 }
 
 /// Warns about sources that were not fetched, and about versions that changed nothing.

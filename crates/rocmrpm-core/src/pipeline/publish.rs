@@ -11,7 +11,9 @@ use super::{Pipeline, PipelineBuilder, PipelineStage};
 use crate::build::BuildLock;
 use crate::error::Error;
 use crate::events::Event;
-use crate::evidence::{Bundle, Chain, ComponentEvidence, OpenQuestion, evidence_page, imported};
+use crate::evidence::{
+    Bundle, Chain, ComponentEvidence, Draft, OpenQuestion, evidence_page, imported,
+};
 use crate::foreign;
 use crate::index::change::plan_add;
 use crate::index::place::Page;
@@ -75,47 +77,10 @@ impl Pipeline<'_> {
                 }
             }
             if let Some(to) = repository {
-                let target = open(self.home, settings, to)?;
-                let PlannedPackages { change, signed } =
-                    plan_packages(&target, &stack, &lock, false)?;
-                if !change.is_empty() {
-                    let new = count(change.added.len(), "new package");
-                    done.push(format!("{new} to {to}"));
-                    draft.details.extend(change.added.iter().map(|one| one.file.clone()));
-                    apply_packages(&target, &change)?;
-                }
-                if !signed {
-                    draft.details.push("packages and metadata are unsigned".to_owned());
-                }
+                done.extend(self.publish_packages(&stack, to, &lock, draft)?);
             }
             if let Some(to) = index {
-                let wheels = made_wheels(&lock, &stack, self.events)?;
-                if !wheels.is_empty() {
-                    let cache = Cache::from_env()?;
-                    let fetcher = Fetcher::new(cache, &workspace.root, self.events);
-                    let foreign = foreign::wheels(&workspace, &wheels, &fetcher, self.events)?;
-                    let target = open(self.home, settings, to)?;
-                    let (time, tracks) = (upload_time()?, tracked_index(&workspace)?);
-                    let mut change = plan_add(
-                        target.place(),
-                        Some(CHANNEL),
-                        &wheels,
-                        &foreign,
-                        Some(time),
-                        tracks.as_deref(),
-                    )?;
-                    for file in check_dirty(&change)? {
-                        let text = format!("{file} comes from a dirty build");
-                        self.events.event(Event::Warning(text));
-                    }
-                    sign_wheels(&target, &mut change, Some(&workspace.manifest))?;
-                    if !change.pages.is_empty() || !change.packages.is_empty() {
-                        let files = count(change.notes.len(), "wheel");
-                        done.push(format!("{files} to {CHANNEL} of {to}"));
-                    }
-                    draft.details.extend(change.notes.iter().map(ToString::to_string));
-                    apply_wheels(&target, &change)?;
-                }
+                done.extend(self.publish_wheels(&stack, to, &lock, draft)?);
             }
             draft.summary = match done.is_empty() {
                 true => "everything is published".to_owned(),
@@ -128,6 +93,58 @@ impl Pipeline<'_> {
             self.attach(to, chroot, &workspace, chain)?;
         }
         Ok(flow)
+    }
+
+    /// Publishes a chroot's packages; returns what was published.
+    fn publish_packages(
+        &self,
+        stack: &Stack<'_>,
+        to: &str,
+        lock: &BuildLock,
+        draft: &mut Draft,
+    ) -> Result<Option<String>, Error> {
+        let target = open(self.home, self.settings, to)?;
+        let PlannedPackages { change, signed } = plan_packages(&target, stack, lock, false)?;
+        if !signed {
+            draft.details.push("packages and metadata are unsigned".to_owned());
+        }
+        if change.is_empty() {
+            return Ok(None);
+        }
+        draft.details.extend(change.added.iter().map(|one| one.file.clone()));
+        apply_packages(&target, &change)?;
+        Ok(Some(format!("{} to {to}", count(change.added.len(), "new package"))))
+    }
+
+    /// Publishes a chroot's wheels, and the foreign ones that a closed index has; returns what was
+    /// published.
+    fn publish_wheels(
+        &self,
+        stack: &Stack<'_>,
+        to: &str,
+        lock: &BuildLock,
+        draft: &mut Draft,
+    ) -> Result<Option<String>, Error> {
+        let workspace = stack.workspace;
+        let wheels = made_wheels(lock, stack, self.events)?;
+        if wheels.is_empty() {
+            return Ok(None);
+        }
+        let fetcher = Fetcher::new(Cache::from_env()?, &workspace.root, self.events);
+        let foreign = foreign::wheels(workspace, &wheels, &fetcher, self.events)?;
+        let target = open(self.home, self.settings, to)?;
+        let (time, tracks) = (upload_time()?, tracked_index(workspace)?);
+        let (channel, tracks) = (Some(CHANNEL), tracks.as_deref());
+        let mut change = plan_add(target.place(), channel, &wheels, &foreign, Some(time), tracks)?;
+        for file in check_dirty(&change)? {
+            self.events.event(Event::Warning(format!("{file} comes from a dirty build")));
+        }
+        sign_wheels(&target, &mut change, Some(&workspace.manifest))?;
+        draft.details.extend(change.notes.iter().map(ToString::to_string));
+        apply_wheels(&target, &change)?;
+        let changed = !change.pages.is_empty() || !change.packages.is_empty();
+        let files = count(change.notes.len(), "wheel");
+        Ok(changed.then(|| format!("{files} to {CHANNEL} of {to}")))
     }
 
     /// Returns the question whether to publish packages that a rollback took back.

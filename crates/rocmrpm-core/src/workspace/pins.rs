@@ -133,28 +133,7 @@ fn read_pin(
     }
     let follows = follows(table);
     let written = table.string("version");
-    match (&written, &follows) {
-        (None, None) if !table.has("version") => {
-            let message = format!("`version` is missing in `[{}]`", key.value);
-            table.problem(table.span(), message, "expected `version`: the upstream version", None);
-        }
-        (Some(at), Some(_)) => {
-            let message = format!("`{}` follows a branch and has a version", key.value);
-            let label = "remove it: `rocmrpm lock` records the version of the branch";
-            table.problem(at.span.clone(), message, label, None);
-        }
-        _ => {}
-    }
-    if let Some(At { value, span }) = &written
-        && !is_version(value)
-    {
-        table.problem(
-            span.clone(),
-            format!("`{value}` cannot be the version of an RPM"),
-            "expected letters, digits and . _ + ~ ^",
-            None,
-        );
-    }
+    check_version(&key, &written, &follows, table);
     let of_branch = follows.as_ref().map(|_| {
         let entry = ComponentName::parse(&key.value).and_then(|name| lock.of_branch(&name));
         entry.map_or(UNLOCKED, |entry| &entry.version).to_owned()
@@ -166,15 +145,8 @@ fn read_pin(
         _ => own,
     };
     let mut source = read_source(&key, table, version.as_deref().unwrap_or_default());
-    if let (Some(_), Some(Source::Git { commit: Some(_), .. })) = (&follows, &source) {
-        let message = format!("`{}` follows a branch and has a commit", key.value);
-        table.problem(key.span.clone(), message, "remove one of them", None);
-    }
-    if let (Some(_), Some(other)) = (&follows, &source)
-        && !matches!(other, Source::Git { .. })
-    {
-        let message = "`branch` does not apply to this source".to_owned();
-        table.problem(key.span.clone(), message, "expected `git`", None);
+    if let (Some(_), Some(source)) = (&follows, &source) {
+        check_branch(&key, source, table);
     }
     let top_folder = top_folder(table);
     let python = python(table);
@@ -217,6 +189,52 @@ fn read_pin(
         pin.sources.insert(name, source);
     }
     Some(At { value: pin, span: key.span })
+}
+
+/// Adds problems of a pin's version, which it has unless it follows a branch.
+fn check_version(
+    key: &At<String>,
+    written: &Option<At<String>>,
+    follows: &Option<Follows>,
+    table: &mut Table<'_>,
+) {
+    match (written, follows) {
+        (None, None) if !table.has("version") => {
+            let message = format!("`version` is missing in `[{}]`", key.value);
+            table.problem(table.span(), message, "expected `version`: the upstream version", None);
+        }
+        (Some(at), Some(_)) => {
+            let message = format!("`{}` follows a branch and has a version", key.value);
+            let label = "remove it: `rocmrpm lock` records the version of the branch";
+            table.problem(at.span.clone(), message, label, None);
+        }
+        _ => {}
+    }
+    if let Some(At { value, span }) = written
+        && !is_version(value)
+    {
+        table.problem(
+            span.clone(),
+            format!("`{value}` cannot be the version of an RPM"),
+            "expected letters, digits and . _ + ~ ^",
+            None,
+        );
+    }
+}
+
+/// Adds problems of the source of a pin that follows a branch.
+fn check_branch(key: &At<String>, source: &Source, table: &mut Table<'_>) {
+    match source {
+        Source::Git { commit: None, .. } => {}
+        Source::Git { commit: Some(_), .. } => {
+            let message = format!("`{}` follows a branch and has a commit", key.value);
+            table.problem(key.span.clone(), message, "remove one of them", None);
+        }
+        _ => {
+            let message = "`branch` does not apply to this source".to_owned();
+            table.problem(key.span.clone(), message, "expected `git`", None);
+        }
+    }
 }
 
 /// A further source, before the main one is known.
