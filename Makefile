@@ -67,7 +67,7 @@ other-tests:
 
 lab: ## build the laboratory, a Fedora 43 from Debian's packages; takes minutes, cached
 	@bash tools/setup.sh test
-	@bash tests/lab/make
+	@bash tests/laboratory/system/make
 
 lab-test: lab ## run the end-to-end tests in the laboratory
 	cargo test --locked --test laboratory $(WITH_MOCK)
@@ -92,25 +92,25 @@ lab-kernels: ## compile Triton kernels for gfx1151 without a GPU, of KERNELS="fl
 ROCM ?= 6.4
 lab-llama: ## compile llama.cpp for gfx1151 in the laboratory, with ROCM=7.2 if set; 66 minutes of CPU time
 	@bash tools/setup.sh test
-	@ROCMRPM_LAB_ROCM='$(ROCM)' bash tests/lab/make llama
+	@ROCMRPM_LAB_ROCM='$(ROCM)' bash tests/laboratory/system/make llama
 	cargo build --locked
 	@ROCMRPM_LAB_ROCM='$(ROCM)' bash tests/laboratory/llama rocm
 
 lab-llama-vulkan: ## compile llama.cpp for Vulkan in the laboratory, and run it on Mesa's driver for CPUs
 	@bash tools/setup.sh test
-	@bash tests/lab/make vulkan
+	@bash tests/laboratory/system/make vulkan
 	cargo build --locked
 	@bash tests/laboratory/llama vulkan
 
 lab-vllm-kernels: ## compile vLLM's kernels for gfx1151 with ROCm 7.2 in the laboratory
 	@bash tools/setup.sh test
-	@ROCMRPM_LAB_ROCM=7.2 bash tests/lab/make
+	@ROCMRPM_LAB_ROCM=7.2 bash tests/laboratory/system/make
 	cargo build --locked
 	@bash tests/laboratory/vllm-kernels
 
 lab-torch-extensions: ## compile torchvision and torchaudio with ROCm 7.2 in the laboratory, from VISION=FOLDER and AUDIO=FOLDER if set
 	@bash tools/setup.sh test
-	@ROCMRPM_LAB_ROCM=7.2 bash tests/lab/make extensions
+	@ROCMRPM_LAB_ROCM=7.2 bash tests/laboratory/system/make extensions
 	cargo build --locked
 	@bash tests/laboratory/torch-extensions torchvision $(if $(VISION),'$(abspath $(VISION))')
 	@bash tests/laboratory/torch-extensions torchaudio $(if $(AUDIO),'$(abspath $(AUDIO))')
@@ -122,13 +122,13 @@ lab-torch: ## compile PyTorch for gfx1151 with mock, resume with ccache, write a
 
 lab-triton: ## compile Triton with LLVM 22.1.8 of Debian in the laboratory, from TRITON=FOLDER if set, and use it for gfx1151
 	@bash tools/setup.sh test
-	@ROCMRPM_LAB_ROCM=7.2 bash tests/lab/make triton
+	@ROCMRPM_LAB_ROCM=7.2 bash tests/laboratory/system/make triton
 	cargo build --locked
 	@bash tests/laboratory/triton $(if $(TRITON),'$(abspath $(TRITON))')
 
 lab-vllm: ## install vLLM and its locked closure in the laboratory, and import all models
 	@bash tools/setup.sh test
-	@bash tests/lab/make vllm
+	@bash tests/laboratory/system/make vllm
 	cargo build --locked
 	@bash tests/laboratory/vllm
 
@@ -137,7 +137,7 @@ lab-sdk: ## make ROCm's Python packages in the laboratory and test them with ups
 	    "error: THEROCK=CLONE is missing" \
 	    "help: git clone https://github.com/ROCm/TheRock, then make lab-sdk THEROCK=\$$PWD/TheRock" >&2; exit 2; }
 	@bash tools/setup.sh test
-	@ROCMRPM_LAB_ROCM=7.2 bash tests/lab/make sdk
+	@ROCMRPM_LAB_ROCM=7.2 bash tests/laboratory/system/make sdk
 	cargo build --locked
 	@THEROCK='$(abspath $(THEROCK))' bash tests/laboratory/sdk
 
@@ -168,7 +168,7 @@ SEED ?= $(shell date +%Y%m%d)
 add-survey-lab: ## the same for twenty by chance [SEED=N, or NAMES]; build and install them in the laboratory's mock
 	@test -n "$$ROCMRPM_LAB_MOCK" || { printf '%s\n' "error: ROCMRPM_LAB_MOCK is not set" \
 	    "help: set it to a checkout of rpm-software-management/mock" >&2; exit 2; }
-	@bash tests/lab/make survey
+	@bash tests/laboratory/system/make survey
 	cargo build --locked --bin rocmrpm
 	$(PYTHON) -B tools/add_survey.py target/debug/rocmrpm target/add-survey-lab --build \
 	    $(if $(NAMES),$(NAMES),--choose 20 --seed $(SEED) --write docs/reference/added-projects.md)

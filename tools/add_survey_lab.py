@@ -61,7 +61,7 @@ def enter(survey, user, *command):
     variables = [f"ROCMRPM_CACHE={INSIDE}/cache", f"ROCMRPM_TRUST={INSIDE}/workspace", f"SOURCE_DATE_EPOCH={DATE}"]
     options = [f"--bind={bind}" for bind in binds] + [f"--env={variable}" for variable in variables]
     options = [word for option in options for word in option.split("=", 1)]
-    script = ["bash", REPOSITORY / "tests/lab/enter", "--user", user, "--cd", f"{INSIDE}/workspace", *options]
+    script = ["bash", REPOSITORY / "tests/laboratory/system/enter", "--user", user, "--cd", f"{INSIDE}/workspace", *options]
     return subprocess.run(["nice", "-n", "5", *script, "--", *command], stdout=subprocess.PIPE, text=True, check=False)
 
 

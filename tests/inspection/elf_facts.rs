@@ -227,9 +227,9 @@ __attribute__((visibility("hidden"))) int third(int x) { return x; }
 const MAP: &str = "V_1 { global: first; local: third; };\nV_2 { global: second; shared; } V_1;\n";
 
 /// A folder for compiling fixtures.
-struct Lab(tempfile::TempDir);
+struct ElfFixture(tempfile::TempDir);
 
-impl Lab {
+impl ElfFixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs_err::write(dir.path().join("a.c"), SOURCE).unwrap();
@@ -260,8 +260,8 @@ impl Lab {
 
 #[test]
 fn reads_compiled_libraries_of_all_kinds_like_readelf() {
-    let lab = Lab::new();
-    let check = |flags: &str| compare(&lab.library("", flags));
+    let fixture = ElfFixture::new();
+    let check = |flags: &str| compare(&fixture.library("", flags));
     let plain = check("-Wl,-soname,liba.so.1 -Wl,--build-id");
     assert_eq!(plain.soname.as_deref(), Some("liba.so.1"));
     assert_eq!((plain.relro, plain.executable_stack), (Relro::Partial, Some(false)));
@@ -285,9 +285,9 @@ fn reads_compiled_libraries_of_all_kinds_like_readelf() {
     assert!(check("-g1").has_debug_info);
     assert!(!check("-Wl,-s").has_symbols);
     let text = "int first(int); extern int there; __attribute__((section(\".text\"))) int *const at = &there;";
-    fs_err::write(lab.path("t.c"), text).unwrap();
-    lab.clang("-nostdlib -fuse-ld=lld-19 -shared -Wl,-z,notext t.c -o libt.so");
-    assert!(compare(&lab.path("libt.so")).text_relocations);
+    fs_err::write(fixture.path("t.c"), text).unwrap();
+    fixture.clang("-nostdlib -fuse-ld=lld-19 -shared -Wl,-z,notext t.c -o libt.so");
+    assert!(compare(&fixture.path("libt.so")).text_relocations);
 }
 
 #[test]
@@ -304,13 +304,13 @@ fn reads_other_classes_and_byte_orders_like_readelf() {
         ("--target=riscv64-linux-gnu -mno-relax", 64, false, "riscv64"),
         ("--target=mips-linux-gnu", 32, true, "mips"),
     ];
-    let lab = Lab::new();
+    let fixture = ElfFixture::new();
     for (target, bits, big_endian, machine) in cases {
         for flags in [
             "-Wl,--version-script=a.map -Wl,--build-id -Wl,-soname,liba.so",
             "-Wl,--hash-style=sysv",
         ] {
-            let path = lab.library(target, flags);
+            let path = fixture.library(target, flags);
             let reported = compare(&path);
             assert_eq!(
                 (reported.defined_symbols, reported.undefined_symbols),
@@ -323,17 +323,17 @@ fn reads_other_classes_and_byte_orders_like_readelf() {
                 (bits, big_endian, machine)
             );
             assert_eq!((facts.header_faults, facts.kind), (vec![], ElfKind::Shared), "{target}");
-            without_sections(&lab, &path, target);
+            without_sections(&fixture, &path, target);
         }
     }
 }
 
 /// Strips the section headers and expects the same facts.
-fn without_sections(lab: &Lab, path: &Path, what: &str) {
+fn without_sections(fixture: &ElfFixture, path: &Path, what: &str) {
     let with = facts(path, Depth::Deep);
-    let stripped = lab.path("stripped.so");
+    let stripped = fixture.path("stripped.so");
     let args = ["--strip-sections", path.to_str().unwrap(), stripped.to_str().unwrap()];
-    run(lab.0.path(), "llvm-objcopy-19", &args);
+    run(fixture.0.path(), "llvm-objcopy-19", &args);
     let without = facts(&stripped, Depth::Deep);
     assert!(with.has_sections && !without.has_sections);
     assert_eq!(with.symbols, without.symbols, "{what}");
@@ -351,37 +351,37 @@ fn without_sections(lab: &Lab, path: &Path, what: &str) {
 
 #[test]
 fn distinguishes_programs_objects_and_debugging_data() {
-    let lab = Lab::new();
-    fs_err::write(lab.path("m.c"), "int main(void) { return 0; }").unwrap();
-    lab.clang(
+    let fixture = ElfFixture::new();
+    fs_err::write(fixture.path("m.c"), "int main(void) { return 0; }").unwrap();
+    fixture.clang(
         "-O1 -g m.c -o m -pie -fuse-ld=lld-19 -Wl,--dynamic-linker=/lib64/ld-linux-x86-64.so.2",
     );
-    let program = compare(&lab.path("m"));
+    let program = compare(&fixture.path("m"));
     assert_eq!(program.interpreter.as_deref(), Some("/lib64/ld-linux-x86-64.so.2"));
     assert!(program.has_debug_info && program.has_symbols);
-    assert_eq!(facts(&lab.path("m"), Depth::Quick).header_faults, []);
+    assert_eq!(facts(&fixture.path("m"), Depth::Quick).header_faults, []);
     // GNU ld's hash table for a program without definitions does not count symbols.
-    lab.clang("-O1 m.c -o g -pie -fuse-ld=bfd -Wl,--hash-style=gnu");
-    compare(&lab.path("g"));
-    without_sections(&lab, &lab.path("g"), "GNU ld");
-    lab.clang("-static -no-pie -nostdlib -Wl,-e,main -fuse-ld=lld-19 m.c -o s");
-    let fixed = facts(&lab.path("s"), Depth::Quick);
+    fixture.clang("-O1 m.c -o g -pie -fuse-ld=bfd -Wl,--hash-style=gnu");
+    compare(&fixture.path("g"));
+    without_sections(&fixture, &fixture.path("g"), "GNU ld");
+    fixture.clang("-static -no-pie -nostdlib -Wl,-e,main -fuse-ld=lld-19 m.c -o s");
+    let fixed = facts(&fixture.path("s"), Depth::Quick);
     assert_eq!((fixed.kind, fixed.needed.len()), (ElfKind::Executable, 0));
-    lab.clang("-c a.c -o a.o");
-    let object = facts(&lab.path("a.o"), Depth::Quick);
+    fixture.clang("-c a.c -o a.o");
+    let object = facts(&fixture.path("a.o"), Depth::Quick);
     assert_eq!((object.kind, object.has_symbols), (ElfKind::Relocatable, true));
     assert_eq!(object.header_faults, []);
 
-    run(lab.0.path(), "objcopy", &["--only-keep-debug", "m", "m.debug"]);
+    run(fixture.0.path(), "objcopy", &["--only-keep-debug", "m", "m.debug"]);
     run(
-        lab.0.path(),
+        fixture.0.path(),
         "objcopy",
         &["--strip-all", "--add-gnu-debuglink=m.debug", "m", "m.stripped"],
     );
-    let stripped = facts(&lab.path("m.stripped"), Depth::Quick);
+    let stripped = facts(&fixture.path("m.stripped"), Depth::Quick);
     assert_eq!(stripped.debug_link.as_deref(), Some("m.debug"));
     assert!(!stripped.has_symbols && !stripped.has_debug_info && !stripped.debug);
-    let debug = facts(&lab.path("m.debug"), Depth::Quick);
+    let debug = facts(&fixture.path("m.debug"), Depth::Quick);
     assert!(debug.debug && debug.has_symbols && debug.has_debug_info);
     assert_eq!((debug.build_id, debug.needed.len()), (stripped.build_id, 0));
     assert_eq!(debug.header_faults, []);
@@ -389,8 +389,8 @@ fn distinguishes_programs_objects_and_debugging_data() {
 
 #[test]
 fn finds_libraries_and_folders_in_strings() {
-    let lab = Lab::new();
-    let found = facts(&lab.library("", ""), Depth::Quick);
+    let fixture = ElfFixture::new();
+    let found = facts(&fixture.library("", ""), Depth::Quick);
     assert_eq!(found.mentioned_libraries, ["libopened.so.3"]);
     let mentions: Vec<_> =
         found.mentioned_paths.iter().map(|m| (m.path.as_str(), m.section.as_str())).collect();
@@ -398,7 +398,7 @@ fn finds_libraries_and_folders_in_strings() {
         mentions,
         [("/builddir/build/BUILD/k/k.c", ".rodata"), ("/opt/rocm/lib", ".rodata")]
     );
-    let bytes = fs_err::read(lab.path("liba.so")).unwrap();
+    let bytes = fs_err::read(fixture.path("liba.so")).unwrap();
     let place = found.mentioned_paths[1].offset as usize;
     assert!(bytes[place..].starts_with(b"/opt/rocm/lib\0"));
 }

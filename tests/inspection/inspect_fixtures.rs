@@ -42,9 +42,9 @@ fn run(dir: &Path, program: &str, args: &[&str]) -> String {
 }
 
 /// A folder with the stub library for compiling fixtures.
-struct Lab(tempfile::TempDir);
+struct CompiledFixture(tempfile::TempDir);
 
-impl Lab {
+impl CompiledFixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs_err::write(dir.path().join("stub.c"), STUB).unwrap();
@@ -139,17 +139,17 @@ fn device(report: &Report) -> Vec<(String, u64, String)> {
 }
 
 /// Returns the content of `.hip_fatbin`, extracted by LLVM.
-fn carve(lab: &Lab, library: &Path) -> PathBuf {
-    let carved = lab.path("carved");
+fn carve(fixture: &CompiledFixture, library: &Path) -> PathBuf {
+    let carved = fixture.path("carved");
     let dump = format!("--dump-section=.hip_fatbin={}", carved.display());
-    run(lab.0.path(), "llvm-objcopy-19", &[&dump, library.to_str().unwrap(), "/dev/null"]);
+    run(fixture.0.path(), "llvm-objcopy-19", &[&dump, library.to_str().unwrap(), "/dev/null"]);
     carved
 }
 
 /// Returns the targets that the bundler lists for a single bundle.
-fn bundler_list(lab: &Lab, bundle: &Path) -> BTreeSet<String> {
+fn bundler_list(fixture: &CompiledFixture, bundle: &Path) -> BTreeSet<String> {
     let input = format!("--input={}", bundle.display());
-    let ids = run(lab.0.path(), "clang-offload-bundler-19", &["--list", "--type=o", &input]);
+    let ids = run(fixture.0.path(), "clang-offload-bundler-19", &["--list", "--type=o", &input]);
     ids.lines()
         .filter_map(|id| id.strip_prefix("hipv4-amdgcn-amd-amdhsa--"))
         .map(str::to_owned)
@@ -158,8 +158,8 @@ fn bundler_list(lab: &Lab, bundle: &Path) -> BTreeSet<String> {
 
 #[test]
 fn reads_all_facts_of_one_target_like_llvm() {
-    let lab = Lab::new();
-    let library = lab.library(&["gfx1151"], "", "-Wl,-soname,libk.so.0");
+    let fixture = CompiledFixture::new();
+    let library = fixture.library(&["gfx1151"], "", "-Wl,-soname,libk.so.0");
     let report = report(&library, &expecting(&["gfx1151"]));
     assert_eq!((ids(&report), targets(&report)), (vec![], vec!["gfx1151".to_owned()]));
     let file = only_file(&report);
@@ -171,13 +171,13 @@ fn reads_all_facts_of_one_target_like_llvm() {
         ["libamdhip64.so.7"]
     );
 
-    let notes = run(lab.0.path(), "llvm-readelf-19", &["-n", "libk.so"]);
+    let notes = run(fixture.0.path(), "llvm-readelf-19", &["-n", "libk.so"]);
     let build_id = elf.build_id.as_ref().unwrap();
     assert!(notes.contains(&format!("Build ID: {build_id}")), "{notes}");
 
     // The code object extracted by the bundler has the same size and flags.
-    let carved = carve(&lab, &library);
-    assert_eq!(bundler_list(&lab, &carved), BTreeSet::from(["gfx1151".to_owned()]));
+    let carved = carve(&fixture, &library);
+    assert_eq!(bundler_list(&fixture, &carved), BTreeSet::from(["gfx1151".to_owned()]));
     let args = [
         "--unbundle",
         "--type=o",
@@ -185,31 +185,31 @@ fn reads_all_facts_of_one_target_like_llvm() {
         "--input=carved",
         "--output=code",
     ];
-    run(lab.0.path(), "clang-offload-bundler-19", &args);
-    assert_eq!(file.device[0].bytes, fs_err::metadata(lab.path("code")).unwrap().len());
-    let header = run(lab.0.path(), "llvm-readelf-19", &["-h", "code"]);
+    run(fixture.0.path(), "clang-offload-bundler-19", &args);
+    assert_eq!(file.device[0].bytes, fs_err::metadata(fixture.path("code")).unwrap().len());
+    let header = run(fixture.0.path(), "llvm-readelf-19", &["-h", "code"]);
     assert!(header.contains("gfx1151"), "{header}");
 }
 
 #[test]
 fn reads_three_targets_with_features() {
-    let lab = Lab::new();
+    let fixture = CompiledFixture::new();
     let wanted = ["gfx1100", "gfx1151", "gfx90a:xnack-"];
-    let library = lab.library(&wanted, "", "");
+    let library = fixture.library(&wanted, "", "");
     let report = report(&library, &expecting(&wanted));
     assert_eq!((ids(&report), targets(&report)), (vec![], wanted.map(str::to_owned).to_vec()));
     assert_eq!(
-        bundler_list(&lab, &carve(&lab, &library)),
+        bundler_list(&fixture, &carve(&fixture, &library)),
         targets(&report).into_iter().collect::<BTreeSet<_>>()
     );
 }
 
 #[test]
 fn reads_two_units_with_different_targets() {
-    let lab = Lab::new();
-    lab.compile("one", &["gfx1151"], "", "one.o");
-    lab.compile("two", &["gfx1100", "gfx1151"], "--offload-compress", "two.o");
-    let library = lab.link(&["one.o", "two.o"], "", "libk.so");
+    let fixture = CompiledFixture::new();
+    fixture.compile("one", &["gfx1151"], "", "one.o");
+    fixture.compile("two", &["gfx1100", "gfx1151"], "--offload-compress", "two.o");
+    let library = fixture.link(&["one.o", "two.o"], "", "libk.so");
     let report = report(&library, &expecting(&["gfx1151"]));
     let code = |target: &str, compression: &str| (target.to_owned(), 1, compression.to_owned());
     assert_eq!(
@@ -223,15 +223,15 @@ fn reads_two_units_with_different_targets() {
 
 #[test]
 fn reads_compressed_code_of_every_code_object_version() {
-    let lab = Lab::new();
+    let fixture = CompiledFixture::new();
     for version in ["4", "5", "6"] {
         let flags = format!("-mcode-object-version={version} --offload-compress");
-        let library = lab.library(&["gfx1030", "gfx1151"], &flags, "");
+        let library = fixture.library(&["gfx1030", "gfx1151"], &flags, "");
         let report = report(&library, &expecting(&["gfx1030", "gfx1151"]));
         assert_eq!(ids(&report), [""; 0], "{version}");
         assert_eq!(device(&report).len(), 2);
         assert_eq!(
-            bundler_list(&lab, &carve(&lab, &library)),
+            bundler_list(&fixture, &carve(&fixture, &library)),
             targets(&report).into_iter().collect()
         );
     }
@@ -239,8 +239,8 @@ fn reads_compressed_code_of_every_code_object_version() {
 
 #[test]
 fn accepts_a_generic_target_with_a_note() {
-    let lab = Lab::new();
-    let library = lab.library(&["gfx11-generic"], "-mcode-object-version=6", "");
+    let fixture = CompiledFixture::new();
+    let library = fixture.library(&["gfx11-generic"], "-mcode-object-version=6", "");
     let report = report(&library, &expecting(&["gfx1151"]));
     assert_eq!(
         (ids(&report), targets(&report)),
@@ -251,20 +251,20 @@ fn accepts_a_generic_target_with_a_note() {
 
 #[test]
 fn rejects_wrong_and_missing_targets() {
-    let lab = Lab::new();
-    let library = lab.library(&["gfx1100"], "", "");
+    let fixture = CompiledFixture::new();
+    let library = fixture.library(&["gfx1100"], "", "");
     let wrong = report(&library, &expecting(&["gfx1151"]));
     assert_eq!(ids(&wrong), ["gpu-target-missing", "gpu-target-unexpected"]);
     assert_eq!(wrong.errors().next().unwrap().expected, "GPU code for gfx1151");
-    let none = report(&lab.path("libamdhip64.so.7"), &expecting(&["gfx1151"]));
+    let none = report(&fixture.path("libamdhip64.so.7"), &expecting(&["gfx1151"]));
     assert_eq!(ids(&none), ["device-code-absent"]);
 }
 
 #[test]
 fn distinguishes_rpath_and_runpath() {
-    let lab = Lab::new();
+    let fixture = CompiledFixture::new();
     let old = "-Wl,--disable-new-dtags,-rpath,/builddir/build/x:$ORIGIN/../lib";
-    let library = lab.library(&["gfx1151"], "", old);
+    let library = fixture.library(&["gfx1151"], "", old);
     let found = report(&library, &expecting(&["gfx1151"]));
     assert_eq!(ids(&found), ["rpath-in-build-folder"]);
     assert_eq!(
@@ -273,7 +273,7 @@ fn distinguishes_rpath_and_runpath() {
     );
 
     let new = "-Wl,--enable-new-dtags,-rpath,/opt/work/x:";
-    let library = lab.library(&["gfx1151"], "", new);
+    let library = fixture.library(&["gfx1151"], "", new);
     let expectations =
         Expectations { build_roots: vec!["/opt/work".into()], ..expecting(&["gfx1151"]) };
     let found = report(&library, &expectations);
@@ -283,25 +283,25 @@ fn distinguishes_rpath_and_runpath() {
 
 #[test]
 fn rejects_a_needed_path() {
-    let lab = Lab::new();
+    let fixture = CompiledFixture::new();
     // A library without SONAME is recorded in NEEDED by the path given to the linker.
     let args = "-shared -fPIC -nostdlib -fuse-ld=lld-19 stub.c -o nosoname.so";
-    run(lab.0.path(), "clang-19", &args.split(' ').collect::<Vec<_>>());
-    let stub = lab.path("nosoname.so");
-    lab.compile("twice", &["gfx1151"], "", "twice.o");
-    let library = lab.link(&["twice.o", stub.to_str().unwrap()], "", "libk.so");
+    run(fixture.0.path(), "clang-19", &args.split(' ').collect::<Vec<_>>());
+    let stub = fixture.path("nosoname.so");
+    fixture.compile("twice", &["gfx1151"], "", "twice.o");
+    let library = fixture.link(&["twice.o", stub.to_str().unwrap()], "", "libk.so");
     assert_eq!(ids(&report(&library, &expecting(&["gfx1151"]))), ["needed-absolute"]);
 }
 
 #[test]
 fn finds_code_in_stripped_libraries_but_not_in_debugging_data() {
-    let lab = Lab::new();
-    let library = lab.library(&["gfx1151"], "", "");
-    run(lab.0.path(), "llvm-objcopy-19", &["--only-keep-debug", "libk.so", "libk.so.debug"]);
-    run(lab.0.path(), "llvm-strip-19", &["libk.so"]);
+    let fixture = CompiledFixture::new();
+    let library = fixture.library(&["gfx1151"], "", "");
+    run(fixture.0.path(), "llvm-objcopy-19", &["--only-keep-debug", "libk.so", "libk.so.debug"]);
+    run(fixture.0.path(), "llvm-strip-19", &["libk.so"]);
     let stripped = report(&library, &expecting(&["gfx1151"]));
     assert_eq!((ids(&stripped), targets(&stripped)), (vec![], vec!["gfx1151".to_owned()]));
-    let debug = report(&lab.path("libk.so.debug"), &Expectations::default());
+    let debug = report(&fixture.path("libk.so.debug"), &Expectations::default());
     let file = only_file(&debug);
     assert!(file.elf.as_ref().unwrap().debug && file.device.is_empty() && file.damage.is_empty());
     assert_eq!(ids(&debug), [""; 0]);
@@ -309,29 +309,32 @@ fn finds_code_in_stripped_libraries_but_not_in_debugging_data() {
 
 #[test]
 fn reads_bare_code_objects_and_bundles() {
-    let lab = Lab::new();
+    let fixture = CompiledFixture::new();
     let only = "--cuda-device-only";
-    lab.compile("twice", &["gfx1151"], &format!("{only} --no-gpu-bundle-output"), "k.hsaco");
-    let code = report(&lab.path("k.hsaco"), &expecting(&["gfx1151"]));
+    fixture.compile("twice", &["gfx1151"], &format!("{only} --no-gpu-bundle-output"), "k.hsaco");
+    let code = report(&fixture.path("k.hsaco"), &expecting(&["gfx1151"]));
     assert_eq!((ids(&code), targets(&code)), (vec![], vec!["gfx1151".to_owned()]));
     assert_eq!(only_file(&code).device[0].storage, Storage::CodeObject);
     assert_eq!(only_file(&code).elf.as_ref().unwrap().machine, "amdgpu");
 
     for (flags, compression) in [("", ""), (" --offload-compress", "ccob2-zstd")] {
         let flags = format!("{only} --gpu-bundle-output{flags}");
-        lab.compile("twice", &["gfx1100", "gfx1151"], &flags, "k.co");
-        let bundle = report(&lab.path("k.co"), &expecting(&["gfx1100", "gfx1151"]));
+        fixture.compile("twice", &["gfx1100", "gfx1151"], &flags, "k.co");
+        let bundle = report(&fixture.path("k.co"), &expecting(&["gfx1100", "gfx1151"]));
         assert_eq!(ids(&bundle), [""; 0]);
         assert_eq!(device(&bundle)[0], ("gfx1100".to_owned(), 1, compression.to_owned()));
         assert_eq!(only_file(&bundle).device[0].storage, Storage::Bundle);
-        assert_eq!(bundler_list(&lab, &lab.path("k.co")), targets(&bundle).into_iter().collect());
+        assert_eq!(
+            bundler_list(&fixture, &fixture.path("k.co")),
+            targets(&bundle).into_iter().collect()
+        );
     }
 }
 
 #[test]
 fn reports_an_edited_code_object() {
-    let lab = Lab::new();
-    let library = lab.library(&["gfx1151"], "", "");
+    let fixture = CompiledFixture::new();
+    let library = fixture.library(&["gfx1151"], "", "");
     let mut bytes = fs_err::read(&library).unwrap();
     let at =
         bytes.windows(20).position(|w| w.starts_with(b"\x7fELF") && w[18..20] == [224, 0]).unwrap();
@@ -344,17 +347,17 @@ fn reports_an_edited_code_object() {
 
 #[test]
 fn reads_libraries_from_relocatable_device_code() {
-    let lab = Lab::new();
+    let fixture = CompiledFixture::new();
     for name in ["one", "two"] {
-        lab.compile(name, &["gfx1151"], "-fgpu-rdc", &format!("{name}.o"));
+        fixture.compile(name, &["gfx1151"], "-fgpu-rdc", &format!("{name}.o"));
     }
     let flags = "--hip-link -fgpu-rdc --offload-arch=gfx1151 -nogpulib";
-    let library = lab.link(&["one.o", "two.o"], flags, "libk.so");
+    let library = fixture.link(&["one.o", "two.o"], flags, "libk.so");
     let found = report(&library, &expecting(&["gfx1151"]));
     assert_eq!((ids(&found), only_file(&found).bundles), (vec![], 1));
 }
 
-fn rpm(lab: &Lab, name: &str, files: &[(&Path, &str)]) -> PathBuf {
+fn rpm(fixture: &CompiledFixture, name: &str, files: &[(&Path, &str)]) -> PathBuf {
     let mut builder = rpm::PackageBuilder::new(name, "1.0", "MIT", "x86_64", "a fixture");
     builder.release("1.fc43");
     if files.iter().any(|(file, _)| file.ends_with("libk.so")) {
@@ -366,13 +369,13 @@ fn rpm(lab: &Lab, name: &str, files: &[(&Path, &str)]) -> PathBuf {
             .with_file_contents(fs_err::read(file).unwrap(), rpm::FileOptions::new(*place))
             .unwrap();
     }
-    let path = lab.path(&format!("{name}.rpm"));
+    let path = fixture.path(&format!("{name}.rpm"));
     builder.build().unwrap().write_file(&path).unwrap();
     path
 }
 
-fn wheel(lab: &Lab, files: &[(&Path, &str)]) -> PathBuf {
-    let path = lab.path("k-1.0-py3-none-linux_x86_64.whl");
+fn wheel(fixture: &CompiledFixture, files: &[(&Path, &str)]) -> PathBuf {
+    let path = fixture.path("k-1.0-py3-none-linux_x86_64.whl");
     let mut zip = zip::ZipWriter::new(fs_err::File::create(&path).unwrap());
     let options = zip::write::SimpleFileOptions::default();
     zip.start_file("k/__init__.py", options).unwrap();
@@ -387,10 +390,10 @@ fn wheel(lab: &Lab, files: &[(&Path, &str)]) -> PathBuf {
 
 #[test]
 fn reads_the_same_facts_from_rpms_wheels_and_folders() {
-    let lab = Lab::new();
-    let library = lab.library(&["gfx1151"], "", "-Wl,-s,-rpath,$ORIGIN/../../builddir/x");
-    let package = rpm(&lab, "k", &[(&library, "/usr/lib64/libk.so")]);
-    let wheel = wheel(&lab, &[(&library, "k/lib/libk.so"), (&library, "../k/evil.so")]);
+    let fixture = CompiledFixture::new();
+    let library = fixture.library(&["gfx1151"], "", "-Wl,-s,-rpath,$ORIGIN/../../builddir/x");
+    let package = rpm(&fixture, "k", &[(&library, "/usr/lib64/libk.so")]);
+    let wheel = wheel(&fixture, &[(&library, "k/lib/libk.so"), (&library, "../k/evil.so")]);
     let expectations = expecting(&["gfx1151"]);
 
     let of_rpm = report(&package, &expectations);
@@ -413,7 +416,7 @@ fn reads_the_same_facts_from_rpms_wheels_and_folders() {
     assert_eq!(a.device, b.device);
 
     // Each package in a folder is a separate subject; all other files form one subject.
-    let folder = report(lab.0.path(), &expectations);
+    let folder = report(fixture.0.path(), &expectations);
     let kinds: Vec<_> = folder.subjects.iter().map(|s| s.kind).collect();
     assert_eq!(kinds, [SubjectKind::Folder, SubjectKind::Wheel, SubjectKind::Rpm]);
 
@@ -441,13 +444,13 @@ fn reads_the_same_facts_from_rpms_wheels_and_folders() {
 
 #[test]
 fn judges_a_set_without_its_debugging_packages() {
-    let lab = Lab::new();
-    let library = lab.library(&["gfx1151"], "", "");
-    let stub = lab.path("libamdhip64.so.7");
-    run(lab.0.path(), "llvm-strip-19", &["libk.so", "libamdhip64.so.7"]);
-    let main = rpm(&lab, "k", &[(&stub, "/usr/lib64/a.so")]);
-    let other = rpm(&lab, "k-kernels", &[(&library, "/usr/lib64/b.so")]);
-    let debug = rpm(&lab, "k-debuginfo", &[(&library, "/usr/lib/debug/b.so.debug")]);
+    let fixture = CompiledFixture::new();
+    let library = fixture.library(&["gfx1151"], "", "");
+    let stub = fixture.path("libamdhip64.so.7");
+    run(fixture.0.path(), "llvm-strip-19", &["libk.so", "libamdhip64.so.7"]);
+    let main = rpm(&fixture, "k", &[(&stub, "/usr/lib64/a.so")]);
+    let other = rpm(&fixture, "k-kernels", &[(&library, "/usr/lib64/b.so")]);
+    let debug = rpm(&fixture, "k-debuginfo", &[(&library, "/usr/lib/debug/b.so.debug")]);
     let expectations = expecting(&["gfx1151"]);
     assert_eq!(ids(&inspect(&[main.clone(), other], &expectations, Depth::Deep).unwrap()), [""; 0]);
     assert_eq!(
@@ -458,35 +461,36 @@ fn judges_a_set_without_its_debugging_packages() {
 
 #[test]
 fn names_unreadable_paths_and_archives_in_errors() {
-    let lab = Lab::new();
+    let fixture = CompiledFixture::new();
     let fails = |name: &str| {
-        let error = inspect(&[lab.path(name)], &Expectations::default(), Depth::Deep).unwrap_err();
+        let error =
+            inspect(&[fixture.path(name)], &Expectations::default(), Depth::Deep).unwrap_err();
         assert!(error.to_string().contains(name), "{error}");
         error
     };
     assert!(matches!(fails("nowhere"), InspectError::Missing { .. }));
     assert!(matches!(fails("stub.c"), InspectError::Unknown { .. }));
 
-    let library = lab.library(&["gfx1151"], "", "");
-    let whole = fs_err::read(wheel(&lab, &[(&library, "libk.so")])).unwrap();
+    let library = fixture.library(&["gfx1151"], "", "");
+    let whole = fs_err::read(wheel(&fixture, &[(&library, "libk.so")])).unwrap();
     for length in (4..whole.len()).step_by(whole.len() / 40) {
-        fs_err::write(lab.path("cut.whl"), &whole[..length]).unwrap();
+        fs_err::write(fixture.path("cut.whl"), &whole[..length]).unwrap();
         fails("cut.whl");
     }
     // Change one byte of the library's compressed content.
     let mut corrupt = whole;
     let middle = corrupt.len() / 2;
     corrupt[middle] ^= 0xff;
-    fs_err::write(lab.path("corrupt.whl"), corrupt).unwrap();
+    fs_err::write(fixture.path("corrupt.whl"), corrupt).unwrap();
     assert!(matches!(fails("corrupt.whl"), InspectError::Member { .. }));
 }
 
 #[test]
 fn survives_truncated_and_corrupt_libraries() {
-    let lab = Lab::new();
-    let library = lab.library(&["gfx1151"], "--offload-compress", "");
+    let fixture = CompiledFixture::new();
+    let library = fixture.library(&["gfx1151"], "--offload-compress", "");
     let whole = fs_err::read(&library).unwrap();
-    let path = lab.path("changed.so");
+    let path = fixture.path("changed.so");
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     let mut next = || {
         random ^= random << 13;

@@ -28,9 +28,9 @@ extern \"C\" __attribute__((global)) void twice(float *values) {
 const MODULES: &str = "/usr/lib64/python3.14/site-packages";
 const WHEEL: &str = "k-1.0-cp314-cp314-linux_x86_64.whl";
 
-struct Lab(tempfile::TempDir);
+struct KpackFixture(tempfile::TempDir);
 
-impl Lab {
+impl KpackFixture {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -190,12 +190,12 @@ fn errors(report: &Report) -> Vec<String> {
 
 #[test]
 fn accepts_an_rpm_and_a_wheel_with_their_archives() {
-    let lab = Lab::new();
-    let (library, code) = (lab.library(), lab.code("gfx1151"));
+    let fixture = KpackFixture::new();
+    let (library, code) = (fixture.library(), fixture.code("gfx1151"));
     for compressed in [false, true] {
         let archive = archive("gfx1151", &code, compressed);
         let files = [("lib/libk.so", &library[..]), (".kpack/k_lib_gfx1151.kpack", &archive)];
-        let paths = [lab.rpm(&files), lab.wheel(&files)];
+        let paths = [fixture.rpm(&files), fixture.wheel(&files)];
         for depth in [Depth::Quick, Depth::Deep] {
             let found = report(&paths, depth);
             assert_eq!(errors(&found), [""; 0], "{compressed} {depth:?}");
@@ -217,10 +217,10 @@ fn accepts_an_rpm_and_a_wheel_with_their_archives() {
 
 #[test]
 fn reports_a_wheel_without_its_hidden_folder() {
-    let lab = Lab::new();
-    let library = lab.library();
-    let archive = archive("gfx1151", &lab.code("gfx1151"), true);
-    let wheel = lab.wheel(&[("lib/libk.so", &library)]);
+    let fixture = KpackFixture::new();
+    let library = fixture.library();
+    let archive = archive("gfx1151", &fixture.code("gfx1151"), true);
+    let wheel = fixture.wheel(&[("lib/libk.so", &library)]);
     let single = report(std::slice::from_ref(&wheel), Depth::Quick);
     assert_eq!(errors(&single), [format!("{WHEEL} libk.so kpack-reference-unresolved")]);
     assert!(
@@ -229,7 +229,7 @@ fn reports_a_wheel_without_its_hidden_folder() {
         single.findings
     );
 
-    let rpm = lab.rpm(&[("lib/libk.so", &library), (".kpack/k_lib_gfx1151.kpack", &archive)]);
+    let rpm = fixture.rpm(&[("lib/libk.so", &library), (".kpack/k_lib_gfx1151.kpack", &archive)]);
     let both = report(&[rpm, wheel], Depth::Quick);
     assert_eq!(
         errors(&both),
@@ -242,24 +242,25 @@ fn reports_a_wheel_without_its_hidden_folder() {
 
 #[test]
 fn reports_an_archive_with_code_for_another_target() {
-    let lab = Lab::new();
-    let (library, other) = (lab.library(), lab.code("gfx1100"));
+    let fixture = KpackFixture::new();
+    let (library, other) = (fixture.library(), fixture.code("gfx1100"));
     // Archives that are named, listed and filled for different targets.
     let named = archive("gfx1100", &other, true);
-    let rpm = lab.rpm(&[("lib/libk.so", &library), (".kpack/k_lib_gfx1100.kpack", &named)]);
+    let rpm = fixture.rpm(&[("lib/libk.so", &library), (".kpack/k_lib_gfx1100.kpack", &named)]);
     let id = "python3-k-rocm-1.0-1.fc43.x86_64.rpm";
     assert_eq!(
         errors(&report(&[rpm], Depth::Quick)),
         [format!("{id} libk.so kpack-reference-unresolved")]
     );
-    let rpm = lab.rpm(&[("lib/libk.so", &library), (".kpack/k_lib_gfx1151.kpack", &named)]);
+    let rpm = fixture.rpm(&[("lib/libk.so", &library), (".kpack/k_lib_gfx1151.kpack", &named)]);
     assert_eq!(
         errors(&report(&[rpm], Depth::Quick)),
         [format!("{id} libk.so kpack-target-missing")]
     );
     for compressed in [false, true] {
         let filled = archive("gfx1151", &other, compressed);
-        let rpm = lab.rpm(&[("lib/libk.so", &library), (".kpack/k_lib_gfx1151.kpack", &filled)]);
+        let rpm =
+            fixture.rpm(&[("lib/libk.so", &library), (".kpack/k_lib_gfx1151.kpack", &filled)]);
         assert_eq!(errors(&report(std::slice::from_ref(&rpm), Depth::Quick)), [""; 0]);
         let deep = report(&[rpm], Depth::Deep);
         assert_eq!(errors(&deep), [format!("{id} k_lib_gfx1151.kpack bundle-id-mismatch")]);
@@ -269,10 +270,10 @@ fn reports_an_archive_with_code_for_another_target() {
 
 #[test]
 fn reports_truncated_and_changed_archives() {
-    let lab = Lab::new();
-    let (library, code) = (lab.library(), lab.code("gfx1151"));
+    let fixture = KpackFixture::new();
+    let (library, code) = (fixture.library(), fixture.code("gfx1151"));
     let archive = archive("gfx1151", &code, true);
-    let folder = lab.path("out");
+    let folder = fixture.path("out");
     fs_err::create_dir_all(folder.join("lib")).unwrap();
     fs_err::create_dir_all(folder.join(".kpack")).unwrap();
     fs_err::write(folder.join("lib/libk.so"), library).unwrap();
@@ -296,9 +297,9 @@ fn reports_truncated_and_changed_archives() {
 
 #[test]
 fn reads_a_single_archive() {
-    let lab = Lab::new();
-    let path = lab.path("k_lib_gfx1151.kpack");
-    fs_err::write(&path, archive("gfx1151", &lab.code("gfx1151"), false)).unwrap();
+    let fixture = KpackFixture::new();
+    let path = fixture.path("k_lib_gfx1151.kpack");
+    fs_err::write(&path, archive("gfx1151", &fixture.code("gfx1151"), false)).unwrap();
     let found = report(std::slice::from_ref(&path), Depth::Deep);
     assert_eq!(errors(&found), [""; 0]);
     assert_eq!(found.subjects[0].device[0].count, 2);

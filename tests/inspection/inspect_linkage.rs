@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use rocmrpm::inspect::{Depth, Expectations, Report, Rocm, System, inspect};
 use rocmrpm::process::Command;
 
-struct Lab(tempfile::TempDir);
+struct LinkageFixture(tempfile::TempDir);
 
-impl Lab {
+impl LinkageFixture {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -92,12 +92,12 @@ fn found(report: &Report, ids: &[&str]) -> Vec<String> {
 
 #[test]
 fn finds_the_origin_of_each_needed_library() {
-    let lab = Lab::new();
-    lab.library("libamdhip64.so.7", "", &[]);
-    lab.library("libamdhip64.so.6", "", &[]);
-    lab.library("libnobody.so.1", "", &[]);
-    lab.library("libcudart.so.12", "", &[]);
-    let own = lab.library("libown.so", "", &[]);
+    let fixture = LinkageFixture::new();
+    fixture.library("libamdhip64.so.7", "", &[]);
+    fixture.library("libamdhip64.so.6", "", &[]);
+    fixture.library("libnobody.so.1", "", &[]);
+    fixture.library("libcudart.so.12", "", &[]);
+    let own = fixture.library("libown.so", "", &[]);
     let flags = [
         "-l:libown.so",
         "-l:libamdhip64.so.7",
@@ -106,10 +106,10 @@ fn finds_the_origin_of_each_needed_library() {
         "-l:libamdhip64.so.6",
         "-Wl,--enable-new-dtags,-rpath,$ORIGIN/private",
     ];
-    let user = lab.library("libuser.so", "", &flags);
+    let user = fixture.library("libuser.so", "", &flags);
     let report = report(&[
-        lab.rpm("own", &[("/usr/lib64/private/libown.so", &own)]),
-        lab.rpm("user", &[("/usr/lib64/libuser.so", &user)]),
+        fixture.rpm("own", &[("/usr/lib64/private/libown.so", &own)]),
+        fixture.rpm("user", &[("/usr/lib64/libuser.so", &user)]),
     ]);
     assert_eq!(
         needs(&report),
@@ -131,15 +131,15 @@ fn finds_the_origin_of_each_needed_library() {
 
 #[test]
 fn follows_origin_between_wheels() {
-    let lab = Lab::new();
-    let c10 = lab.library("libc10.so", "", &[]);
-    let module = lab.library(
+    let fixture = LinkageFixture::new();
+    let c10 = fixture.library("libc10.so", "", &[]);
+    let module = fixture.library(
         "_C.so",
         "",
         &["-l:libc10.so", "-Wl,--disable-new-dtags,-rpath,$ORIGIN/../torch/lib"],
     );
-    let torch = lab.wheel("torch", &[("torch/lib/libc10.so", &c10)]);
-    let vllm = lab.wheel("vllm", &[("vllm/_C.so", &module)]);
+    let torch = fixture.wheel("torch", &[("torch/lib/libc10.so", &c10)]);
+    let vllm = fixture.wheel("vllm", &[("vllm/_C.so", &module)]);
     let both = report(&[torch, vllm.clone()]);
     assert_eq!(needs(&both), ["vllm/_C.so libc10.so self torch/lib/libc10.so"]);
     assert_eq!(found(&both, &["rpath-unresolved", "library-missing"]), [""; 0]);
@@ -152,15 +152,16 @@ fn follows_origin_between_wheels() {
 
 #[test]
 fn command_accepts_an_extension_without_its_hosts_wheel() {
-    let lab = Lab::new();
+    let fixture = LinkageFixture::new();
     for name in ["libc10.so", "libtorch_hip.so", "libtorch_cuda.so"] {
-        lab.library(name, "", &[]);
+        fixture.library(name, "", &[]);
     }
     let inspected = |needed: &[&str]| {
-        let module = lab.library("_C.so", "", needed);
-        let wheel = lab.wheel("extension", &[("a/_C.so", &module), ("a/_D.so", &module)]);
+        let module = fixture.library("_C.so", "", needed);
+        let wheel = fixture.wheel("extension", &[("a/_C.so", &module), ("a/_D.so", &module)]);
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rocmrpm"));
-        let output = command.arg("inspect").arg(wheel).current_dir(lab.path("")).output().unwrap();
+        let output =
+            command.arg("inspect").arg(wheel).current_dir(fixture.path("")).output().unwrap();
         (output.status.code(), String::from_utf8(output.stdout).unwrap())
     };
     let (code, text) = inspected(&["-l:libc10.so", "-l:libtorch_hip.so"]);
@@ -172,13 +173,13 @@ fn command_accepts_an_extension_without_its_hosts_wheel() {
 
 #[test]
 fn accepts_a_wheel_made_from_an_rpm() {
-    let lab = Lab::new();
-    let library = lab.library("libk.so.1", "extern \"C\" int k() { return 1; }", &[]);
-    let other = lab.library("libk.so.1", "extern \"C\" int k() { return 2; }", &[]);
-    let rpm = lab.rpm("k", &[("/usr/lib64/python3.14/site-packages/k/libk.so.1", &library)]);
-    let wheel = lab.wheel("k", &[("k/libk.so.1", &library)]);
+    let fixture = LinkageFixture::new();
+    let library = fixture.library("libk.so.1", "extern \"C\" int k() { return 1; }", &[]);
+    let other = fixture.library("libk.so.1", "extern \"C\" int k() { return 2; }", &[]);
+    let rpm = fixture.rpm("k", &[("/usr/lib64/python3.14/site-packages/k/libk.so.1", &library)]);
+    let wheel = fixture.wheel("k", &[("k/libk.so.1", &library)]);
     assert_eq!(found(&report(&[rpm.clone(), wheel.clone()]), &["soname-twice"]), [""; 0]);
-    let second = lab.wheel("l", &[("l/libk.so.1", &other)]);
+    let second = fixture.wheel("l", &[("l/libk.so.1", &other)]);
     assert_eq!(
         found(&report(&[rpm, wheel, second]), &["soname-twice"]),
         ["k/libk.so.1 soname-twice: SONAME `libk.so.1` of k/libk.so.1 also in l/libk.so.1"]
@@ -187,21 +188,22 @@ fn accepts_a_wheel_made_from_an_rpm() {
 
 #[test]
 fn rejects_symbol_versions_of_a_newer_glibc() {
-    let lab = Lab::new();
+    let fixture = LinkageFixture::new();
     fs_err::write(
-        lab.path("map"),
+        fixture.path("map"),
         "GLIBC_2.34 { global: old; }; GLIBC_2.99 { global: fresh; local: *; };",
     )
     .unwrap();
     let stub = "extern \"C\" int old() { return 0; } extern \"C\" int fresh() { return 0; }";
-    lab.library("libc.so.6", stub, &["-Wl,--version-script=map"]);
+    fixture.library("libc.so.6", stub, &["-Wl,--version-script=map"]);
     let use_of = |name: &str| {
         format!("extern \"C\" int {name}(); extern \"C\" int k() {{ return {name}(); }}")
     };
-    let new = lab.library("libnew.so", &use_of("fresh"), &["-l:libc.so.6"]);
-    let old = lab.library("libold.so", &use_of("old"), &["-l:libc.so.6"]);
-    let report =
-        report(&[lab.rpm("k", &[("/usr/lib64/libnew.so", &new), ("/usr/lib64/libold.so", &old)])]);
+    let new = fixture.library("libnew.so", &use_of("fresh"), &["-l:libc.so.6"]);
+    let old = fixture.library("libold.so", &use_of("old"), &["-l:libc.so.6"]);
+    let report = report(&[
+        fixture.rpm("k", &[("/usr/lib64/libnew.so", &new), ("/usr/lib64/libold.so", &old)])
+    ]);
     assert_eq!(
         found(&report, &["symbol-version-too-new"]),
         ["/usr/lib64/libnew.so symbol-version-too-new: needed symbol versions GLIBC_2.99"]
@@ -210,12 +212,12 @@ fn rejects_symbol_versions_of_a_newer_glibc() {
 
 #[test]
 fn rejects_extensions_for_another_torch() {
-    let lab = Lab::new();
-    let c10 = lab.library("libc10.so", "namespace c10 { int kept() { return 1; } }", &[]);
+    let fixture = LinkageFixture::new();
+    let c10 = fixture.library("libc10.so", "namespace c10 { int kept() { return 1; } }", &[]);
     let source = "namespace c10 { int kept(); int gone(); } extern \"C\" int k() { return c10::kept() + c10::gone(); }";
-    let module = lab.library("_C.so", source, &["-l:libc10.so"]);
-    let torch = lab.wheel("torch", &[("torch/lib/libc10.so", &c10)]);
-    let report = report(&[torch, lab.wheel("x", &[("x/_C.so", &module)])]);
+    let module = fixture.library("_C.so", source, &["-l:libc10.so"]);
+    let torch = fixture.wheel("torch", &[("torch/lib/libc10.so", &c10)]);
+    let report = report(&[torch, fixture.wheel("x", &[("x/_C.so", &module)])]);
     assert_eq!(
         found(&report, &["torch-symbol-undefined"]),
         ["x/_C.so torch-symbol-undefined: undefined c10::gone (_ZN3c104goneEv)"]
@@ -224,16 +226,13 @@ fn rejects_extensions_for_another_torch() {
 
 #[test]
 fn warns_of_hip_functions_without_the_library() {
-    let lab = Lab::new();
-    lab.library("libamdhip64.so.7", "extern \"C\" int hipMalloc() { return 0; }", &[]);
+    let fixture = LinkageFixture::new();
+    fixture.library("libamdhip64.so.7", "extern \"C\" int hipMalloc() { return 0; }", &[]);
     let source = "extern \"C\" int hipMalloc(); extern \"C\" int k() { return hipMalloc(); }";
-    let without = lab.library("libwithout.so", source, &[]);
-    let with = lab.library("libwith.so", source, &["-l:libamdhip64.so.7"]);
-    let report =
-        report(&[lab.rpm(
-            "k",
-            &[("/usr/lib64/libwith.so", &with), ("/usr/lib64/libwithout.so", &without)],
-        )]);
+    let without = fixture.library("libwithout.so", source, &[]);
+    let with = fixture.library("libwith.so", source, &["-l:libamdhip64.so.7"]);
+    let report = report(&[fixture
+        .rpm("k", &[("/usr/lib64/libwith.so", &with), ("/usr/lib64/libwithout.so", &without)])]);
     let found = found(&report, &["library-underlinked"]);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(

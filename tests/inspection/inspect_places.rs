@@ -154,17 +154,17 @@ fn check_members(shop: &Workshop) {
 fn check_findings(shop: &Workshop) {
     // Neither code that no runtime loads nor text counts for a target.
     for absent in ["handlers.so", "text.so"] {
-        let report = report(&shop.lab.path(absent), Depth::Deep);
+        let report = report(&shop.fixture.path(absent), Depth::Deep);
         let ids: Vec<_> = report.errors().map(|finding| finding.id.as_str()).collect();
         assert_eq!(ids, ["device-code-absent"], "{absent}");
     }
     for served in ["generic.so", "nosections.so", "rodata.so", "images.so", "units.a"] {
-        assert!(!report(&shop.lab.path(served), Depth::Quick).has_errors(), "{served}");
+        assert!(!report(&shop.fixture.path(served), Depth::Quick).has_errors(), "{served}");
     }
     for (name, tag) in [("rpath.so", "(RPATH)"), ("runpath.so", "(RUNPATH)")] {
-        let output = shop.lab.run("llvm-readelf", &format!("-dW {name}"));
+        let output = shop.fixture.run("llvm-readelf", &format!("-dW {name}"));
         assert!(output.contains(tag) && output.contains("[$ORIGIN/../lib]"), "{output}");
-        let elf = only_file(&shop.lab.path(name), Depth::Quick).elf.unwrap();
+        let elf = only_file(&shop.fixture.path(name), Depth::Quick).elf.unwrap();
         let (rpath, runpath) = (elf.rpath.concat(), elf.runpath.concat());
         let wanted = ["$ORIGIN/../lib", ""];
         let found = if tag == "(RPATH)" { [rpath, runpath] } else { [runpath, rpath] };

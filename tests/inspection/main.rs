@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-#[path = "../clang_lab/mod.rs"]
-mod clang_lab;
+#[path = "../clang_fixture/mod.rs"]
+mod clang_fixture;
 mod elf_facts;
 #[path = "../real_wheels/fetch.rs"]
 mod fetch;

@@ -16,10 +16,10 @@ version_of() { pinned "$1" | sed -n 's/^version = "\([^"]*\)".*/\1/p'; }
 lab_workspace() {
     local name=$1 chroot_file=tests/laboratory/workspace/mock-configs/fedora-43.toml
     local provider=fedora provider_file=mock-configs/rocm/fedora-43.toml
-    . tests/lab/system.sh
+    . tests/laboratory/system/system.sh
     chroot=fedora-43 lab_option=
     if [[ -n $own ]]; then
-        chroot=lab-rocm$rocm chroot_file=tests/lab/$own/chroot.toml lab_option=" ROCM=$rocm"
+        chroot=lab-rocm$rocm chroot_file=tests/laboratory/system/$own/chroot.toml lab_option=" ROCM=$rocm"
         provider=fedora-$rocm provider_file=mock-configs/rocm/fedora-45.toml
     fi
     work=$target/tmp/laboratory-$name${own:+-$own}
@@ -69,7 +69,7 @@ give_to_builder() {
 # in_lab USER COMMAND...: runs a command in the workspace in the laboratory, which has the program
 # as /run/rocmrpm/rocmrpm.
 in_lab() {
-    nice -n 5 bash tests/lab/enter --user "$1" --cd "$inside/workspace" --bind "$work:$inside" \
+    nice -n 5 bash tests/laboratory/system/enter --user "$1" --cd "$inside/workspace" --bind "$work:$inside" \
         --bind "$rocmrpm:/run/rocmrpm/rocmrpm" --bind "$PWD/tests/laboratory:/home/builder/laboratory" \
         --env ROCMRPM_CACHE="$inside/cache" --env ROCMRPM_TRUST="$inside/workspace" -- "${@:2}"
 }

@@ -37,7 +37,7 @@ impl Buildah {
     #[track_caller]
     fn make_base(&self) {
         let lab = format!("ROCMRPM_LAB={}", lab::folder().display());
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lab/image");
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/laboratory/system/image");
         ran(Self::command("env").args([&lab, "bash", script]).args(self.storage())).exits(0);
     }
 }

@@ -26,9 +26,9 @@ pub fn folder() -> PathBuf {
     })
 }
 
-/// Returns `tests/lab/enter` with a test's folder: the workspace and its cache.
+/// Returns `tests/laboratory/system/enter` with a test's folder: the workspace and its cache.
 fn enter(workspace: &Workspace, user: &str) -> Command {
-    let mut command = Command::new(Path::new(REPOSITORY).join("tests/lab/enter"));
+    let mut command = Command::new(Path::new(REPOSITORY).join("tests/laboratory/system/enter"));
     let bind = |from: &Path, to: &str| format!("{}:{to}", from.display());
     command
         .args(["--user", user, "--cd", WORKSPACE])

@@ -4,7 +4,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use crate::pipeline::lab::Lab;
+use crate::pipeline::fixture::PipelineFixture;
 use crate::repository::keyring::Keyring;
 use crate::support::{Ran, copy, names_in, ran, template};
 
@@ -12,33 +12,33 @@ const USER: &str = "Test <test@example.org>";
 
 /// A workspace with evidence, and the keys of two machines.
 struct Exchange {
-    lab: Lab,
+    fixture: PipelineFixture,
     own: Keyring,
     other: Keyring,
 }
 
 impl Exchange {
     fn new() -> Self {
-        let lab = Lab::new();
-        let manifest = lab.workspace.read("rocmrpm.toml");
-        lab.workspace.write("rocmrpm.toml", format!("{manifest}[signing]\nkey = \"{USER}\"\n"));
-        lab.workspace.write("pins/edge.toml", lab.workspace.read("pins/stable.toml"));
-        lab.workspace.commit("Sign");
+        let fixture = PipelineFixture::new();
+        let manifest = fixture.workspace.read("rocmrpm.toml");
+        fixture.workspace.write("rocmrpm.toml", format!("{manifest}[signing]\nkey = \"{USER}\"\n"));
+        fixture.workspace.write("pins/edge.toml", fixture.workspace.read("pins/stable.toml"));
+        fixture.workspace.commit("Sign");
         let (own, other) = (Keyring::with_key(USER), Keyring::with_key(USER));
-        let exchange = Self { lab, own, other };
+        let exchange = Self { fixture, own, other };
         for (keyring, file) in [(&exchange.own, "own.asc"), (&exchange.other, "other.asc")] {
             let mut export = Command::new("gpg");
             export.args(["--armor", "--export"]).env("GNUPGHOME", keyring.path());
-            exchange.lab.workspace.write(format!("build/{file}"), ran(&mut export).stdout);
+            exchange.fixture.workspace.write(format!("build/{file}"), ran(&mut export).stdout);
         }
         exchange
     }
 
     fn run(&self, args: &[&str]) -> Ran {
-        let mut command = self.lab.command(&["run"]);
+        let mut command = self.fixture.command(&["run"]);
         command.env("GNUPGHOME", self.own.path());
         if args != ["pipeline"] {
-            command = self.lab.workspace.command(&[&["evidence"], args].concat());
+            command = self.fixture.workspace.command(&[&["evidence"], args].concat());
             command.env("GNUPGHOME", self.own.path());
         }
         ran(&mut command)
@@ -48,9 +48,9 @@ impl Exchange {
 #[test]
 fn imports_only_signed_evidence_of_the_same_set() {
     let exchange = Exchange::new();
-    let Exchange { lab, .. } = &exchange;
+    let Exchange { fixture, .. } = &exchange;
     exchange.run(&["pipeline"]).exits(0);
-    let records = lab.records();
+    let records = fixture.records();
     exchange.run(&["export", "build/e.json"]).exits(0).reports([format!("{records} records")]);
     let import = |file: &str, key: &str, pins: &str| {
         exchange.run(&["import", file, "--key", key, "--pins", pins])
@@ -60,19 +60,20 @@ fn imports_only_signed_evidence_of_the_same_set() {
     wrong.has_one_help_per_error();
     let other = import("build/e.json", "build/own.asc", "edge");
     other.exits(2).reports(["it is of the pin set `stable`, not `edge`"]).has_one_help_per_error();
-    let text = lab.workspace.read("build/e.json");
-    lab.workspace
+    let text = fixture.workspace.read("build/e.json");
+    fixture
+        .workspace
         .write("build/changed.json", text.replace("\"stack\": \"test\"", "\"stack\": \"text\""));
-    lab.workspace.write("build/changed.json.asc", lab.workspace.read("build/e.json.asc"));
+    fixture.workspace.write("build/changed.json.asc", fixture.workspace.read("build/e.json.asc"));
     import("build/changed.json", "build/own.asc", "stable").exits(1).reports(["is not signed"]);
-    assert!(!lab.folder("evidence/imported").exists(), "nothing was kept");
+    assert!(!fixture.folder("evidence/imported").exists(), "nothing was kept");
     let key = exchange.own.fingerprint(USER);
     let imported = import("build/e.json", "build/own.asc", "stable");
     imported.exits(0).reports([format!("{records} records signed by {key}")]);
     exchange.run(&["check"]).exits(0).reports(["1 imported file"]);
 
     // An older export does not replace a newer one.
-    lab.release("1.1", &[]);
+    fixture.release("1.1", &[]);
     exchange.run(&["pipeline"]).exits(0);
     exchange.run(&["export", "build/newer.json"]).exits(0);
     import("build/newer.json", "build/own.asc", "stable").exits(0);
@@ -81,15 +82,15 @@ fn imports_only_signed_evidence_of_the_same_set() {
     exchange.run(&["check"]).exits(0).reports(["1 imported file"]);
     exchange.run(&["show", "--json"]).exits(0).document("rocmrpm/evidence-list/1");
     // What was changed after the import does not count.
-    let kept = names_in(&lab.folder("evidence/imported"));
+    let kept = names_in(&fixture.folder("evidence/imported"));
     let kept = kept.iter().find(|name| name.ends_with(".json")).unwrap();
-    let kept = lab.folder("evidence/imported").join(kept);
+    let kept = fixture.folder("evidence/imported").join(kept);
     let text = std::fs::read_to_string(&kept).unwrap();
     std::fs::write(&kept, text.replace("inspected", "ran")).unwrap();
-    let status = lab.pipeline(&["status"]);
+    let status = fixture.pipeline(&["status"]);
     status.exits(1).reports(["is not signed by the key"]).has_one_help_per_error();
     std::fs::write(&kept, text).unwrap();
-    lab.pipeline(&["status"]).exits(0);
+    fixture.pipeline(&["status"]).exits(0);
     exchange.run(&["check", "--json"]).exits(0).document("rocmrpm/evidence-check/1");
 }
 
@@ -97,7 +98,7 @@ fn imports_only_signed_evidence_of_the_same_set() {
 fn a_damaged_chain_stops_everything_that_relies_on_it() {
     let exchange = Exchange::new();
     exchange.run(&["pipeline"]).exits(0);
-    let record = exchange.lab.folder("evidence/000003.json");
+    let record = exchange.fixture.folder("evidence/000003.json");
     let text = std::fs::read_to_string(&record).unwrap();
     std::fs::write(&record, text.replace("\"cores\": ", "\"cores\": 1")).unwrap();
     for args in [&["check"][..], &["show"], &["export", "build/e.json"], &["pipeline"]] {
@@ -145,31 +146,31 @@ fn system(root: &Path, repository: &Path) {
 #[test]
 fn a_tester_raises_the_tier_of_what_is_installed_and_of_what_ran_on_a_gpu() {
     let exchange = Exchange::new();
-    let lab = &exchange.lab;
-    let text = lab.workspace.read(template("greet"));
+    let fixture = &exchange.fixture;
+    let text = fixture.workspace.read(template("greet"));
     let program = "%install\ninstall -Dpm 755 hello %{buildroot}%{_bindir}/greet\n";
     let text =
         text.replace("%install\n", program).replace("%files\n", "%files\n%{_bindir}/greet\n");
-    lab.workspace.write(template("greet"), text);
-    lab.workspace.commit("Add a program");
+    fixture.workspace.write(template("greet"), text);
+    fixture.workspace.commit("Add a program");
     exchange.run(&["pipeline"]).exits(0);
     exchange.run(&["export", "build/e.json"]).exits(0);
-    let root = lab.workspace.holder().join("system");
-    system(&root, &lab.workspace.holder().join("site/host"));
+    let root = fixture.workspace.holder().join("system");
+    system(&root, &fixture.workspace.holder().join("site/host"));
 
     // The tester has the workspace, but built nothing.
-    let tester = lab.workspace.holder().join("tester");
-    lab.workspace.git(&["clone", "--quiet", ".", tester.to_str().unwrap()]);
+    let tester = fixture.workspace.holder().join("tester");
+    fixture.workspace.git(&["clone", "--quiet", ".", tester.to_str().unwrap()]);
     let run = |args: &[&str]| {
-        let mut command = lab.workspace.command(args);
+        let mut command = fixture.workspace.command(args);
         command.current_dir(&tester).env("ROCMRPM_TRUST", &tester);
         ran(command.env("GNUPGHOME", exchange.other.path()))
     };
     let verify = ["verify", "--root", root.to_str().unwrap(), "--record", "--json"];
     let unknown = run(&verify);
     unknown.exits(1).reports(["names packages for `host`", "help: import the evidence"]);
-    let evidence = lab.workspace.path("build/e.json");
-    let key = lab.workspace.path("build/own.asc");
+    let evidence = fixture.workspace.path("build/e.json");
+    let key = fixture.workspace.path("build/own.asc");
     let (evidence, key) = (evidence.to_str().unwrap(), key.to_str().unwrap());
     run(&["evidence", "import", evidence, "--key", key]).exits(0);
     let verified = run(&[&verify[..], &["--smoke"]].concat()).exits(0).document("rocmrpm/verify/1");
@@ -185,11 +186,11 @@ fn a_tester_raises_the_tier_of_what_is_installed_and_of_what_ran_on_a_gpu() {
     assert_eq!(found, expected);
 
     // The publisher takes it over from the tester's key.
-    let tested = lab.workspace.path("build/tested.json");
+    let tested = fixture.workspace.path("build/tested.json");
     let tested = tested.to_str().unwrap();
     run(&["evidence", "export", tested]).exits(0);
     let tiers = || {
-        let status = lab.pipeline(&["status", "--json"]).exits(0).json();
+        let status = fixture.pipeline(&["status", "--json"]).exits(0).json();
         let components = status["sets"][0]["components"].as_array().unwrap().clone();
         let text = |value: &serde_json::Value| value.as_str().unwrap_or("-").to_owned();
         let tier = |one: &serde_json::Value| (text(&one["tier"]), text(&one["key"]));
@@ -202,7 +203,7 @@ fn a_tester_raises_the_tier_of_what_is_installed_and_of_what_ran_on_a_gpu() {
     assert_eq!(tiers(), [("installed".to_owned(), key.clone()), ("ran".to_owned(), key)]);
 
     // The own machine proves it by itself.
-    let own = |more: &[&str]| ran(&mut lab.workspace.command(&[&verify[..4], more].concat()));
+    let own = |more: &[&str]| ran(&mut fixture.workspace.command(&[&verify[..4], more].concat()));
     own(&[]).exits(0).reports(["Recorded base 1.0: installed", "Recorded greet 1.0: installed"]);
     assert_eq!(tiers()[0], plain("installed"));
     own(&["--smoke"]).exits(0).reports(["Recorded greet 1.0: ran on gfx1151"]);
@@ -210,7 +211,7 @@ fn a_tester_raises_the_tier_of_what_is_installed_and_of_what_ran_on_a_gpu() {
     exchange.run(&["check"]).exits(0);
 
     // Other packages prove nothing about these.
-    lab.release("1.1", &[]);
+    fixture.release("1.1", &[]);
     exchange.run(&["pipeline"]).exits(0);
     assert_eq!(tiers(), [plain("installed"), plain("inspected")]);
 }

@@ -15,28 +15,28 @@ use rocmrpm::digest::Sha256;
 
 const USER: &str = "Test <test@example.org>";
 
-struct Lab {
+struct RepositoryFixture {
     workspace: Workspace,
     keyring: Option<Keyring>,
 }
 
-impl Lab {
+impl RepositoryFixture {
     /// Creates a workspace with two components and a `[repository] url`.
     fn new(keyring: Option<Keyring>) -> Self {
         let workspace = Workspace::new();
         workspace.component("one", &Parts::default());
         workspace.component("two", &Parts { preamble: "Requires: one", ..Parts::default() });
-        let lab = Self { workspace, keyring };
-        let signing = if lab.keyring.is_some() {
+        let fixture = Self { workspace, keyring };
+        let signing = if fixture.keyring.is_some() {
             format!("[signing]\nkey = \"{USER}\"\n")
         } else {
             String::new()
         };
-        lab.append(
+        fixture.append(
             "rocmrpm.toml",
             &format!("{signing}[repository]\nurl = \"https://example.org/r/$releasever\"\n"),
         );
-        lab
+        fixture
     }
 
     fn append(&self, path: &str, text: &str) {
@@ -139,49 +139,49 @@ fn key_url(repository: &Path) -> String {
 
 #[test]
 fn dnf_installs_signed_packages_and_rejects_changed_ones() {
-    let lab = Lab::new(Some(Keyring::with_key(USER)));
-    lab.build().exits(0);
+    let fixture = RepositoryFixture::new(Some(Keyring::with_key(USER)));
+    fixture.build().exits(0);
     // The results are the inspected packages, without a signature.
-    lab.workspace.assert_whole("one");
-    let repository = lab.repository();
+    fixture.workspace.assert_whole("one");
+    let repository = fixture.repository();
     let key = repository.join("RPM-GPG-KEY-test");
-    let rpms = lab.rpms();
+    let rpms = fixture.rpms();
     assert_eq!(rpms.len(), 3, "{rpms:?}");
     checksig(&key, &rpms).exits(0);
-    let unsigned: Vec<PathBuf> = names_in(&lab.workspace.built("results/one"))
+    let unsigned: Vec<PathBuf> = names_in(&fixture.workspace.built("results/one"))
         .into_iter()
         .filter(|name| name.ends_with("noarch.rpm"))
-        .map(|name| lab.workspace.built("results/one").join(name))
+        .map(|name| fixture.workspace.built("results/one").join(name))
         .collect();
     checksig(&key, &unsigned).exits(1);
     dnf(&repository, &key_url(&repository), &["install", "two"]).exits(0);
 
     // Nothing to do: nothing is signed again.
-    let digests = |lab: &Lab| -> Vec<_> {
-        lab.rpms().iter().map(|rpm| Sha256::of_file(rpm).unwrap().0).collect()
+    let digests = |fixture: &RepositoryFixture| -> Vec<_> {
+        fixture.rpms().iter().map(|rpm| Sha256::of_file(rpm).unwrap().0).collect()
     };
     let before =
-        (digests(&lab), std::fs::read(repository.join("repodata/repomd.xml.asc")).unwrap());
-    lab.build().exits(0);
+        (digests(&fixture), std::fs::read(repository.join("repodata/repomd.xml.asc")).unwrap());
+    fixture.build().exits(0);
     assert_eq!(
         before,
-        (digests(&lab), std::fs::read(repository.join("repodata/repomd.xml.asc")).unwrap())
+        (digests(&fixture), std::fs::read(repository.join("repodata/repomd.xml.asc")).unwrap())
     );
     // Only the changed package is signed again.
-    lab.update("two", "1.0", "1.1");
-    let after = digests(&lab);
+    fixture.update("two", "1.0", "1.1");
+    let after = digests(&fixture);
     assert_eq!(before.0[..2], after[..2]);
     assert_ne!(before.0[2], after[2]);
-    checksig(&key, &lab.rpms()).exits(0);
+    checksig(&key, &fixture.rpms()).exits(0);
     dnf(&repository, &key_url(&repository), &["install", "two"]).exits(0);
 
     // A repository with another key, and a package and metadata that were modified later.
     let other = Keyring::with_key("Other <other@example.org>");
     let armor =
         ran(Command::new("gpg").args(["--armor", "--export"]).env("GNUPGHOME", other.path()));
-    let wrong = lab.workspace.write("wrong-key", armor.stdout);
+    let wrong = fixture.workspace.write("wrong-key", armor.stdout);
     dnf(&repository, &format!("file://{}", wrong.display()), &["install", "two"]).exits(1);
-    let rpm = lab.rpms().pop().unwrap();
+    let rpm = fixture.rpms().pop().unwrap();
     let good = std::fs::read(&rpm).unwrap();
     let mut bad = good.clone();
     let last = bad.len() - 20;
@@ -195,22 +195,22 @@ fn dnf_installs_signed_packages_and_rejects_changed_ones() {
     dnf(&repository, &key_url(&repository), &["install", "two"]).exits(1);
 
     // Without a key, nothing is signed and no key file remains.
-    lab.workspace.replace("rocmrpm.toml", &format!("[signing]\nkey = \"{USER}\"\n"), "");
-    lab.build().exits(0);
+    fixture.workspace.replace("rocmrpm.toml", &format!("[signing]\nkey = \"{USER}\"\n"), "");
+    fixture.build().exits(0);
     assert!(!key.exists() && !repository.join("repodata/repomd.xml.asc").exists());
     assert_eq!(
         names_in(&repository.join("repodata")).iter().filter(|n| n.contains("primary")).count(),
         1
     );
-    assert_eq!(std::fs::read(&unsigned[0]).unwrap(), std::fs::read(&lab.rpms()[0]).unwrap());
+    assert_eq!(std::fs::read(&unsigned[0]).unwrap(), std::fs::read(&fixture.rpms()[0]).unwrap());
 }
 
 #[test]
 fn rejects_an_unusable_key_before_building() {
     let refused = |keyring: Keyring, code: i32, words: &[&str]| {
-        let lab = Lab::new(Some(keyring));
-        lab.build().exits(code).reports(words);
-        lab.workspace.assert_nothing_of("one");
+        let fixture = RepositoryFixture::new(Some(keyring));
+        fixture.build().exits(code).reports(words);
+        fixture.workspace.assert_nothing_of("one");
     };
     refused(
         Keyring::new(),
@@ -230,15 +230,18 @@ fn rejects_an_unusable_key_before_building() {
 
 #[test]
 fn release_package_enables_the_repository() {
-    let lab = Lab::new(Some(Keyring::with_key(USER)));
-    lab.append(
+    let fixture = RepositoryFixture::new(Some(Keyring::with_key(USER)));
+    fixture.append(
         "mock-configs/host.toml",
         "[[repositories]]\nid = \"amdrocm\"\nurl = \"https://repo.example.com/$basearch\"\n\
          gpg-key = \"https://repo.example.com/key\"\npriority = 50\n",
     );
-    lab.build().exits(0);
-    let rpm =
-        lab.rpms().into_iter().find(|rpm| rpm.to_string_lossy().contains("test-release-")).unwrap();
+    fixture.build().exits(0);
+    let rpm = fixture
+        .rpms()
+        .into_iter()
+        .find(|rpm| rpm.to_string_lossy().contains("test-release-"))
+        .unwrap();
     let unpack = |rpm: &Path| {
         let dir = tempfile::tempdir().unwrap();
         let script = format!(
@@ -259,33 +262,33 @@ fn release_package_enables_the_repository() {
          gpgcheck=1\ngpgkey=https://repo.example.com/key\n"
     );
     let key = std::fs::read(dir.path().join("etc/pki/rpm-gpg/RPM-GPG-KEY-test")).unwrap();
-    assert_eq!(key, std::fs::read(lab.repository().join("RPM-GPG-KEY-test")).unwrap());
+    assert_eq!(key, std::fs::read(fixture.repository().join("RPM-GPG-KEY-test")).unwrap());
 
     // The package is reproducible.
-    let made = lab.workspace.built("release");
+    let made = fixture.workspace.built("release");
     let unsigned = made.join(rpm.file_name().unwrap());
     let first = std::fs::read(&unsigned).unwrap();
     std::fs::remove_dir_all(&made).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(1100));
-    lab.build().exits(0);
+    fixture.build().exits(0);
     assert_eq!(first, std::fs::read(&unsigned).unwrap());
 
     // Without a URL, COPR's is used; without COPR, there is no release package.
     let url = "[repository]\nurl = \"https://example.org/r/$releasever\"\n";
-    lab.workspace.replace("rocmrpm.toml", url, "");
-    lab.build().exits(0);
-    assert_eq!(lab.rpms().len(), 2);
-    lab.workspace.write(
+    fixture.workspace.replace("rocmrpm.toml", url, "");
+    fixture.build().exits(0);
+    assert_eq!(fixture.rpms().len(), 2);
+    fixture.workspace.write(
         "mock-configs/fedora-43.toml",
         "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\n\
          base-config = \"fedora-43-x86_64.cfg\"\nrocm-provider = \"host\"\n",
     );
-    lab.workspace.write(
+    fixture.workspace.write(
         "copr/project.toml",
         "owner = \"@us\"\nproject = \"rocm\"\nchroots = [\"fedora-43-x86_64\"]\n",
     );
-    lab.build().exits(0);
-    let dir = unpack(&lab.rpms()[1]);
+    fixture.build().exits(0);
+    let dir = unpack(&fixture.rpms()[1]);
     let text = std::fs::read_to_string(dir.path().join("etc/yum.repos.d/test.repo")).unwrap();
     let results = "https://download.copr.fedorainfracloud.org/results/@us/rocm";
     assert!(text.starts_with("[copr:copr.fedorainfracloud.org:group_us:rocm]\n"), "{text}");
@@ -294,12 +297,12 @@ fn release_package_enables_the_repository() {
     assert!(text.contains(&format!("gpgkey={results}/pubkey.gpg\n")), "{text}");
 
     // Private files are not distributed to users.
-    lab.workspace.replace(
+    fixture.workspace.replace(
         "mock-configs/host.toml",
         "https://repo.example.com/key",
         "file:///root/key.asc",
     );
-    let refused = lab.build();
+    let refused = fixture.build();
     assert!(
         refused.exits(3).stderr.contains("is /root/key.asc, a file of this machine"),
         "{refused}"
@@ -350,10 +353,10 @@ fn inflated(bytes: &[u8]) -> String {
 /// Tests the requirements for every destination, from the first packages to the removal of old
 /// ones.
 fn story(place: &Where) {
-    let lab = Lab::new(Some(Keyring::with_key(USER)));
-    lab.publish(place, &[]).exits(2).reports(["nothing to publish"]);
-    lab.build().exits(0);
-    let dry = lab.publish(place, &["--dry-run"]);
+    let fixture = RepositoryFixture::new(Some(Keyring::with_key(USER)));
+    fixture.publish(place, &[]).exits(2).reports(["nothing to publish"]);
+    fixture.build().exits(0);
+    let dry = fixture.publish(place, &["--dry-run"]);
     dry.exits(0);
     for line in
         ["Add one-1.0-1.noarch.rpm (", "Write repodata/repomd.xml.asc", "Write test-release.rpm"]
@@ -361,7 +364,8 @@ fn story(place: &Where) {
         assert!(dry.stdout.contains(line), "{line}\n{dry}");
     }
     assert_eq!(place.files(), Files::new());
-    lab.publish(place, &[])
+    fixture
+        .publish(place, &[])
         .exits(0)
         .reports(["Add two-1.0-1.noarch.rpm", "Published 3 packages, 3 of them new"]);
     let first = place.files();
@@ -372,14 +376,14 @@ fn story(place: &Where) {
         ["one-1.0-1.noarch.rpm", "test-release-1-1.noarch.rpm", "two-1.0-1.noarch.rpm"]
     );
     assert_eq!(first["test-release.rpm"], first["test-release-1-1.noarch.rpm"]);
-    lab.publish(place, &["--json"]).exits(0).document("rocmrpm/publish-repository/1");
-    lab.publish(place, &[]).exits(0).reports(["Unchanged"]);
+    fixture.publish(place, &["--json"]).exits(0).document("rocmrpm/publish-repository/1");
+    fixture.publish(place, &[]).exits(0).reports(["Unchanged"]);
     assert_eq!(place.files(), first);
 
     // Different content with the same name.
-    lab.workspace.write("src/one/hello", "another\n");
-    lab.build().exits(0);
-    lab.publish(place, &[]).exits(2).reports([
+    fixture.workspace.write("src/one/hello", "another\n");
+    fixture.build().exits(0);
+    fixture.publish(place, &[]).exits(2).reports([
         "one-1.0-1.noarch.rpm",
         "a different build",
         "raises Release",
@@ -387,8 +391,9 @@ fn story(place: &Where) {
     assert_eq!(place.files(), first);
 
     // Replaced files remain until the next publication.
-    lab.update("one", "1.0", "1.1");
-    lab.publish(place, &[])
+    fixture.update("one", "1.0", "1.1");
+    fixture
+        .publish(place, &[])
         .exits(0)
         .reports(["Add one-1.1-1.noarch.rpm", "Drop one-1.0-1.noarch.rpm"]);
     let second = place.files();
@@ -397,9 +402,9 @@ fn story(place: &Where) {
         let replaced = ["repomd.xml", "rocmrpm.json"].iter().any(|name| path.contains(name));
         assert!(replaced || second[path] == *bytes, "{path}");
     }
-    lab.append("rocmrpm.toml", "keep = 2\n");
-    lab.update("one", "1.1", "1.2");
-    lab.publish(place, &[]).exits(0).reports(["Add one-1.2-1.noarch.rpm"]);
+    fixture.append("rocmrpm.toml", "keep = 2\n");
+    fixture.update("one", "1.1", "1.2");
+    fixture.publish(place, &[]).exits(0).reports(["Add one-1.2-1.noarch.rpm"]);
     let third = place.files();
     let names = ["one-1.1-1.noarch.rpm", "one-1.2-1.noarch.rpm", "test-release-1-1.noarch.rpm"];
     assert_eq!(whole(&third)[..3], names);
@@ -446,14 +451,14 @@ fn publishes_to_s3() {
 /// Kills rocmrpm at every call of the tool, or every `step`-th, in these updates of a package. Clients
 /// always find a valid repository, and the next run completes it.
 fn kill_at_every(place: &Where, tool: &str, step: usize, updates: &[(&str, &str)]) {
-    let lab = Lab::new(None);
-    lab.build().exits(0);
-    lab.publish(place, &[]).exits(0).reports(["are unsigned"]);
+    let fixture = RepositoryFixture::new(None);
+    fixture.build().exits(0);
+    fixture.publish(place, &[]).exits(0).reports(["are unsigned"]);
     let mut killed = 0;
     for (round, (from, to)) in updates.iter().enumerate() {
-        lab.update("one", from, to);
+        fixture.update("one", from, to);
         for at in (1..).step_by(step) {
-            let done = killed_at(&mut lab.publish_command(place, &[]), tool, at);
+            let done = killed_at(&mut fixture.publish_command(place, &[]), tool, at);
             whole(&place.files());
             if done.code == Some(0) {
                 break;
@@ -465,8 +470,8 @@ fn kill_at_every(place: &Where, tool: &str, step: usize, updates: &[(&str, &str)
         assert_eq!(whole(&place.files()).len(), 3);
     }
     assert!(killed > 2, "{tool} was killed {killed} times");
-    lab.publish(place, &[]).exits(0).reports(["Unchanged"]);
-    assert_old_packages_are_removed(&lab, place);
+    fixture.publish(place, &[]).exits(0).reports(["Unchanged"]);
+    assert_old_packages_are_removed(&fixture, place);
 }
 
 #[test]
@@ -487,18 +492,18 @@ fn resumes_after_a_kill_during_aws() {
 fn resumes_after_a_kill_at_any_step_in_a_folder() {
     let holder = tempfile::tempdir().unwrap();
     let place = Where::folder(holder.path());
-    let lab = Lab::new(None);
-    lab.build().exits(0);
-    lab.publish(&place, &[]).exits(0);
-    lab.update("one", "1.0", "1.1");
-    lab.publish(&place, &[]).exits(0);
-    lab.update("one", "1.1", "1.2");
+    let fixture = RepositoryFixture::new(None);
+    fixture.build().exits(0);
+    fixture.publish(&place, &[]).exits(0);
+    fixture.update("one", "1.0", "1.1");
+    fixture.publish(&place, &[]).exits(0);
+    fixture.update("one", "1.1", "1.2");
     let mut killed = 0;
     for at in 1.. {
         let mut strace = Command::new("strace");
         let inject =
             format!("inject=rename,renameat,renameat2,unlink,unlinkat:signal=KILL:when={at}");
-        let publish = lab.publish_command(&place, &[]);
+        let publish = fixture.publish_command(&place, &[]);
         strace.args([
             "-qq",
             "-o",
@@ -509,7 +514,7 @@ fn resumes_after_a_kill_at_any_step_in_a_folder() {
             &inject,
         ]);
         strace.arg(publish.get_program()).args(publish.get_args());
-        lab.workspace.settle(&mut strace);
+        fixture.workspace.settle(&mut strace);
         let done = ran(&mut strace);
         whole(&place.files());
         if done.code == Some(0) {
@@ -520,13 +525,13 @@ fn resumes_after_a_kill_at_any_step_in_a_folder() {
     }
     assert!(killed > 4, "it was killed {killed} times");
     assert_eq!(whole(&place.files())[0], "one-1.2-1.noarch.rpm");
-    assert_old_packages_are_removed(&lab, &place);
+    assert_old_packages_are_removed(&fixture, &place);
 }
 
 /// Checks that the next publication removes what a killed run should have removed.
-fn assert_old_packages_are_removed(lab: &Lab, place: &Where) {
-    lab.update("one", "1.2", "1.3");
-    lab.publish(place, &[]).exits(0);
+fn assert_old_packages_are_removed(fixture: &RepositoryFixture, place: &Where) {
+    fixture.update("one", "1.2", "1.3");
+    fixture.publish(place, &[]).exits(0);
     let files = place.files();
     let old: Vec<_> =
         files.keys().filter(|path| path.contains("one-1.0") || path.contains("one-1.1")).collect();
@@ -554,16 +559,16 @@ fn with_truncating_createrepo_c(command: &mut Command, bin: &Path) -> Ran {
 fn never_publishes_truncated_metadata_and_repairs_it() {
     let (holder, bin) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let place = Where::folder(holder.path());
-    let lab = Lab::new(None);
-    lab.build().exits(0);
-    lab.publish(&place, &[]).exits(0);
-    lab.update("one", "1.0", "1.1");
+    let fixture = RepositoryFixture::new(None);
+    fixture.build().exits(0);
+    fixture.publish(&place, &[]).exits(0);
+    fixture.update("one", "1.0", "1.1");
     let before = place.files();
-    with_truncating_createrepo_c(&mut lab.publish_command(&place, &[]), bin.path())
+    with_truncating_createrepo_c(&mut fixture.publish_command(&place, &[]), bin.path())
         .exits(20)
         .reports(["repodata/repomd.xml: damaged metadata: it does not end with </repomd>"]);
     assert_eq!(place.files(), before);
-    lab.publish(&place, &[]).exits(0);
+    fixture.publish(&place, &[]).exits(0);
     let good = place.files();
     assert_eq!(whole(&good)[0], "one-1.1-1.noarch.rpm");
 
@@ -574,36 +579,40 @@ fn never_publishes_truncated_metadata_and_repairs_it() {
         state["serial"] = serial.into();
         place.put("rocmrpm.json", &serde_json::to_vec(&state).unwrap());
         place.put("repodata/repomd.xml", repomd.as_bytes());
-        lab.publish(&place, &[]).exits(0).never_reports("Unchanged");
+        fixture.publish(&place, &[]).exits(0).never_reports("Unchanged");
         assert_eq!(whole(&place.files()), whole(&good));
-        lab.publish(&place, &[]).exits(0).reports(["Unchanged"]);
+        fixture.publish(&place, &[]).exits(0).reports(["Unchanged"]);
     }
 
     // The build's own repository.
-    lab.workspace.write("src/two/hello", "another\n");
-    with_truncating_createrepo_c(&mut lab.command(&["build", "--until", "rpm"], None), bin.path())
-        .exits(20)
-        .reports(["damaged metadata"]);
+    fixture.workspace.write("src/two/hello", "another\n");
+    with_truncating_createrepo_c(
+        &mut fixture.command(&["build", "--until", "rpm"], None),
+        bin.path(),
+    )
+    .exits(20)
+    .reports(["damaged metadata"]);
 }
 
 #[test]
 fn rejects_a_repository_that_was_rolled_back() {
     let holder = tempfile::tempdir().unwrap();
     let place = Where::folder(holder.path());
-    let lab = Lab::new(None);
-    lab.build().exits(0);
-    lab.publish(&place, &[]).exits(0);
+    let fixture = RepositoryFixture::new(None);
+    fixture.build().exits(0);
+    fixture.publish(&place, &[]).exits(0);
     let old = place.files();
-    lab.update("one", "1.0", "1.1");
-    lab.publish(&place, &[]).exits(0);
+    fixture.update("one", "1.0", "1.1");
+    fixture.publish(&place, &[]).exits(0);
     for path in ["rocmrpm.json", "repodata/repomd.xml"] {
         place.put(path, &old[path]);
     }
-    lab.publish(&place, &[])
+    fixture
+        .publish(&place, &[])
         .exits(20)
         .reports(["its serial number is 1, but this machine has seen 2"]);
     assert_eq!(place.files()["rocmrpm.json"], old["rocmrpm.json"]);
-    lab.publish(&place, &["--allow-rollback"]).exits(0);
+    fixture.publish(&place, &["--allow-rollback"]).exits(0);
     assert_eq!(whole(&place.files())[0], "one-1.1-1.noarch.rpm");
 }
 
@@ -611,16 +620,16 @@ fn rejects_a_repository_that_was_rolled_back() {
 fn syncs_published_files_before_and_after_renaming() {
     let holder = tempfile::tempdir().unwrap();
     let place = Where::folder(holder.path());
-    let lab = Lab::new(None);
-    lab.build().exits(0);
+    let fixture = RepositoryFixture::new(None);
+    fixture.build().exits(0);
     let trace = holder.path().join("trace");
-    let publish = lab.publish_command(&place, &[]);
+    let publish = fixture.publish_command(&place, &[]);
     let mut strace = Command::new("strace");
     strace
         .args(["-f", "-y", "-qq", "-s", "4096", "-e", "trace=fsync,rename,renameat2", "-o"])
         .arg(&trace);
     strace.arg(publish.get_program()).args(publish.get_args());
-    lab.workspace.settle(&mut strace);
+    fixture.workspace.settle(&mut strace);
     ran(&mut strace).exits(0);
     let root = place.arguments().next().unwrap().to_owned();
     let (mut synced, mut renamed, mut unsynced) = (Vec::new(), 0, Vec::new());
@@ -647,42 +656,47 @@ fn syncs_published_files_before_and_after_renaming() {
 fn does_not_overwrite_foreign_repositories() {
     let holder = tempfile::tempdir().unwrap();
     let place = Where::folder(holder.path());
-    let lab = Lab::new(None);
-    lab.build().exits(0);
+    let fixture = RepositoryFixture::new(None);
+    fixture.build().exits(0);
     place.put("repodata/repomd.xml", b"<repomd/>");
-    lab.publish(&place, &[]).exits(2).reports(["that rocmrpm did not publish"]);
+    fixture.publish(&place, &[]).exits(2).reports(["that rocmrpm did not publish"]);
     place.remove("repodata/repomd.xml");
     // The build's own repository cannot be a destination.
-    let own = lab.repository();
-    ran(&mut lab.command(&["publish", "repository", own.to_str().unwrap()], None))
+    let own = fixture.repository();
+    ran(&mut fixture.command(&["publish", "repository", own.to_str().unwrap()], None))
         .exits(2)
         .reports(["did not publish"]);
-    lab.publish(&place, &[]).exits(0);
+    fixture.publish(&place, &[]).exits(0);
     let before = place.files();
     // A new key.
     let keyring = Keyring::with_key(USER);
-    lab.append("rocmrpm.toml", &format!("[signing]\nkey = \"{}\"\n", keyring.fingerprint(USER)));
-    let lab = Lab { keyring: Some(keyring), ..lab };
-    lab.publish(&place, &[])
+    fixture
+        .append("rocmrpm.toml", &format!("[signing]\nkey = \"{}\"\n", keyring.fingerprint(USER)));
+    let fixture = RepositoryFixture { keyring: Some(keyring), ..fixture };
+    fixture
+        .publish(&place, &[])
         .exits(2)
         .reports(["is not signed, but this one is signed with", "publish to a new folder"]);
     assert_eq!(place.files(), before);
     let damaged =
         String::from_utf8(before["rocmrpm.json"].clone()).unwrap().replace("repodata/", "../x/");
     place.put("rocmrpm.json", damaged.as_bytes());
-    lab.publish(&place, &[]).exits(20).reports(["is damaged"]);
+    fixture.publish(&place, &[]).exits(20).reports(["is damaged"]);
 }
 
 #[test]
 fn rejects_dirty_builds() {
     let holder = tempfile::tempdir().unwrap();
     let place = Where::folder(holder.path());
-    let lab = Lab::new(None);
-    lab.workspace.commit("Begin");
-    lab.workspace.write("src/one/hello", "changed\n");
-    lab.build().exits(0);
-    lab.publish(&place, &[]).exits(2).reports(["built from uncommitted changes", "--allow-dirty"]);
+    let fixture = RepositoryFixture::new(None);
+    fixture.workspace.commit("Begin");
+    fixture.workspace.write("src/one/hello", "changed\n");
+    fixture.build().exits(0);
+    fixture
+        .publish(&place, &[])
+        .exits(2)
+        .reports(["built from uncommitted changes", "--allow-dirty"]);
     assert_eq!(std::fs::read_dir(holder.path()).unwrap().count(), 0);
-    lab.publish(&place, &["--allow-dirty"]).exits(0).reports(["which no one else can repeat"]);
+    fixture.publish(&place, &["--allow-dirty"]).exits(0).reports(["which no one else can repeat"]);
     whole(&place.files());
 }

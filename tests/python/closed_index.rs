@@ -27,9 +27,9 @@ cat requires >> $info/METADATA
 printf 'Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n' > $info/WHEEL";
 
 /// A workspace with the built component `app`, whose wheel has requirements from outside.
-struct Lab(Workspace);
+struct IndexFixture(Workspace);
 
-impl Lab {
+impl IndexFixture {
     /// `index` is the content of the table `[index]`, without `outside`.
     fn new(requires: &[&str], outside: &str, index: &str) -> Self {
         let workspace = Workspace::new();
@@ -45,9 +45,9 @@ impl Lab {
         workspace.write("src/app/requires", lines);
         let manifest = workspace.read("rocmrpm.toml");
         workspace.write("rocmrpm.toml", manifest + &table(outside, index));
-        let lab = Self(workspace);
-        lab.run(&["build", "--until", "rpm"]).exits(0);
-        lab
+        let fixture = Self(workspace);
+        fixture.run(&["build", "--until", "rpm"]).exits(0);
+        fixture
     }
 
     fn run(&self, args: &[&str]) -> Ran {
@@ -120,15 +120,15 @@ fn libraries_without_two() -> Index {
 #[test]
 fn closed_index_installs_without_any_other_index() {
     let server = libraries().serve();
-    let lab = Lab::new(&["lib-one>=1"], &server.url("/simple"), "closed = true\n");
-    let ran = lab.run(&["index", "--json"]);
+    let fixture = IndexFixture::new(&["lib-one>=1"], &server.url("/simple"), "closed = true\n");
+    let ran = fixture.run(&["index", "--json"]);
     ran.exits(0).reports(["Resolving", "Locked 2 wheels in pins/stable.index.lock"]);
     let json = ran.document("rocmrpm/index/1");
     assert_eq!((&json["foreign"], &json["distributions"]["lib-two"]), (&2.into(), &1.into()));
-    let page = lab.0.read("build/host/index/simple/lib-one/index.json");
+    let page = fixture.0.read("build/host/index/simple/lib-one/index.json");
     assert!(page.contains("\"_foreign\":true"), "{page}");
-    assert!(!lab.0.read("build/host/index/simple/app/index.json").contains("_foreign"));
-    lab.run(&["index", "check", "--closed", "--digests"]).exits(0).prints([
+    assert!(!fixture.0.read("build/host/index/simple/app/index.json").contains("_foreign"));
+    fixture.run(&["index", "check", "--closed", "--digests"]).exits(0).prints([
         "foreign   2 wheels that the stack did not build",
         "no findings, and no other index is needed",
     ]);
@@ -137,24 +137,24 @@ fn closed_index_installs_without_any_other_index() {
         assert!(found.iter().zip(expected).all(|(found, wanted)| found.starts_with(wanted)));
         assert_eq!(found.len(), 3, "{found:?}");
     };
-    is_expected(lab.installed(&lab.simple()));
+    is_expected(fixture.installed(&fixture.simple()));
 
     // The lock and the cache are enough for everything that follows.
     drop(server);
-    lab.run(&["index"]).exits(0).never_reports("Resolving");
-    let published = lab.0.holder().join("published");
+    fixture.run(&["index"]).exits(0).never_reports("Resolving");
+    let published = fixture.0.holder().join("published");
     let args = ["publish", "index", published.to_str().unwrap(), "--channel", "testing"];
-    let ran = lab.run(&args);
+    let ran = fixture.run(&args);
     ran.exits(0).reports(["Add lib_one-2.0-py3-none-any.whl to testing (foreign)"]);
-    lab.run(&args).exits(0).reports(["Unchanged"]);
+    fixture.run(&args).exits(0).reports(["Unchanged"]);
     let promote = ["publish", "promote", published.to_str().unwrap()];
-    lab.run(&promote).exits(0);
+    fixture.run(&promote).exits(0);
     let check = ["index", "check", published.to_str().unwrap(), "--channel", "stable"];
-    lab.run(&[&check[..], &["--closed", "--digests"]].concat()).exits(0).prints(["foreign"]);
-    is_expected(lab.installed(&published.join("stable/simple")));
+    fixture.run(&[&check[..], &["--closed", "--digests"]].concat()).exits(0).prints(["foreign"]);
+    is_expected(fixture.installed(&published.join("stable/simple")));
 
     // The requirements of users distinguish them as well.
-    let json = lab.run(&["requirements", "--json"]).document("rocmrpm/requirements/1");
+    let json = fixture.run(&["requirements", "--json"]).document("rocmrpm/requirements/1");
     let own = |at: usize| (json["pins"][at]["name"].clone(), json["pins"][at]["own"].clone());
     assert_eq!(own(0), ("app".into(), true.into()));
     assert_eq!(own(1), ("lib-one".into(), false.into()));
@@ -167,16 +167,16 @@ fn check_finds_what_needs_another_index() {
         .wheel("lib-two", "0.5", &[MIT])
         .serve();
     let url = server.url("/simple");
-    let lab = Lab::new(&["lib-one>=1"], &url, "");
-    lab.run(&["index"]).exits(0);
-    lab.run(&["index", "check"]).exits(0);
-    lab.run(&["index", "check", "--closed"]).exits(1).prints([
+    let fixture = IndexFixture::new(&["lib-one>=1"], &url, "");
+    fixture.run(&["index"]).exits(0);
+    fixture.run(&["index", "check"]).exits(0);
+    fixture.run(&["index", "check", "--closed"]).exits(1).prints([
         "error[unsatisfied]: lib-one>=1",
         "found     the index has no `lib-one`",
         "`closed = true`",
     ]);
     // Each requirement alone is satisfied, but no set satisfies all: only a solver finds that.
-    let folder = lab.0.holder().join("others");
+    let folder = fixture.0.holder().join("others");
     fs_err::create_dir_all(&folder).unwrap();
     let fetch = |file: &str| {
         let path = folder.join(file);
@@ -191,14 +191,14 @@ fn check_finds_what_needs_another_index() {
     let files = ["lib_one-2.0", "lib_two-1.5", "lib_two-0.5", "old-1.0"];
     let mut wheels: Vec<PathBuf> =
         files.iter().map(|stem| fetch(&format!("{stem}-py3-none-any.whl"))).collect();
-    lab.0.write("src/app/requires", "Requires-Dist: lib-one\nRequires-Dist: old\n");
-    lab.run(&["build", "--until", "wheel"]).exits(0);
-    let own = lab.0.built("wheels/app");
+    fixture.0.write("src/app/requires", "Requires-Dist: lib-one\nRequires-Dist: old\n");
+    fixture.run(&["build", "--until", "wheel"]).exits(0);
+    let own = fixture.0.built("wheels/app");
     let own = fs_err::read_dir(own).unwrap().map(|entry| entry.unwrap().path());
     wheels.extend(own.filter(|path| path.extension().is_some_and(|end| end == "whl")));
-    rocmrpm::index::write(&wheels, &lab.0.built("index")).unwrap();
-    lab.run(&["index", "check", "--offline"]).exits(0);
-    lab.run(&["index", "check", "--closed"]).exits(1).prints([
+    rocmrpm::index::write(&wheels, &fixture.0.built("index")).unwrap();
+    fixture.run(&["index", "check", "--offline"]).exits(0);
+    fixture.run(&["index", "check", "--closed"]).exits(1).prints([
         "error[not-closed]: a wheel that needs another index",
         "app-1.0+rocm7.1",
         "lib-two",
@@ -244,14 +244,14 @@ fn versions_are_those_of_the_closure_that_have_a_wheel() {
     };
     let server = index.serve();
     let requires = ["lib-one", "source-only"];
-    let lab = Lab::new(&requires, &server.url("/simple"), "closed = true\n");
-    lab.0.write("pins/stable.requirements.lock", lock.text());
-    lab.run(&["index"]).exits(0);
-    let lock = lab.0.read("pins/stable.index.lock");
+    let fixture = IndexFixture::new(&requires, &server.url("/simple"), "closed = true\n");
+    fixture.0.write("pins/stable.requirements.lock", lock.text());
+    fixture.run(&["index"]).exits(0);
+    let lock = fixture.0.read("pins/stable.index.lock");
     for pin in ["\nlib-one==1.0 ", "\nsource-only==0.9 ", "\nlib-two==1.5 "] {
         assert!(lock.contains(pin), "{pin} is not in {lock}");
     }
-    lab.run(&["index", "check", "--closed"]).exits(0);
+    fixture.run(&["index", "check", "--closed"]).exits(0);
 }
 
 #[test]
@@ -261,45 +261,49 @@ fn license_decides_what_may_be_in_the_index() {
         .wheel("silent", "1.0", &[])
         .serve();
     let url = server.url("/simple");
-    let lab =
-        Lab::new(&["lib-one", "not-free ; os_name == 'posix'", "silent"], &url, "closed = true\n");
-    let published = lab.0.holder().join("published");
+    let fixture = IndexFixture::new(
+        &["lib-one", "not-free ; os_name == 'posix'", "silent"],
+        &url,
+        "closed = true\n",
+    );
+    let published = fixture.0.holder().join("published");
     let publish = ["publish", "index", published.to_str().unwrap()];
-    let ran = lab.run(&publish);
+    let ran = fixture.run(&publish);
     ran.exits(3).has_one_help_per_error().reports([
         "the index may not have 2 wheels",
         "not-free 1.0: its metadata does not state its license",
         "silent 1.0: its metadata does not state its license",
         "[[index.foreign]]",
     ]);
-    assert!(!published.exists() && !lab.simple().exists());
+    assert!(!published.exists() && !fixture.simple().exists());
 
     let rule = |name: &str, decision: &str| {
         format!("[[index.foreign]]\nname = \"{name}\"\n{decision}\nreason = \"a test\"\n")
     };
     let silent = rule("silent", "license = \"MIT\"");
-    lab.settle(
+    fixture.settle(
         &url,
         &format!("closed = true\n{silent}{}", rule("not-free", "license = \"Elastic-2.0\"")),
     );
-    lab.run(&publish).exits(3).reports(["the index may not have 1 wheel", "`Elastic-2.0`"]);
+    fixture.run(&publish).exits(3).reports(["the index may not have 1 wheel", "`Elastic-2.0`"]);
 
     let free = format!("closed = true\n{silent}{}", rule("not-free", "leave-out = true"));
-    lab.settle(&url, &free);
-    lab.run(&publish).exits(0);
+    fixture.settle(&url, &free);
+    fixture.run(&publish).exits(0);
     let metadata = published.join("packages/app");
     let metadata = fs_err::read_dir(metadata).unwrap().map(|entry| entry.unwrap().path());
     let metadata = metadata.filter(|path| path.extension().is_some_and(|end| end == "metadata"));
     let metadata = fs_err::read_to_string(metadata.into_iter().next().unwrap()).unwrap();
     assert!(!metadata.contains("not-free") && metadata.contains("silent"), "{metadata}");
     let check = ["index", "check", published.to_str().unwrap(), "--channel", "testing", "--closed"];
-    lab.run(&check).exits(0);
-    assert_eq!(lab.installed(&published.join("testing/simple")).len(), 4);
-    lab.run(&["wheel", "--check"]).exits(0).prints(["-Requires-Dist: not-free"]);
+    fixture.run(&check).exits(0);
+    assert_eq!(fixture.installed(&published.join("testing/simple")).len(), 4);
+    fixture.run(&["wheel", "--check"]).exits(0).prints(["-Requires-Dist: not-free"]);
 
     // The decision has no effect if a wheel of others requires it.
-    lab.settle(&url, &format!("{free}{}", rule("lib-two", "leave-out = true")));
-    lab.run(&publish)
+    fixture.settle(&url, &format!("{free}{}", rule("lib-two", "leave-out = true")));
+    fixture
+        .run(&publish)
         .exits(3)
         .reports(["`lib-two` is left out of the index, but a wheel of others"]);
 }
@@ -332,30 +336,30 @@ fn rejects_changed_files_and_resumes_broken_downloads() {
         CHANGED => other(request),
         _ => good(request),
     });
-    let lab = Lab::new(&["lib-one"], &server.url("/simple"), "closed = true\n");
-    lab.run(&["index"]).exits(30).has_one_help_per_error();
-    assert!(!lab.simple().exists(), "an index without its wheels");
+    let fixture = IndexFixture::new(&["lib-one"], &server.url("/simple"), "closed = true\n");
+    fixture.run(&["index"]).exits(30).has_one_help_per_error();
+    assert!(!fixture.simple().exists(), "an index without its wheels");
     MODE.store(WORKS, Ordering::SeqCst);
-    lab.run(&["index"]).exits(0);
-    let there = lab.0.built(format!("index/packages/lib-two/{FILE}"));
+    fixture.run(&["index"]).exits(0);
+    let there = fixture.0.built(format!("index/packages/lib-two/{FILE}"));
     assert_eq!(Sha256::of_file(&there).unwrap().0, digest);
-    let page = || lab.0.read("build/host/index/simple/lib-two/index.json");
-    let lock = || lab.0.read("pins/stable.index.lock");
+    let page = || fixture.0.read("build/host/index/simple/lib-two/index.json");
+    let lock = || fixture.0.read("pins/stable.index.lock");
     let before = (page(), lock());
 
     // Another file under the same name, which is not in the cache.
     MODE.store(CHANGED, Ordering::SeqCst);
-    fs_err::remove_dir_all(lab.0.cache()).unwrap();
+    fs_err::remove_dir_all(fixture.0.cache()).unwrap();
     let digests = [FILE.to_owned(), digest.to_string(), "delete the lock of the index".into()];
-    lab.run(&["index"]).exits(30).has_one_help_per_error().reports(&digests);
+    fixture.run(&["index"]).exits(30).has_one_help_per_error().reports(&digests);
     assert_eq!((page(), lock()), before);
     // A new resolution does not accept it either.
     let server = changed().serve();
-    lab.settle(&server.url("/simple"), "closed = true\n");
-    lab.run(&["index"]).exits(30).has_one_help_per_error().reports(&digests);
+    fixture.settle(&server.url("/simple"), "closed = true\n");
+    fixture.run(&["index"]).exits(30).has_one_help_per_error().reports(&digests);
     assert_eq!((page(), lock()), before);
 
     // A damaged lock is an error with its line.
-    lab.0.write("pins/stable.index.lock", lock().replace("lib-two==", "lib-two>="));
-    lab.run(&["index"]).exits(3).reports(["pins/stable.index.lock:"]);
+    fixture.0.write("pins/stable.index.lock", lock().replace("lib-two==", "lib-two>="));
+    fixture.run(&["index"]).exits(3).reports(["pins/stable.index.lock:"]);
 }

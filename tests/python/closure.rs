@@ -26,7 +26,7 @@ use rocmrpm::events::Silent;
 use rocmrpm::sources::{Cache, Distribution, Fetcher};
 
 /// A workspace with the component `app`, which has a closure.
-pub struct Lab {
+pub struct ClosureFixture {
     /// The workspace with `app`.
     pub workspace: Workspace,
 }
@@ -42,10 +42,10 @@ const SPEC: &str = "<@ if closure.requires_exclude @>%global __requires_exclude 
     <@ for required in closure.requires @>Requires: <{ required }>\n<@ endfor @>\
     %description -n python3-<{ name }>\nA component.\n%files -n python3-<{ name }>\n";
 
-impl Lab {
+impl ClosureFixture {
     /// Creates a lab with these dependencies of `app` and these packages in the release.
     pub fn new(requires: &[&str], packages: &[(&str, &str)]) -> Self {
-        let lab = Self { workspace: Workspace::new() };
+        let fixture = Self { workspace: Workspace::new() };
         let table: String =
             packages.iter().map(|(name, version)| format!("{name}\t{version}\n")).collect();
         for (path, text) in [
@@ -60,10 +60,10 @@ impl Lab {
             ("specs-templates/app/component.toml", "[closure]\n"),
             ("specs-templates/app/app.spec.tera", SPEC),
         ] {
-            lab.workspace.write(path, text);
+            fixture.workspace.write(path, text);
         }
-        lab.requires(requires);
-        lab
+        fixture.requires(requires);
+        fixture
     }
 
     /// Changes the dependencies of `app`.
@@ -186,11 +186,11 @@ fn finds_members_through_extras_markers_and_files() {
         .wheel("e", "4.0rc1", &[])
         .serve();
     // Fedora's b is suitable and used; Fedora has no e.
-    let lab = Lab::new(
+    let fixture = ClosureFixture::new(
         &["a<2", "e!=9 ; sys_platform == 'linux'"],
         &[("python3-b", "1.0"), ("python3-a", "2.0")],
     );
-    let members = lab.members(&server);
+    let members = fixture.members(&server);
     assert_eq!(versions(&members), ["a 1.0", "b 1.0", "c 0.5", "e 3.0"]);
     let place = |name: &str| members[name].1.as_str();
     assert_eq!(
@@ -206,32 +206,32 @@ fn reuses_the_lock_until_an_input_changes() {
         .wheel("a", "1.1", &[])
         .wheel("b", "1.0", &["Requires-Dist: a"])
         .serve();
-    let lab = Lab::new(&["b"], &[("python3-a", "1.0"), ("python3-b", "1.0")]);
-    lab.run(&server, &["app", "--write"]).exits(0);
-    let lock = lab.lock();
+    let fixture = ClosureFixture::new(&["b"], &[("python3-a", "1.0"), ("python3-b", "1.0")]);
+    fixture.run(&server, &["app", "--write"]).exits(0);
+    let lock = fixture.lock();
     assert!(lock.contains("\na==1.0 \\\n    --hash=sha256:"), "{lock}");
     assert!(!lock.contains("127.0.0.1") && !lock.contains("http"), "{lock}");
     let asked = server.seen().len();
-    let mut warm = lab.command(Some(&server.url("/simple")), &["app", "--json", "--offline"]);
+    let mut warm = fixture.command(Some(&server.url("/simple")), &["app", "--json", "--offline"]);
     // Nothing is available that could resolve or fetch.
-    warm.env("PATH", lab.workspace.holder().join("nothing"));
+    warm.env("PATH", fixture.workspace.holder().join("nothing"));
     let again = ran(&mut warm);
     assert_eq!(versions(&members(again.exits(0))), ["a 1.0", "b 1.0"]);
-    lab.run(&server, &["app", "--check"]).exits(0);
+    fixture.run(&server, &["app", "--check"]).exits(0);
     assert_eq!(server.seen().len(), asked, "the index must not be queried");
     // A release with a newer package, and a changed requirement.
-    lab.workspace.write("mock-configs/packages/t.tsv", "python3-a\t1.1\npython3-b\t1.0\n");
-    let ran = lab.run(&server, &["app", "--offline"]);
+    fixture.workspace.write("mock-configs/packages/t.tsv", "python3-a\t1.1\npython3-b\t1.0\n");
+    let ran = fixture.run(&server, &["app", "--offline"]);
     ran.exits(30).reports([
         "`--offline` forbids it",
         "p.requirements.lock is for other",
         "help: run the same command once",
     ]);
-    assert_eq!(versions(&lab.members(&server)), ["a 1.1", "b 1.0"]);
-    lab.run(&server, &["app", "--check"]).exits(1);
-    lab.requires(&["a<1.1"]);
-    assert_eq!(versions(&lab.members(&server)), ["a 1.0"]);
-    assert_eq!(lab.lock(), lock, "nothing is written without --write");
+    assert_eq!(versions(&fixture.members(&server)), ["a 1.1", "b 1.0"]);
+    fixture.run(&server, &["app", "--check"]).exits(1);
+    fixture.requires(&["a<1.1"]);
+    assert_eq!(versions(&fixture.members(&server)), ["a 1.0"]);
+    assert_eq!(fixture.lock(), lock, "nothing is written without --write");
 }
 
 #[test]
@@ -247,11 +247,11 @@ fn holds_stack_distributions_at_its_versions() {
         .wheel("refuser", "1.0", &["Requires-Dist: torch>=3"])
         .wheel("middle", "1.0", &["Requires-Dist: refuser"])
         .serve();
-    let lab = Lab::new(&["taker"], &[]);
-    lab.own("torch");
-    assert_eq!(versions(&lab.members(&server)), ["a 1.0", "taker 1.0", "torch 2.0"]);
-    lab.requires(&["taker", "middle"]);
-    let refused = lab.run(&server, &["app"]);
+    let fixture = ClosureFixture::new(&["taker"], &[]);
+    fixture.own("torch");
+    assert_eq!(versions(&fixture.members(&server)), ["a 1.0", "taker 1.0", "torch 2.0"]);
+    fixture.requires(&["taker", "middle"]);
+    let refused = fixture.run(&server, &["app"]);
     refused.exits(3).reports([
         "`app` has no closure: the stack has torch 2.0, which a requirement excludes",
         "app -> middle 1.0 -> refuser 1.0 -> torch>=3",
@@ -276,22 +276,23 @@ fn reports_colliding_chains() {
             Lie::None,
         )
         .serve();
-    let lab = Lab::new(&["left", "right", "other"], &[]);
-    let reported = lab.run(&server, &["app"]);
+    let fixture = ClosureFixture::new(&["left", "right", "other"], &[]);
+    let reported = fixture.run(&server, &["app"]);
     reported.exits(3).reports([
         "two requirements on `base` conflict",
         "app -> left 1.0 -> base>=2",
         "app -> right 1.0 -> inner 1.0 -> base<2",
     ]);
     reported.never_reports("other 1.0 -> base");
-    lab.requires(&["old>=1"]);
-    lab.run(&server, &["app"]).exits(3).reports([
+    fixture.requires(&["old>=1"]);
+    fixture.run(&server, &["app"]).exits(3).reports([
         "`old`",
         "old-1.0-cp313-cp313",
         "rocmrpm add old",
     ]);
-    lab.requires(&["base>=7"]);
-    lab.run(&server, &["app"])
+    fixture.requires(&["base>=7"]);
+    fixture
+        .run(&server, &["app"])
         .exits(3)
         .reports(["no version of `base` that satisfies a requirement", "app -> base>=7"]);
 }
@@ -304,23 +305,24 @@ fn rejects_placeholders_and_foreign_builds() {
         .wheel("torch", "2.0", &[])
         .wheel("wants", "1.0", &["Requires-Dist: torch"])
         .serve();
-    let lab = Lab::new(&["wants"], &[]);
+    let fixture = ClosureFixture::new(&["wants"], &[]);
     let rule =
         "[[not-from-index]]\nname = \"torch*\"\nreason = \"the index only has builds for CPUs\"\n";
-    lab.workspace.write("upstreams.toml", rule);
-    lab.run(&server, &["app"]).exits(3).reports(["the index only has builds for CPUs"]);
-    lab.run(&server, &["app"])
+    fixture.workspace.write("upstreams.toml", rule);
+    fixture.run(&server, &["app"]).exits(3).reports(["the index only has builds for CPUs"]);
+    fixture
+        .run(&server, &["app"])
         .exits(3)
         .reports(["`torch` must not come from a package index", "app -> wants 1.0 -> torch"]);
-    lab.requires(&["rocm"]);
-    lab.run(&server, &["app"]).exits(3).reports([
+    fixture.requires(&["rocm"]);
+    fixture.run(&server, &["app"]).exits(3).reports([
         "must not come from a package index",
         "placeholder",
         "help: required by app -> rocm",
     ]);
     let rule = "[closure]\n[[closure.member]]\nname = \"rocm\"\nplace = \"dropped\"\nreason = \"r\"\nwithout = \"w\"\n";
-    lab.workspace.write("specs-templates/app/component.toml", rule);
-    let left = lab.members(&server);
+    fixture.workspace.write("specs-templates/app/component.toml", rule);
+    let left = fixture.members(&server);
     assert!(
         !left.contains_key("rocm-sdk-core"),
         "dependencies of a dropped member must be dropped, too: {left:?}"
@@ -331,9 +333,9 @@ fn rejects_placeholders_and_foreign_builds() {
 fn reports_damaged_lock_with_its_line() {
     let server =
         Index::default().wheel("a", "1.0", &["Requires-Dist: b>=1"]).wheel("b", "1.0", &[]).serve();
-    let lab = Lab::new(&["a"], &[("python3-a", "1.0"), ("python3-b", "1.0")]);
-    lab.run(&server, &["app", "--write"]).exits(0);
-    let lock = lab.lock();
+    let fixture = ClosureFixture::new(&["a"], &[("python3-a", "1.0"), ("python3-b", "1.0")]);
+    fixture.run(&server, &["app", "--write"]).exits(0);
+    let lock = fixture.lock();
     let b = lock.find("# file: b-").unwrap();
     for (text, code, wrong) in [
         (
@@ -352,56 +354,57 @@ fn reports_damaged_lock_with_its_line() {
         (lock[..b].to_owned(), 0, "b"),
     ] {
         assert_ne!(text, lock, "{wrong}");
-        lab.workspace.write("pins/p.requirements.lock", &text);
-        let ran = lab.run(&server, &["app"]);
+        fixture.workspace.write("pins/p.requirements.lock", &text);
+        let ran = fixture.run(&server, &["app"]);
         ran.exits(code);
         if code != 0 {
             ran.reports([wrong, "help: restore it from the workspace's history"]);
         }
-        lab.run(&server, &["app", "--upgrade"]).exits(0);
+        fixture.run(&server, &["app", "--upgrade"]).exits(0);
     }
 }
 
 #[test]
 fn reports_help_without_uv_index_or_cache() {
-    let lab = Lab::new(&["a"], &[]);
+    let fixture = ClosureFixture::new(&["a"], &[]);
     let server = Index::default().wheel("a", "1.0", &[]).serve();
-    lab.run(&server, &["app", "--offline"])
+    fixture
+        .run(&server, &["app", "--offline"])
         .exits(30)
         .reports(["there is no pins/p.requirements.lock"]);
-    let tools = lab.workspace.holder().join("tools");
+    let tools = fixture.workspace.holder().join("tools");
     fs_err::create_dir_all(&tools).unwrap();
     for tool in ["curl", "tar", "python3"] {
         let path = rocmrpm::process::find_program(tool)
             .unwrap_or_else(|| panic!("{tool} is not installed"));
         fs_err::os::unix::fs::symlink(path, tools.join(tool)).unwrap();
     }
-    let mut bare = lab.command(Some(&server.url("/simple")), &["app"]);
+    let mut bare = fixture.command(Some(&server.url("/simple")), &["app"]);
     ran(bare.env("PATH", &tools)).exits(40).reports(["`uv` is not installed", "pip install uv"]);
     let closed = server.url("/simple").replace("http://", "http://user:s3cret@");
     drop(server);
-    let unreachable = ran(&mut lab.command(Some(&closed), &["app"]));
+    let unreachable = ran(&mut fixture.command(Some(&closed), &["app"]));
     unreachable.exits(30).never_reports("s3cret");
 }
 
 #[test]
 fn rejects_a_lying_index() {
     let server = Index::default().wheel("a", "1.0", &[]).wheel("b", "1.0", &[]).serve();
-    let lab = Lab::new(&["a", "b"], &[("python3-a", "1.0"), ("python3-b", "1.0")]);
-    lab.run(&server, &["app", "--write"]).exits(0);
+    let fixture = ClosureFixture::new(&["a", "b"], &[("python3-a", "1.0"), ("python3-b", "1.0")]);
+    fixture.run(&server, &["app", "--write"]).exits(0);
     drop(server);
-    fs_err::remove_dir_all(lab.workspace.cache()).unwrap();
+    fs_err::remove_dir_all(fixture.workspace.cache()).unwrap();
     // The same file names with different content, and a missing file.
     let server =
         Index::default().wheel("a", "1.0", &["Summary: other"]).wheel("b", "1.0", &[]).serve();
-    let ran = lab.run(&server, &["app"]);
+    let ran = fixture.run(&server, &["app"]);
     ran.exits(30).reports(["the index has `a-1.0-py3-none-any.whl` with sha256", "is locked"]);
     ran.reports([
         "help: released files never change",
         "help: run `rocmrpm closure --upgrade --write` to recreate it",
     ]);
     let server = Index::default().wheel("a", "1.0", &[]).wheel("b", "2.0", &[]).serve();
-    lab.run(&server, &["app"]).exits(3).reports(["no longer has `b-1.0-py3-none-any.whl`"]);
+    fixture.run(&server, &["app"]).exits(3).reports(["no longer has `b-1.0-py3-none-any.whl`"]);
 }
 
 #[test]
@@ -515,10 +518,10 @@ fn stops_resolution_without_leftovers() {
         std::thread::sleep(Duration::from_secs(3));
         Reply::status(503)
     });
-    let lab = Lab::new(&["a"], &[]);
+    let fixture = ClosureFixture::new(&["a"], &[]);
     let index = server.url("/simple");
-    let command = lab.command(Some(&index), &["app", "--write"]);
-    let running = lab.workspace.start_with(&["closure", "app", "--write"], |start| {
+    let command = fixture.command(Some(&index), &["app", "--write"]);
+    let running = fixture.workspace.start_with(&["closure", "app", "--write"], |start| {
         for (name, value) in command.get_envs() {
             match value {
                 Some(value) => start.env(name, value),
@@ -529,7 +532,7 @@ fn stops_resolution_without_leftovers() {
     wait_until("uv asks the index", || asked.load(Ordering::SeqCst));
     running.signal("INT");
     running.finish().exits(130);
-    assert!(!lab.workspace.path("pins/p.requirements.lock").exists());
+    assert!(!fixture.workspace.path("pins/p.requirements.lock").exists());
 }
 
 #[test]
@@ -543,9 +546,9 @@ fn writers_wait_for_each_other() {
             std::thread::sleep(Duration::from_millis(20));
         }
     });
-    let lab = Lab::new(&["a"], &[]);
+    let fixture = ClosureFixture::new(&["a"], &[]);
     let start = || {
-        let mut command = lab.command(Some(&server.url("/simple")), &["app", "--write"]);
+        let mut command = fixture.command(Some(&server.url("/simple")), &["app", "--write"]);
         std::thread::spawn(move || ran(&mut command))
     };
     let first = start();
@@ -560,10 +563,10 @@ fn writers_wait_for_each_other() {
 
 #[test]
 fn fetches_locked_metadata_while_uv_resolves() {
-    let lab = Lab::new(&["a"], &[]);
+    let fixture = ClosureFixture::new(&["a"], &[]);
     let index = || Index::default().wheel("a", "1.0", &["License-Expression: MIT"]);
-    lab.run(&index().serve(), &["app", "--write"]).exits(0);
-    fs_err::remove_dir_all(lab.workspace.cache()).unwrap();
+    fixture.run(&index().serve(), &["app", "--write"]).exits(0);
+    fs_err::remove_dir_all(fixture.workspace.cache()).unwrap();
     let (ours, others) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
     let (asks, uv_asks) = (ours.clone(), others.clone());
     let server = index().serve_after(move |request| match request.header("user-agent") {
@@ -573,29 +576,29 @@ fn fetches_locked_metadata_while_uv_resolves() {
         }
         _ => asks.store(true, Ordering::SeqCst),
     });
-    fs_err::remove_dir_all(lab.workspace.holder().join("uv-cache")).unwrap();
-    lab.run(&server, &["app", "--upgrade"]).exits(0);
+    fs_err::remove_dir_all(fixture.workspace.holder().join("uv-cache")).unwrap();
+    fixture.run(&server, &["app", "--upgrade"]).exits(0);
     assert!(others.load(Ordering::SeqCst) && ours.load(Ordering::SeqCst));
 }
 
 #[test]
 fn rejects_chroot_without_package_table() {
-    let lab = Lab::new(&["a"], &[("python3", "3.15.0~rc1"), ("python3-a", "1.0")]);
+    let fixture = ClosureFixture::new(&["a"], &[("python3", "3.15.0~rc1"), ("python3-a", "1.0")]);
     let server = Index::default().wheel("a", "1.0", &[]).serve();
     let refused = |says: &[&str]| {
-        lab.run(&server, &["app", "--write"]).exits(3).reports(says.iter().copied());
-        assert!(!lab.workspace.root().join("pins/p.requirements.lock").exists());
+        fixture.run(&server, &["app", "--write"]).exits(3).reports(says.iter().copied());
+        assert!(!fixture.workspace.root().join("pins/p.requirements.lock").exists());
     };
     refused(&[
         "for a release with Python 3.15.0~rc1, but the chroot has 3.14",
         "mock-configs/c.toml",
     ]);
-    fs_err::remove_file(lab.workspace.root().join("mock-configs/packages/t.tsv")).unwrap();
+    fs_err::remove_file(fixture.workspace.root().join("mock-configs/packages/t.tsv")).unwrap();
     refused(&[
         "cannot read the package table `mock-configs/packages/t.tsv`",
         "help: add mock-configs/packages/t.tsv",
     ]);
-    lab.workspace.write("mock-configs/c.toml", CHROOT.replace("packages = [\"t\"]\n", ""));
+    fixture.workspace.write("mock-configs/c.toml", CHROOT.replace("packages = [\"t\"]\n", ""));
     refused(&[
         "the chroot `c` has no package table",
         "help: add `packages = [\"TABLE\"]` to mock-configs/c.toml",
@@ -604,14 +607,14 @@ fn rejects_chroot_without_package_table() {
 
 #[test]
 fn reads_actual_requirements_next_to_the_table() {
-    let lab = Lab::new(&["a"], &[("python3-a", "1.0"), ("python3-b", "2.0")]);
+    let fixture = ClosureFixture::new(&["a"], &[("python3-a", "1.0"), ("python3-b", "2.0")]);
     let server = Index::default()
         .wheel("a", "1.0", &["Requires-Dist: b<2"])
         .wheel("b", "1.0", &[])
         .wheel("b", "2.0", &[])
         .serve();
     let places = || {
-        let ran = lab.run(&server, &["app", "--json"]);
+        let ran = fixture.run(&server, &["app", "--json"]);
         let document: serde_json::Value = serde_json::from_str(&ran.exits(0).stdout).unwrap();
         let members = document["members"].as_array().unwrap().clone();
         members
@@ -626,10 +629,10 @@ fn reads_actual_requirements_next_to_the_table() {
             "[[package]]\nname = \"a\"\nversion = \"{version}\"\nrequires = [\"b\"]\nsource = \"a.spec:7\"\n"
         )
     };
-    lab.workspace.write(list, entry("1.0"));
+    fixture.workspace.write(list, entry("1.0"));
     assert_eq!(places(), ["a system", "b system"]);
-    lab.workspace.write(list, entry("0.9"));
-    lab.run(&server, &["app"]).exits(3).reports([
+    fixture.workspace.write(list, entry("0.9"));
+    fixture.run(&server, &["app"]).exits(3).reports([
         "`a` 0.9 is not the version of the package table",
         "mock-configs/packages/t.requires.toml:2",
         "the table has 1.0",
@@ -639,15 +642,16 @@ fn reads_actual_requirements_next_to_the_table() {
 
 #[test]
 fn rejects_repositories_without_python_packages() {
-    let lab = Lab::new(&["a"], &[]);
+    let fixture = ClosureFixture::new(&["a"], &[]);
     let server = Index::default().wheel("a", "1.0", &[]).serve();
-    let repository = lab.workspace.holder().join("repository");
+    let repository = fixture.workspace.holder().join("repository");
     fs_err::create_dir(&repository).unwrap();
     rocmrpm::process::Command::new("createrepo_c").arg("-q").arg(&repository).output().unwrap();
     let url =
         format!("\n[[repositories]]\nid = \"r\"\nurl = \"file://{}\"\n", repository.display());
-    lab.workspace.write("mock-configs/c.toml", CHROOT.to_owned() + &url);
-    lab.run(&server, &["app", "--live"])
+    fixture.workspace.write("mock-configs/c.toml", CHROOT.to_owned() + &url);
+    fixture
+        .run(&server, &["app", "--live"])
         .exits(3)
         .reports(["no repository of `c` has a package for Python 3.14", "mock-configs/c.toml"]);
 }
@@ -669,65 +673,67 @@ fn dated_index() -> Index {
 
 #[test]
 fn resolves_as_of_the_release_day_of_the_component() {
-    let lab = Lab::new(&[], &[("python3-setuptools", "80")]);
+    let fixture = ClosureFixture::new(&[], &[("python3-setuptools", "80")]);
     let index = dated_index();
     let digest = index.digest("app-1.0.tar.gz");
     let server = index.serve();
     let pin = format!("[app]\nversion = \"1.0\"\nsdist = \"app\"\nsha256 = \"{digest}\"\n");
-    lab.workspace.write("pins/p.toml", pin);
-    assert_eq!(versions(&lab.members(&server)), ["x 1.0", "y 1.0", "z 1.0"]);
-    let ran = lab.run(&server, &["app", "--json"]);
+    fixture.workspace.write("pins/p.toml", pin);
+    assert_eq!(versions(&fixture.members(&server)), ["x 1.0", "y 1.0", "z 1.0"]);
+    let ran = fixture.run(&server, &["app", "--json"]);
     assert_eq!(ran.exits(0).json()["not_after"], "2026-05-10");
     assert!(
-        lab.run(&server, &["app"])
+        fixture
+            .run(&server, &["app"])
             .exits(0)
             .stdout
             .contains("with the pins of p, as of 2026-05-10\n")
     );
 
     // A later version of one member requires an explicit decision.
-    let toml = |text: &str| lab.workspace.write("specs-templates/app/component.toml", text);
+    let toml = |text: &str| fixture.workspace.write("specs-templates/app/component.toml", text);
     toml(
         "[closure]\n[[closure.member]]\nname = \"z\"\nnot-after = \"2026-05-11\"\nreason = \"a fix\"\n",
     );
-    assert_eq!(versions(&lab.members(&server)), ["x 1.0", "y 1.0", "z 1.1"]);
+    assert_eq!(versions(&fixture.members(&server)), ["x 1.0", "y 1.0", "z 1.1"]);
     toml("[closure]\nnot-after = \"2026-05-11\"\n");
-    assert_eq!(versions(&lab.members(&server)), ["x 1.1", "y 1.1", "z 1.1"]);
+    assert_eq!(versions(&fixture.members(&server)), ["x 1.1", "y 1.1", "z 1.1"]);
     toml("[closure]\nnot-after = \"May\"\n");
-    lab.run(&server, &["app"]).exits(3).reports(["this is not a day", "component.toml:2"]);
+    fixture.run(&server, &["app"]).exits(3).reports(["this is not a day", "component.toml:2"]);
 }
 
 #[test]
 fn resolves_again_for_another_cutoff() {
-    let lab = Lab::new(&[], &[("python3-setuptools", "80")]);
+    let fixture = ClosureFixture::new(&[], &[("python3-setuptools", "80")]);
     let index = dated_index();
     let digest = index.digest("app-1.0.tar.gz");
     let wheel = index.digest("x-1.0-py3-none-any.whl");
     let server = index.serve();
     let pin = format!("[app]\nversion = \"1.0\"\nsdist = \"app\"\nsha256 = \"{digest}\"\n");
-    lab.workspace.write("pins/p.toml", pin);
+    fixture.workspace.write("pins/p.toml", pin);
     let rest = "[[closure.member]]\nname = \"x\"\nlicense = \"MIT\"\nreason = \"r\"\n\
                 [[closure.member]]\nname = \"y\"\nlicense = \"MIT\"\nreason = \"r\"\n\
                 [[closure.member]]\nname = \"z\"\nlicense = \"MIT\"\nreason = \"r\"\n";
     let toml = |head: &str| {
-        lab.workspace.write("specs-templates/app/component.toml", format!("{head}{rest}"))
+        fixture.workspace.write("specs-templates/app/component.toml", format!("{head}{rest}"))
     };
     toml("[closure]\n");
-    lab.run(&server, &["--write"]).exits(0);
-    let lock = lab.lock();
+    fixture.run(&server, &["--write"]).exits(0);
+    let lock = fixture.lock();
     assert!(
         lock.contains("\n# not-after: 2026-05-10\n") && lock.contains(&wheel.to_string()),
         "{lock}"
     );
-    lab.run(&server, &["--check"]).exits(0);
-    lab.run(&server, &["--check", "--offline"]).exits(0);
+    fixture.run(&server, &["--check"]).exits(0);
+    fixture.run(&server, &["--check", "--offline"]).exits(0);
 
     toml("[closure]\nnot-after = \"2026-06-01\"\n");
-    lab.run(&server, &["--offline"])
+    fixture
+        .run(&server, &["--offline"])
         .exits(30)
         .reports(["pins/p.requirements.lock has the cutoff 2026-05-10, not 2026-06-01"]);
-    assert_eq!(lab.lock(), lock);
-    lab.run(&server, &["--check"]).exits(1).reports(["Differs pins/p.requirements.lock"]);
-    lab.run(&server, &["--write", "--upgrade"]).exits(0);
-    assert!(lab.lock().contains("\n# not-after: 2026-06-01\n"));
+    assert_eq!(fixture.lock(), lock);
+    fixture.run(&server, &["--check"]).exits(1).reports(["Differs pins/p.requirements.lock"]);
+    fixture.run(&server, &["--write", "--upgrade"]).exits(0);
+    assert!(fixture.lock().contains("\n# not-after: 2026-06-01\n"));
 }

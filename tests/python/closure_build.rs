@@ -215,12 +215,12 @@ fn output(command: &mut Command) -> String {
 }
 
 /// A workspace with a component, and an index with the members of its closure.
-struct Lab {
+struct BuildFixture {
     workspace: Workspace,
     index: PathBuf,
 }
 
-impl Lab {
+impl BuildFixture {
     fn new() -> Self {
         let workspace = Workspace::new();
         let index = workspace.holder().join("index");
@@ -431,16 +431,16 @@ fn python() -> String {
 
 #[test]
 fn builds_and_runs_a_closure() {
-    let lab = Lab::new();
-    let closure = lab.closure();
-    let generated = lab.generate(&closure).unwrap();
+    let fixture = BuildFixture::new();
+    let closure = fixture.closure();
+    let generated = fixture.generate(&closure).unwrap();
     assert_eq!(generated.gone, [""; 0]);
-    lab.write(&generated);
+    fixture.write(&generated);
     // Generating again changes and removes nothing.
-    assert_eq!(lab.generate(&closure).unwrap(), generated);
+    assert_eq!(fixture.generate(&closure).unwrap(), generated);
 
-    let workspace = &lab.workspace;
-    let ran = support::ran(workspace.command(&["build"]).env("PIP_INDEX_URL", lab.index_url()));
+    let workspace = &fixture.workspace;
+    let ran = support::ran(workspace.command(&["build"]).env("PIP_INDEX_URL", fixture.index_url()));
     // Generated components give no wheels: they are on an index.
     ran.exits(0).reports(["Finished 4 built", "(1 wheel)"]);
     assert_eq!(names_in(&workspace.built("wheels")), ["demo"]);
@@ -450,7 +450,7 @@ fn builds_and_runs_a_closure() {
     let python = python();
     let dist = |name: &str| format!("python{python}dist({name})");
     let isa = "(x86-64)";
-    let requires = |component: &str| lab.asked(component, "--requires");
+    let requires = |component: &str| fixture.asked(component, "--requires");
     assert_eq!(
         requires("demo"),
         [
@@ -473,10 +473,11 @@ fn builds_and_runs_a_closure() {
             "python3dist(pure-one) >= 1".into()
         ]
     );
-    let provides = |component: &str| lab.asked(component, "--provides");
+    let provides = |component: &str| fixture.asked(component, "--provides");
     let evr = |component: &str, version: &str| {
-        let release =
-            output(Command::new("rpm").args(["-qp", "--qf", "%{RELEASE}"]).arg(lab.rpm(component)));
+        let release = output(
+            Command::new("rpm").args(["-qp", "--qf", "%{RELEASE}"]).arg(fixture.rpm(component)),
+        );
         format!("{version}-{release}")
     };
     let own = evr("native-one", "1.5");
@@ -505,7 +506,7 @@ fn builds_and_runs_a_closure() {
     let root = workspace.holder().join("root");
     std::fs::create_dir(&root).unwrap();
     for component in ["demo", "demo-runtime", "native-one", "pure-one"] {
-        let unpack = format!("rpm2cpio '{}' | cpio --quiet -idm", lab.rpm(component).display());
+        let unpack = format!("rpm2cpio '{}' | cpio --quiet -idm", fixture.rpm(component).display());
         output(Command::new("sh").args(["-c", &unpack]).current_dir(&root));
     }
     let libdir = output(Command::new("rpm").args(["--eval", "%{_libdir}"])).trim().to_owned();
@@ -570,7 +571,7 @@ fn builds_and_runs_a_closure() {
     let modes = output(
         Command::new("rpm")
             .args(["-qp", "--qf", "[%{FILEMODES:perms} %{FILENAMES}\\n]"])
-            .arg(lab.rpm("demo-runtime")),
+            .arg(fixture.rpm("demo-runtime")),
     );
     let below = modes.lines().filter(|line| line.contains("/demo/") && !line.starts_with('l'));
     let strange: Vec<&str> = below
@@ -583,10 +584,10 @@ fn builds_and_runs_a_closure() {
 
 #[test]
 fn rejects_a_wheel_that_needs_cuda() {
-    let lab = Lab::new();
-    let mut closure = lab.closure();
-    lab.replace(&mut closure, "native-one", "cuda-one");
-    let error = lab.generate(&closure).unwrap_err();
+    let fixture = BuildFixture::new();
+    let mut closure = fixture.closure();
+    fixture.replace(&mut closure, "native-one", "cuda-one");
+    let error = fixture.generate(&closure).unwrap_err();
     let (text, help) = (error.to_string(), error.help().join("\n"));
     assert!(
         text.contains("links to libcudart.so.12, which is in neither host nor a member"),
@@ -598,16 +599,16 @@ fn rejects_a_wheel_that_needs_cuda() {
 
 #[test]
 fn requires_only_what_packages_provide() {
-    let lab = Lab::new();
-    let mut closure = lab.closure();
-    lab.replace(&mut closure, "private-one", "odd-one");
+    let fixture = BuildFixture::new();
+    let mut closure = fixture.closure();
+    fixture.replace(&mut closure, "private-one", "odd-one");
     let asking = Member {
         name: "asking".into(),
-        node: Some(lab.node("asking", "1.0")),
+        node: Some(fixture.node("asking", "1.0")),
         ..closure.members["native-one"].clone()
     };
     closure.members.insert("asking".into(), asking);
-    let error = lab.generate(&closure).unwrap_err();
+    let error = fixture.generate(&closure).unwrap_err();
     let help = error.help().join("\n");
     assert!(
         error.to_string().contains("links to libdeep-0123abcd.so.1, which is in neither"),
@@ -622,25 +623,25 @@ fn requires_only_what_packages_provide() {
         extra: false,
     };
     closure.graph.edges.extend([edge("asking", "native-one"), edge("demo", "asking")]);
-    lab.write(&lab.generate(&closure).unwrap());
-    let mut build = lab.workspace.command(&["build", "asking", "demo-runtime"]);
-    support::ran(build.env("PIP_INDEX_URL", lab.index_url())).exits(0);
+    fixture.write(&fixture.generate(&closure).unwrap());
+    let mut build = fixture.workspace.command(&["build", "asking", "demo-runtime"]);
+    support::ran(build.env("PIP_INDEX_URL", fixture.index_url())).exits(0);
     let python = python();
     assert_eq!(
-        lab.asked("asking", "--requires"),
+        fixture.asked("asking", "--requires"),
         [format!("python(abi) = {python}"), format!("python{python}dist(native-one)")]
     );
     // Its symbol version is omitted too: Fedora's libgomp has different ones.
-    let runtime = lab.asked("demo-runtime", "--requires");
+    let runtime = fixture.asked("demo-runtime", "--requires");
     assert_eq!(runtime, ["libgomp.so.1()(64bit)".to_owned(), format!("python(abi) = {python}")]);
 }
 
 #[test]
 fn rejects_sbom_of_another_wheel() {
-    let lab = Lab::new();
-    let mut closure = lab.closure();
-    lab.replace(&mut closure, "private-native", "damaged");
-    let error = lab.generate(&closure).unwrap_err();
+    let fixture = BuildFixture::new();
+    let mut closure = fixture.closure();
+    fixture.replace(&mut closure, "private-native", "damaged");
+    let error = fixture.generate(&closure).unwrap_err();
     assert_eq!(
         error.to_string(),
         "cannot package `damaged`: its SBOM damaged-1.0.dist-info/sboms/private-native.cdx.json: \
@@ -651,51 +652,51 @@ fn rejects_sbom_of_another_wheel() {
 
 #[test]
 fn removes_runtime_after_the_last_private_member() {
-    let lab = Lab::new();
-    let mut closure = lab.closure();
-    lab.write(&lab.generate(&closure).unwrap());
+    let fixture = BuildFixture::new();
+    let mut closure = fixture.closure();
+    fixture.write(&fixture.generate(&closure).unwrap());
     let runtime = "specs-templates/generated/stable/demo-runtime";
-    assert!(lab.workspace.path(runtime).is_dir());
+    assert!(fixture.workspace.path(runtime).is_dir());
     let version = |text: &str| text.matches("wheel = ").count();
-    assert_eq!(version(&lab.workspace.read("pins/stable.generated.toml")), 3);
+    assert_eq!(version(&fixture.workspace.read("pins/stable.generated.toml")), 3);
     for private in ["private-one", "private-native"] {
         closure.members.get_mut(private).unwrap().place = MemberPlace::System;
     }
-    let generated = lab.generate(&closure).unwrap();
+    let generated = fixture.generate(&closure).unwrap();
     assert_eq!(
         generated.gone,
         [format!("{runtime}/component.toml"), format!("{runtime}/demo-runtime.spec.tera")]
     );
     assert_eq!(version(&generated.files["pins/stable.generated.toml"]), 1);
     for path in &generated.gone {
-        std::fs::remove_file(lab.workspace.path(path)).unwrap();
+        std::fs::remove_file(fixture.workspace.path(path)).unwrap();
     }
-    std::fs::remove_dir(lab.workspace.path(runtime)).unwrap();
-    lab.write(&generated);
-    let spec = lab.workspace.run(&["build", "demo", "--until", "spec"]);
+    std::fs::remove_dir(fixture.workspace.path(runtime)).unwrap();
+    fixture.write(&generated);
+    let spec = fixture.workspace.run(&["build", "demo", "--until", "spec"]);
     spec.exits(0);
-    let spec = lab.workspace.read("build/host/specs/python-demo.spec");
+    let spec = fixture.workspace.read("build/host/specs/python-demo.spec");
     assert!(!spec.contains("runtime") && !spec.contains("bin/python3 -s"), "{spec}");
     assert!(spec.contains("Without dropped-one: flying to 100%% of the moons."), "{spec}");
 }
 
 #[test]
 fn names_unpackageable_members_with_help() {
-    let lab = Lab::new();
-    let mut closure = lab.closure();
+    let fixture = BuildFixture::new();
+    let mut closure = fixture.closure();
     let license = |closure: &mut Closure, member: &str, license: Option<&str>| {
         let node = closure.members.get_mut(member).unwrap().node.as_mut().unwrap();
         node.about.license = license.map(str::to_owned);
     };
     license(&mut closure, "pure-one", None);
-    let error = lab.generate(&closure).unwrap_err();
+    let error = fixture.generate(&closure).unwrap_err();
     assert_eq!(
         error.to_string(),
         "cannot package `pure-one`: its metadata does not state its license"
     );
     assert!(error.help()[0].contains("`license = \"SPDX\"`"), "{:?}", error.help());
     license(&mut closure, "private-one", Some("SSPL-1.0"));
-    let error = lab.generate(&closure).unwrap_err();
+    let error = fixture.generate(&closure).unwrap_err();
     assert_eq!(error.to_string(), "cannot package 2 members of the closure");
     assert!(
         error.details()[0].starts_with("private-one: `SSPL-1.0` is not a license"),
@@ -705,17 +706,17 @@ fn names_unpackageable_members_with_help() {
     // The packager's values take precedence.
     let more = "\n[[closure.member]]\nname = \"pure-one\"\nlicense = \"BSD-3-Clause\"\n\
                 from = \"sdist\"\nbuild-requires = [\"make >= 3\"]\nreason = \"its LICENSE\"\n";
-    lab.workspace.write("specs-templates/demo/component.toml", format!("{COMPONENT}{more}"));
+    fixture.workspace.write("specs-templates/demo/component.toml", format!("{COMPONENT}{more}"));
     license(&mut closure, "private-one", Some("MIT"));
-    let generated = lab.generate(&closure).unwrap();
+    let generated = fixture.generate(&closure).unwrap();
     let spec =
         &generated.files["specs-templates/generated/stable/pure-one/python-pure-one.spec.tera"];
     assert!(spec.contains("License:        BSD-3-Clause\n"), "{spec}");
     assert!(spec.contains("BuildRequires:  make >= 3\n"), "{spec}");
     // No source for the private package.
     let mut with_rust = closure.clone();
-    lab.replace(&mut with_rust, "private-one", "rust-one");
-    let error = lab.generate(&with_rust).unwrap_err();
+    fixture.replace(&mut with_rust, "private-one", "rust-one");
+    let error = fixture.generate(&with_rust).unwrap_err();
     assert_eq!(
         error.to_string(),
         "cannot package `rust-one`: its source is written in Rust, and the private package cannot \
@@ -728,8 +729,8 @@ fn names_unpackageable_members_with_help() {
     else {
         panic!()
     };
-    *file = lab.file("liar", ".whl").unwrap();
-    let error = lab.generate(&closure).unwrap_err();
+    *file = fixture.file("liar", ".whl").unwrap();
+    let error = fixture.generate(&closure).unwrap_err();
     assert_eq!(
         error.to_string(),
         "`native-one`: cannot use the wheel liar-1.0-py3-none-any.whl: its METADATA is for private-one 2.0"
@@ -738,12 +739,12 @@ fn names_unpackageable_members_with_help() {
 
 #[test]
 fn first_source_of_the_private_package_is_a_wheel() {
-    let lab = Lab::new();
-    let mut closure = lab.closure();
+    let fixture = BuildFixture::new();
+    let mut closure = fixture.closure();
     let mut member = closure.members["private-one"].clone();
-    (member.name, member.node) = ("alone".into(), Some(lab.node("alone", "0.5")));
+    (member.name, member.node) = ("alone".into(), Some(fixture.node("alone", "0.5")));
     closure.members.insert(member.name.clone(), member);
-    let pins = &lab.generate(&closure).unwrap().files["pins/stable.generated.toml"];
+    let pins = &fixture.generate(&closure).unwrap().files["pins/stable.generated.toml"];
     let pin = &pins[pins.find("[demo-runtime]").unwrap()..];
     assert!(
         pin.starts_with("[demo-runtime]\nversion = \"1.0\"\nwheel = \"private_native-3.0-"),
@@ -756,7 +757,7 @@ fn first_source_of_the_private_package_is_a_wheel() {
     // Its package has the version of another distribution, which would be used to find the source
     // distribution.
     closure.members.retain(|name, _| !name.starts_with("private-"));
-    let error = lab.generate(&closure).unwrap_err();
+    let error = fixture.generate(&closure).unwrap_err();
     assert_eq!(
         error.to_string(),
         "cannot package `alone`: no private member has a wheel, but the private package needs one"
@@ -765,12 +766,12 @@ fn first_source_of_the_private_package_is_a_wheel() {
 
 #[test]
 fn uses_wheels_of_private_rust_members() {
-    let lab = Lab::new();
+    let fixture = BuildFixture::new();
     let decided = "\n[[closure.member]]\nname = \"rust-two\"\nfrom = \"sdist\"\nreason = \"where it is an RPM\"\n";
-    lab.workspace.write("specs-templates/demo/component.toml", format!("{COMPONENT}{decided}"));
-    let mut closure = lab.closure();
-    lab.replace(&mut closure, "private-one", "rust-two");
-    let generated = lab.generate(&closure).unwrap();
+    fixture.workspace.write("specs-templates/demo/component.toml", format!("{COMPONENT}{decided}"));
+    let mut closure = fixture.closure();
+    fixture.replace(&mut closure, "private-one", "rust-two");
+    let generated = fixture.generate(&closure).unwrap();
     let pins = &generated.files["pins/stable.generated.toml"];
     assert!(pins.contains("wheel = \"rust_two-1.0-cp"), "{pins}");
     assert!(!pins.contains("cargo-vendor"), "{pins}");
@@ -778,30 +779,32 @@ fn uses_wheels_of_private_rust_members() {
 
 #[test]
 fn warns_about_a_build_without_its_closure() {
-    let lab = Lab::new();
-    lab.write(&lab.generate(&lab.closure()).unwrap());
+    let fixture = BuildFixture::new();
+    fixture.write(&fixture.generate(&fixture.closure()).unwrap());
     let warning = "the Python closure of `demo` is not written for pin set `stable` on host";
-    lab.workspace.run(&["plan"]).exits(0).reports([warning]);
-    lab.workspace.run(&["plan", "pure-one"]).exits(0).never_reports(warning);
-    lab.workspace.write("pins/stable.requirements.lock", "");
-    lab.workspace.run(&["plan"]).exits(0).never_reports(warning);
+    fixture.workspace.run(&["plan"]).exits(0).reports([warning]);
+    fixture.workspace.run(&["plan", "pure-one"]).exits(0).never_reports(warning);
+    fixture.workspace.write("pins/stable.requirements.lock", "");
+    fixture.workspace.run(&["plan"]).exits(0).never_reports(warning);
 }
 
 #[test]
 fn shows_mistakes_in_generated_files() {
-    let lab = Lab::new();
-    lab.write(&lab.generate(&lab.closure()).unwrap());
+    let fixture = BuildFixture::new();
+    fixture.write(&fixture.generate(&fixture.closure()).unwrap());
     let toml = "specs-templates/generated/stable/pure-one/component.toml";
-    lab.workspace.replace(toml, "generated = \"demo\"", "generated = \"dome\"");
-    lab.workspace.run(&["plan"]).exits(3).reports(["`dome` has no `[closure]` table", toml]);
-    lab.workspace.replace(toml, "generated = \"dome\"", "");
-    lab.workspace
+    fixture.workspace.replace(toml, "generated = \"demo\"", "generated = \"dome\"");
+    fixture.workspace.run(&["plan"]).exits(3).reports(["`dome` has no `[closure]` table", toml]);
+    fixture.workspace.replace(toml, "generated = \"dome\"", "");
+    fixture
+        .workspace
         .run(&["plan"])
         .exits(3)
         .reports(["a generated component needs `generated = \"COMPONENT\"`"]);
-    std::fs::remove_dir_all(lab.workspace.path("specs-templates/generated/stable/pure-one"))
+    std::fs::remove_dir_all(fixture.workspace.path("specs-templates/generated/stable/pure-one"))
         .unwrap();
-    lab.workspace
+    fixture
+        .workspace
         .run(&["plan"])
         .exits(3)
         .reports(["unknown component `pure-one`", "pins/stable.generated.toml"]);

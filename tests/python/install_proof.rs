@@ -71,12 +71,12 @@ fn wheel(index: &Path, name: &str, inside: &str, library: &Path) -> String {
 }
 
 /// A workspace whose closure has a package with a library, and a private package that needs it.
-struct Lab {
+struct ProofFixture {
     workspace: Workspace,
     index: PathBuf,
 }
 
-impl Lab {
+impl ProofFixture {
     fn new() -> Self {
         let workspace = Workspace::new();
         let index = workspace.holder().join("index");
@@ -132,8 +132,8 @@ impl Lab {
 
 #[test]
 fn names_package_file_and_missing_library() {
-    let lab = Lab::new();
-    let proof = lab.prove().unwrap();
+    let fixture = ProofFixture::new();
+    let proof = fixture.prove().unwrap();
     let bases: Vec<(&str, Basis, bool)> = proof
         .components
         .iter()
@@ -165,22 +165,22 @@ fn names_package_file_and_missing_library() {
     assert_eq!((error.kind(), error.help().len()), (Kind::Findings, 1));
 
     // Unchanged packages are not packed again, and the result is the same.
-    let again = lab.prove().unwrap();
+    let again = fixture.prove().unwrap();
     assert!(again.components.iter().all(|packed| !packed.fresh));
     assert_eq!(again.findings, proof.findings);
 
     // Fix one filter and add the other library to the release: one package is packed again.
     let spec = "specs-templates/generated/stable.f/demo-runtime/demo-runtime.spec.tera";
-    lab.workspace.replace(
+    fixture.workspace.replace(
         spec,
         "%global prefix",
         "%global __requires_exclude ^libnear\n%global prefix",
     );
-    lab.workspace.write(
+    fixture.workspace.write(
         "mock-configs/f.toml",
         format!("{CHROOT}[libraries]\n\"libgomp.so.1.0.0\" = \"gomp\"\n"),
     );
-    let fixed = lab.prove().unwrap();
+    let fixed = fixture.prove().unwrap();
     assert_eq!(fixed.findings.unmet, []);
     let fresh: Vec<&str> = fixed
         .components
@@ -191,8 +191,8 @@ fn names_package_file_and_missing_library() {
     assert_eq!(fresh, ["demo-runtime"]);
 
     // Require a member that no longer exists.
-    lab.workspace.replace(spec, "python3dist(near) >= 1", "python3dist(near) >= 2");
-    let unmet = lab.prove().unwrap().findings.unmet;
+    fixture.workspace.replace(spec, "python3dist(near) >= 1", "python3dist(near) >= 2");
+    let unmet = fixture.prove().unwrap().findings.unmet;
     let unmet: Vec<String> = unmet.iter().map(ToString::to_string).collect();
     assert_eq!(
         unmet,
@@ -204,17 +204,21 @@ fn names_package_file_and_missing_library() {
 
 #[test]
 fn reports_file_conflicts() {
-    let lab = Lab::new();
-    let far =
-        wheel(&lab.index, "far", "near/libnear.so", &lab.workspace.holder().join("libgomp.so"));
-    let pins = lab.workspace.read("pins/stable.f.generated.toml");
-    lab.workspace.write("pins/stable.f.generated.toml", format!("{pins}\n[far]\n{far}"));
+    let fixture = ProofFixture::new();
+    let far = wheel(
+        &fixture.index,
+        "far",
+        "near/libnear.so",
+        &fixture.workspace.holder().join("libgomp.so"),
+    );
+    let pins = fixture.workspace.read("pins/stable.f.generated.toml");
+    fixture.workspace.write("pins/stable.f.generated.toml", format!("{pins}\n[far]\n{far}"));
     let generated = "specs-templates/generated/stable.f";
-    let spec = lab.workspace.read(format!("{generated}/near/near.spec.tera"));
+    let spec = fixture.workspace.read(format!("{generated}/near/near.spec.tera"));
     let spec = spec.replace("python-near", "python-far").replace("python3-near", "python3-far");
-    lab.workspace.write(format!("{generated}/far/component.toml"), "generated = \"demo\"\n");
-    lab.workspace.write(format!("{generated}/far/far.spec.tera"), spec);
-    let findings = lab.prove().unwrap().findings;
+    fixture.workspace.write(format!("{generated}/far/component.toml"), "generated = \"demo\"\n");
+    fixture.workspace.write(format!("{generated}/far/far.spec.tera"), spec);
+    let findings = fixture.prove().unwrap().findings;
     let file = "/usr/lib64/python3.14/site-packages/near/libnear.so";
     let expected = format!("python3-far and python3-near both have {file}");
     assert_eq!(findings.conflicts.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
@@ -224,27 +228,27 @@ fn reports_file_conflicts() {
 
 #[test]
 fn rejects_damaged_wheels_and_specs_without_leftovers() {
-    let lab = Lab::new();
+    let fixture = ProofFixture::new();
     let spec = "specs-templates/generated/stable.f/near/near.spec.tera";
-    lab.workspace.replace(spec, "License:        MIT\n", "");
-    let error = lab.prove().unwrap_err();
+    fixture.workspace.replace(spec, "License:        MIT\n", "");
+    let error = fixture.prove().unwrap_err();
     assert_eq!(error.kind(), Kind::Build, "{error:?}");
     assert!(error.to_string().contains("near"), "{error}");
-    let folder = lab.workspace.cache().join("proof");
+    let folder = fixture.workspace.cache().join("proof");
     let packed = if folder.exists() { names_in(&folder) } else { Vec::new() };
-    lab.workspace.replace(
+    fixture.workspace.replace(
         spec,
         "Summary:        A member\n",
         "Summary:        A member\nLicense:        MIT\n",
     );
     for file in
-        names_in(&lab.index.join("simple/near")).iter().filter(|file| file.ends_with(".whl"))
+        names_in(&fixture.index.join("simple/near")).iter().filter(|file| file.ends_with(".whl"))
     {
-        let path = lab.index.join("simple/near").join(file);
+        let path = fixture.index.join("simple/near").join(file);
         std::fs::write(&path, "damaged").unwrap();
     }
-    let _ = std::fs::remove_dir_all(lab.workspace.cache().join("sha256"));
-    assert!(lab.prove().is_err());
+    let _ = std::fs::remove_dir_all(fixture.workspace.cache().join("sha256"));
+    assert!(fixture.prove().is_err());
     assert!(packed.len() <= 2, "failed packages must not be kept: {packed:?}");
 }
 

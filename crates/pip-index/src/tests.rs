@@ -47,12 +47,12 @@ fn wheel(dir: &Path, stem: &str, metadata: &str) -> PathBuf {
 }
 
 /// An index in a folder, and another folder for wheels.
-struct Lab {
+struct IndexFixture {
     dir: tempfile::TempDir,
     place: Folder,
 }
 
-impl Lab {
+impl IndexFixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let place = Folder::new(&dir.path().join("index"));
@@ -100,71 +100,72 @@ impl Lab {
 
 #[test]
 fn adds_wheels_once_and_rejects_other_bytes() {
-    let lab = Lab::new();
-    let a = lab.wheel("a-1.0", "Requires-Dist: b\n");
-    let b = lab.wheel("b-1.0", "");
+    let fixture = IndexFixture::new();
+    let a = fixture.wheel("a-1.0", "Requires-Dist: b\n");
+    let b = fixture.wheel("b-1.0", "");
     let both = [a.clone(), b.clone(), a.clone()];
     // The METADATA of each wheel is a package as well.
-    assert_eq!(lab.add("testing", &both), (vec![Action::Add, Action::Add], 4));
-    let again = lab.plan("testing", &both).unwrap();
+    assert_eq!(fixture.add("testing", &both), (vec![Action::Add, Action::Add], 4));
+    let again = fixture.plan("testing", &both).unwrap();
     assert!(again.is_empty(), "{again}");
     assert_eq!(again.notes.iter().filter(|note| note.action == Action::Keep).count(), 2);
     // Channels share packages.
-    assert_eq!(lab.add("stable", &both[..1]), (vec![Action::Add], 0));
+    assert_eq!(fixture.add("stable", &both[..1]), (vec![Action::Add], 0));
 
-    lab.wheel("a-1.0", "Requires-Dist: c\n");
-    let other = lab.plan("testing", std::slice::from_ref(&a)).unwrap_err();
+    fixture.wheel("a-1.0", "Requires-Dist: c\n");
+    let other = fixture.plan("testing", std::slice::from_ref(&a)).unwrap_err();
     assert!(matches!(other, IndexError::OtherDigest { .. }), "{other}");
-    lab.wheel("b-1.0", "Requires-Dist: c\n");
-    let other = lab.plan("stable", &[b]).unwrap_err();
+    fixture.wheel("b-1.0", "Requires-Dist: c\n");
+    let other = fixture.plan("stable", &[b]).unwrap_err();
     assert!(matches!(other, IndexError::OtherDigest { .. }), "{other}");
 }
 
 #[test]
 fn resumes_interrupted_publishing() {
-    let lab = Lab::new();
-    let a = [lab.wheel("a-1.0", "")];
-    let change = lab.plan("testing", &a).unwrap();
-    lab.place.put_packages(&change.packages).unwrap();
-    assert_eq!(lab.plan("testing", &a).unwrap().packages, []);
-    lab.wheel("a-1.0", "Requires-Dist: b\n");
-    assert!(matches!(lab.plan("testing", &a), Err(IndexError::OtherDigest { .. })));
+    let fixture = IndexFixture::new();
+    let a = [fixture.wheel("a-1.0", "")];
+    let change = fixture.plan("testing", &a).unwrap();
+    fixture.place.put_packages(&change.packages).unwrap();
+    assert_eq!(fixture.plan("testing", &a).unwrap().packages, []);
+    fixture.wheel("a-1.0", "Requires-Dist: b\n");
+    assert!(matches!(fixture.plan("testing", &a), Err(IndexError::OtherDigest { .. })));
 }
 
 #[test]
 fn refuses_a_second_wheel_for_the_same_tags_or_with_a_lower_label() {
-    let lab = Lab::new();
-    let wheels = ["a-1.0+rocm2", "a-1.0+rocm1", "a-1.0.0+rocm2"].map(|stem| lab.wheel(stem, ""));
-    lab.add("testing", &wheels[..1]);
-    assert!(matches!(lab.plan("testing", &wheels[1..2]), Err(IndexError::Below { .. })));
-    assert!(matches!(lab.plan("testing", &wheels[2..]), Err(IndexError::SameTags { .. })));
+    let fixture = IndexFixture::new();
+    let wheels =
+        ["a-1.0+rocm2", "a-1.0+rocm1", "a-1.0.0+rocm2"].map(|stem| fixture.wheel(stem, ""));
+    fixture.add("testing", &wheels[..1]);
+    assert!(matches!(fixture.plan("testing", &wheels[1..2]), Err(IndexError::Below { .. })));
+    assert!(matches!(fixture.plan("testing", &wheels[2..]), Err(IndexError::SameTags { .. })));
     assert!(matches!(
-        lab.plan("stable", &[&wheels[..1], &wheels[2..]].concat()),
+        fixture.plan("stable", &[&wheels[..1], &wheels[2..]].concat()),
         Err(IndexError::SameTags { .. })
     ));
 }
 
 #[test]
 fn promotes_selected_wheels() {
-    let lab = Lab::new();
-    lab.add("testing", &["a-1.0", "a-2.0", "b-1.0"].map(|stem| lab.wheel(stem, "")));
+    let fixture = IndexFixture::new();
+    fixture.add("testing", &["a-1.0", "a-2.0", "b-1.0"].map(|stem| fixture.wheel(stem, "")));
     assert!(matches!(
-        plan_promote(&lab.place, "stable", "testing", &[]),
+        plan_promote(&fixture.place, "stable", "testing", &[]),
         Err(IndexError::Empty { .. })
     ));
     let promote = |selection: &[&str]| {
         let selection: Vec<String> = selection.iter().map(|text| (*text).to_owned()).collect();
-        plan_promote(&lab.place, "testing", "stable", &selection)
+        plan_promote(&fixture.place, "testing", "stable", &selection)
     };
     let files =
         |change: &Change| change.notes.iter().map(|note| note.file.clone()).collect::<Vec<_>>();
     let change = promote(&["A==1.0.0"]).unwrap();
     assert_eq!(files(&change), ["a-1.0-py3-none-any.whl"]);
     let edge = View::of(Some("testing")).unwrap();
-    assert_eq!(lab.apply(&change), [Action::Promote(edge)]);
+    assert_eq!(fixture.apply(&change), [Action::Promote(edge)]);
     let rest = promote(&[]).unwrap();
     assert_eq!(files(&rest).len(), 3);
-    assert_eq!(lab.apply(&rest).iter().filter(|action| **action == Action::Keep).count(), 1);
+    assert_eq!(fixture.apply(&rest).iter().filter(|action| **action == Action::Keep).count(), 1);
     assert!(promote(&[]).unwrap().is_empty());
     for (wrong, near) in [("a==3", "a==1.0"), ("c", "a")] {
         let error = promote(&[wrong]).unwrap_err();
@@ -176,42 +177,42 @@ fn promotes_selected_wheels() {
     }
     assert!(matches!(promote(&["a=="]), Err(IndexError::Selection(_))));
     assert!(matches!(
-        plan_promote(&lab.place, "testing", "testing", &[]),
+        plan_promote(&fixture.place, "testing", "testing", &[]),
         Err(IndexError::SameChannel(_))
     ));
 }
 
 #[test]
 fn yanks_one_version_in_all_channels_and_restores_it() {
-    let lab = Lab::new();
-    let wheels = ["a-1.0", "a-2.0"].map(|stem| lab.wheel(stem, ""));
-    lab.add("testing", &wheels);
-    lab.add("stable", &wheels[..1]);
-    let yank = |reason| lab.apply(&plan_yank(&lab.place, "a==1.0", reason).unwrap());
+    let fixture = IndexFixture::new();
+    let wheels = ["a-1.0", "a-2.0"].map(|stem| fixture.wheel(stem, ""));
+    fixture.add("testing", &wheels);
+    fixture.add("stable", &wheels[..1]);
+    let yank = |reason| fixture.apply(&plan_yank(&fixture.place, "a==1.0", reason).unwrap());
     let yanked = Action::Yank("broken".into());
     assert_eq!(yank(Some("broken")), [yanked.clone(), yanked]);
     assert_eq!(yank(Some("broken")), [Action::Keep, Action::Keep]);
     assert_eq!(yank(None), [Action::Restore, Action::Restore]);
-    assert!(matches!(plan_yank(&lab.place, "a", None), Err(IndexError::NoVersion(_))));
-    assert!(matches!(plan_yank(&lab.place, "a==3", None), Err(IndexError::NotThere { .. })));
+    assert!(matches!(plan_yank(&fixture.place, "a", None), Err(IndexError::NoVersion(_))));
+    assert!(matches!(plan_yank(&fixture.place, "a==3", None), Err(IndexError::NotThere { .. })));
 }
 
 #[test]
 fn keeps_pages_changed_by_another_run() {
-    let lab = Lab::new();
-    let (a, b) = (lab.wheel("a-1.0", ""), lab.wheel("b-1.0", ""));
-    let late = lab.plan("testing", &[a]).unwrap();
-    lab.add("testing", &[b]);
-    assert!(matches!(late.apply(&lab.place), Err(IndexError::Meanwhile { .. })));
+    let fixture = IndexFixture::new();
+    let (a, b) = (fixture.wheel("a-1.0", ""), fixture.wheel("b-1.0", ""));
+    let late = fixture.plan("testing", &[a]).unwrap();
+    fixture.add("testing", &[b]);
+    assert!(matches!(late.apply(&fixture.place), Err(IndexError::Meanwhile { .. })));
 }
 
 #[test]
 fn check_finds_changed_packages() {
-    let lab = Lab::new();
-    let a = lab.wheel("a-1.0", "");
-    lab.add("testing", std::slice::from_ref(&a));
-    assert_eq!(lab.check("testing", true), [""; 0]);
-    let package = lab.place.root().join("packages/a/a-1.0-py3-none-any.whl");
+    let fixture = IndexFixture::new();
+    let a = fixture.wheel("a-1.0", "");
+    fixture.add("testing", std::slice::from_ref(&a));
+    assert_eq!(fixture.check("testing", true), [""; 0]);
+    let package = fixture.place.root().join("packages/a/a-1.0-py3-none-any.whl");
     let mut bytes = fs_err::read(&a).unwrap();
     bytes[100] ^= 1;
     let write = |bytes: &[u8]| {
@@ -219,30 +220,30 @@ fn check_finds_changed_packages() {
         fs_err::write(&package, bytes).unwrap();
     };
     write(&bytes);
-    let found = lab.check("testing", true);
+    let found = fixture.check("testing", true);
     assert!(
         found.iter().any(|text| text.contains("Error package-differs: its sha256 is")),
         "{found:?}"
     );
-    assert!(!lab.check("testing", false).iter().any(|text| text.contains("package-differs")));
+    assert!(!fixture.check("testing", false).iter().any(|text| text.contains("package-differs")));
     bytes.push(0);
     write(&bytes);
-    let found = lab.check("testing", false);
+    let found = fixture.check("testing", false);
     assert!(found.iter().any(|text| text.contains("bytes, but its page lists")), "{found:?}");
     fs_err::remove_file(&package).unwrap();
-    let found = lab.check("testing", false);
+    let found = fixture.check("testing", false);
     assert!(found.iter().any(|text| text.starts_with("Error package-missing")), "{found:?}");
 }
 
 #[test]
 fn check_finds_unsatisfied_requirements() {
-    let lab = Lab::new();
+    let fixture = IndexFixture::new();
     let needs = "Provides-Extra: fast\nRequires-Dist: b>=1\nRequires-Dist: b[x]\nRequires-Dist: c\n\
                  Requires-Dist: never ; python_version < \"3\"\nRequires-Dist: d ; extra == \"fast\"\n\
                  Requires-Dist: b>=2 ; extra == \"fast\"\nRequires-Dist: u @ https://u.example/u.whl\n";
-    lab.add("testing", &[lab.wheel("a-1.0", needs), lab.wheel("b-1.0", "")]);
+    fixture.add("testing", &[fixture.wheel("a-1.0", needs), fixture.wheel("b-1.0", "")]);
     assert_eq!(
-        lab.check("testing", false),
+        fixture.check("testing", false),
         [
             "Error unsatisfied: the index has no `c`, and no outside index is declared",
             "Warning requires-url: it names a URL instead of versions, and the file at that URL can change",
@@ -252,23 +253,23 @@ fn check_finds_unsatisfied_requirements() {
         ]
     );
     // A yanked wheel satisfies no requirement.
-    lab.apply(&plan_yank(&lab.place, "b==1.0", Some("x")).unwrap());
-    let found = lab.check("testing", false);
+    fixture.apply(&plan_yank(&fixture.place, "b==1.0", Some("x")).unwrap());
+    let found = fixture.check("testing", false);
     let yanked = "Error unsatisfied: the index has `b` only as yanked or for other environments";
     assert_eq!(found.iter().filter(|text| *text == yanked).count(), 2, "{found:?}");
 }
 
 #[test]
 fn check_finds_ambiguous_wheels() {
-    let lab = Lab::new();
+    let fixture = IndexFixture::new();
     let stems = [
         "a-1.0",
         "a-1.1+rocm7.gfx1100.1",
         "a-1.1+rocm7.gfx1151.1",
         "b-1.0+rocm7.gfx1151.xnackon.1",
     ];
-    lab.add("testing", &stems.map(|stem| lab.wheel(stem, "")));
-    let found = lab.check("testing", false);
+    fixture.add("testing", &stems.map(|stem| fixture.wheel(stem, "")));
+    let found = fixture.check("testing", false);
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(
         found[0].starts_with("Error plain-beside-labelled: a wheel of `a` without a label"),
@@ -299,64 +300,65 @@ fn sdist(dir: &Path, stem: &str, fields: &str) -> PathBuf {
 
 #[test]
 fn sdists_are_published_beside_wheels() {
-    let lab = Lab::new();
+    let fixture = IndexFixture::new();
     let files = [
-        sdist(lab.dir.path(), "a-1.0", "Requires-Python: >=3.9\nRequires-Dist: b\n"),
-        lab.wheel("a-1.0", ""),
-        lab.wheel("b-1.0", ""),
+        sdist(fixture.dir.path(), "a-1.0", "Requires-Python: >=3.9\nRequires-Dist: b\n"),
+        fixture.wheel("a-1.0", ""),
+        fixture.wheel("b-1.0", ""),
     ];
     // An sdist has no METADATA of its own on the index.
-    assert_eq!(lab.add("testing", &files), (vec![Action::Add; 3], 5));
-    assert_eq!(lab.check("testing", true), [""; 0]);
-    let promoted = plan_promote(&lab.place, "testing", "stable", &["a".into()]).unwrap();
-    assert_eq!(lab.apply(&promoted).len(), 2);
+    assert_eq!(fixture.add("testing", &files), (vec![Action::Add; 3], 5));
+    assert_eq!(fixture.check("testing", true), [""; 0]);
+    let promoted = plan_promote(&fixture.place, "testing", "stable", &["a".into()]).unwrap();
+    assert_eq!(fixture.apply(&promoted).len(), 2);
     assert_eq!(
-        lab.check("stable", true),
+        fixture.check("stable", true),
         ["Error unsatisfied: the index has no `b`, and no outside index is declared"],
         "the requirements of an sdist count"
     );
-    let page = fs_err::read_to_string(lab.place.root().join("stable/simple/a/index.html")).unwrap();
+    let page =
+        fs_err::read_to_string(fixture.place.root().join("stable/simple/a/index.html")).unwrap();
     assert!(page.contains("a-1.0.tar.gz</a>") && page.contains("&gt;=3.9"), "{page}");
-    let again = sdist(lab.dir.path(), "a-1.0", "Requires-Dist: c\n");
-    assert!(matches!(lab.plan("testing", &[again]), Err(IndexError::OtherDigest { .. })));
-    let other = lab.dir.path().join("a-2.0.tar.gz");
-    fs_err::copy(lab.dir.path().join("a-1.0.tar.gz"), &other).unwrap();
-    let error = lab.plan("testing", &[other]).unwrap_err();
+    let again = sdist(fixture.dir.path(), "a-1.0", "Requires-Dist: c\n");
+    assert!(matches!(fixture.plan("testing", &[again]), Err(IndexError::OtherDigest { .. })));
+    let other = fixture.dir.path().join("a-2.0.tar.gz");
+    fs_err::copy(fixture.dir.path().join("a-1.0.tar.gz"), &other).unwrap();
+    let error = fixture.plan("testing", &[other]).unwrap_err();
     assert!(error.to_string().ends_with("has a 2.0, but its PKG-INFO has a 1.0"), "{error}");
 }
 
 #[test]
 fn the_flat_page_follows_every_change() {
-    let lab = Lab::new();
+    let fixture = IndexFixture::new();
     let links = |channel: &str| {
-        let path = lab.place.root().join(channel).join("links.html");
+        let path = fixture.place.root().join(channel).join("links.html");
         let page = fs_err::read_to_string(path).unwrap();
         let names =
             page.lines().filter_map(|line| Some(line.split_once('>')?.1.split_once("</a>")?.0));
         names.map(str::to_owned).collect::<Vec<_>>()
     };
     let (a, b) = ("a-1.0-py3-none-any.whl", "b-1.0-py3-none-any.whl");
-    lab.add("testing", &[lab.wheel("b-1.0", "")]);
-    lab.add("testing", &[lab.wheel("a-1.0", "")]);
+    fixture.add("testing", &[fixture.wheel("b-1.0", "")]);
+    fixture.add("testing", &[fixture.wheel("a-1.0", "")]);
     assert_eq!(links("testing"), [a, b]);
-    lab.apply(&plan_promote(&lab.place, "testing", "stable", &["b".into()]).unwrap());
+    fixture.apply(&plan_promote(&fixture.place, "testing", "stable", &["b".into()]).unwrap());
     assert_eq!(links("stable"), [b]);
-    lab.apply(&plan_yank(&lab.place, "a==1.0", Some("broken")).unwrap());
+    fixture.apply(&plan_yank(&fixture.place, "a==1.0", Some("broken")).unwrap());
     assert_eq!(links("testing"), [b]);
-    lab.apply(&plan_yank(&lab.place, "a==1.0", None).unwrap());
+    fixture.apply(&plan_yank(&fixture.place, "a==1.0", None).unwrap());
     // As an index that was written before there was such a page.
-    fs_err::remove_file(lab.place.root().join("testing/links.html")).unwrap();
-    lab.add("testing", &[lab.wheel("c-1.0", "")]);
+    fs_err::remove_file(fixture.place.root().join("testing/links.html")).unwrap();
+    fixture.add("testing", &[fixture.wheel("c-1.0", "")]);
     assert_eq!(links("testing"), [a, b, "c-1.0-py3-none-any.whl"]);
-    assert_eq!(lab.check("testing", true), [""; 0]);
-    fs_err::remove_file(lab.place.root().join("testing/links.html")).unwrap();
+    assert_eq!(fixture.check("testing", true), [""; 0]);
+    fs_err::remove_file(fixture.place.root().join("testing/links.html")).unwrap();
     fs_err::copy(
-        lab.place.root().join("stable/links.html"),
-        lab.place.root().join("testing/links.html"),
+        fixture.place.root().join("stable/links.html"),
+        fixture.place.root().join("testing/links.html"),
     )
     .unwrap();
     assert_eq!(
-        lab.check("testing", true),
+        fixture.check("testing", true),
         ["Error pages-differ: links.html lists other files than the pages of the distributions"]
     );
 }

@@ -22,13 +22,13 @@ mod proof;
 mod segments;
 mod texts;
 
-struct Lab {
+struct SdkFixture {
     dir: tempfile::TempDir,
     rpms: Vec<PathBuf>,
     license: &'static str,
     leave_out: Vec<String>,
     system_libraries: Vec<String>,
-    /// The program of [`Lab::rocm`].
+    /// The program of [`SdkFixture::rocm`].
     rocminfo: Vec<u8>,
     /// The warnings, and the steps that omit something.
     notes: Notes,
@@ -54,7 +54,7 @@ enum File<'a> {
     Link(&'a str),
 }
 
-impl Lab {
+impl SdkFixture {
     fn new() -> Self {
         Self {
             dir: tempfile::tempdir().unwrap(),
@@ -226,8 +226,8 @@ fn members(path: &Path) -> BTreeMap<String, Vec<u8>> {
 
 #[test]
 fn distributes_files_over_packages() {
-    let mut lab = Lab::new();
-    let made = lab.rocm().made(&["gfx1151"]).unwrap();
+    let mut fixture = SdkFixture::new();
+    let made = fixture.rocm().made(&["gfx1151"]).unwrap();
     assert!(!made.split);
     let wheels: BTreeMap<&str, &Path> =
         made.wheels.iter().map(|w| (w.distribution.as_str(), w.path.as_path())).collect();
@@ -274,8 +274,8 @@ fn distributes_files_over_packages() {
 
 #[test]
 fn development_files_link_to_the_other_packages() {
-    let mut lab = Lab::new();
-    let made = lab.rocm().made(&["gfx1151"]).unwrap();
+    let mut fixture = SdkFixture::new();
+    let made = fixture.rocm().made(&["gfx1151"]).unwrap();
     let devel = made.wheels.iter().find(|wheel| wheel.distribution == "rocm-sdk-devel").unwrap();
     let archive = &members(&devel.path)["rocm_sdk_devel/_devel.tar"];
     let mut tar = tar::Archive::new(&archive[..]);
@@ -301,8 +301,8 @@ fn development_files_link_to_the_other_packages() {
 
 #[test]
 fn gives_each_target_with_kpack_files_a_package() {
-    let mut lab = Lab::new();
-    lab.rocm().rpm(
+    let mut fixture = SdkFixture::new();
+    fixture.rocm().rpm(
         "rocblas-kpack",
         "7.2.4",
         &[
@@ -310,7 +310,7 @@ fn gives_each_target_with_kpack_files_a_package() {
             ("/usr/lib64/.kpack/blas_lib_gfx90a.kpack", File::Text("b")),
         ],
     );
-    let made = lab.made(&["gfx1151", "gfx90a"]).unwrap();
+    let made = fixture.made(&["gfx1151", "gfx90a"]).unwrap();
     assert!(made.split);
     let names: Vec<&str> = made.wheels.iter().map(|wheel| wheel.distribution.as_str()).collect();
     assert_eq!(
@@ -336,24 +336,24 @@ fn gives_each_target_with_kpack_files_a_package() {
 
 #[test]
 fn the_same_rpms_give_the_same_bytes() {
-    let mut lab = Lab::new();
+    let mut fixture = SdkFixture::new();
     let digests = |made: Made| {
         let wheels = made.wheels.iter().map(|wheel| wheel.sha256);
         wheels.chain([made.selector.sha256]).collect::<Vec<_>>()
     };
-    let first = digests(lab.rocm().made(&["gfx1151"]).unwrap());
-    lab.rpms.reverse();
-    assert_eq!(digests(lab.made(&["gfx1151"]).unwrap()), first);
+    let first = digests(fixture.rocm().made(&["gfx1151"]).unwrap());
+    fixture.rpms.reverse();
+    assert_eq!(digests(fixture.made(&["gfx1151"]).unwrap()), first);
 }
 
 #[test]
 fn leaves_files_out() {
-    let mut lab = Lab::new();
-    lab.rocm().leave_out = vec!["/usr/bin/*".to_owned()];
-    let made = lab.made(&["gfx1151"]).unwrap();
+    let mut fixture = SdkFixture::new();
+    fixture.rocm().leave_out = vec!["/usr/bin/*".to_owned()];
+    let made = fixture.made(&["gfx1151"]).unwrap();
     let core = members(&made.wheels[0].path);
     assert!(!core.keys().any(|name| name.contains("/bin/")), "{:?}", core.keys());
-    lab.leave_out.push("/usr/bin/*.exe".to_owned());
-    let error = lab.made(&["gfx1151"]).unwrap_err().to_string();
+    fixture.leave_out.push("/usr/bin/*.exe".to_owned());
+    let error = fixture.made(&["gfx1151"]).unwrap_err().to_string();
     assert_eq!(error, "no RPM has a file that `/usr/bin/*.exe` matches");
 }

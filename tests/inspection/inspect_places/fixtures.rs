@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use md5::{Digest as _, Md5};
 
-use crate::clang_lab::Lab;
+use crate::clang_fixture::ClangFixture;
 use crate::llvm::llvm;
 use crate::offload;
 
@@ -33,15 +33,19 @@ pub struct Fixture {
 
 /// Builds fixtures.
 pub struct Workshop {
-    pub lab: Lab,
-    older: Lab,
+    pub fixture: ClangFixture,
+    older: ClangFixture,
     pub made: Vec<Fixture>,
 }
 
 impl Workshop {
     /// Builds all fixtures.
     pub fn new() -> Self {
-        let mut shop = Self { lab: Lab::new("22"), older: Lab::new("19"), made: Vec::new() };
+        let mut shop = Self {
+            fixture: ClangFixture::new("22"),
+            older: ClangFixture::new("19"),
+            made: Vec::new(),
+        };
         shop.libraries();
         shop.compressed();
         shop.units();
@@ -60,68 +64,68 @@ impl Workshop {
             ("v5", "--offload-arch=gfx1151 -mcode-object-version=5"),
             ("v6", "--offload-arch=gfx1151 -mcode-object-version=6"),
         ] {
-            self.lab.compile("twice", flags, "k.o", &[]);
-            self.lab.link(&format!("k.o -o {name}.so"));
-            self.judged_by_llvm(self.lab.path(&format!("{name}.so")));
+            self.fixture.compile("twice", flags, "k.o", &[]);
+            self.fixture.link(&format!("k.o -o {name}.so"));
+            self.judged_by_llvm(self.fixture.path(&format!("{name}.so")));
         }
         for (name, flags) in [("rpath", "--disable-new-dtags"), ("runpath", "--enable-new-dtags")] {
-            self.lab.link(&format!("k.o -o {name}.so -Wl,{flags},-rpath,$ORIGIN/../lib"));
-            self.judged_by_llvm(self.lab.path(&format!("{name}.so")));
+            self.fixture.link(&format!("k.o -o {name}.so -Wl,{flags},-rpath,$ORIGIN/../lib"));
+            self.judged_by_llvm(self.fixture.path(&format!("{name}.so")));
         }
-        self.lab.run("llvm-strip", "three.so -o stripped.so");
-        self.judged_by_llvm(self.lab.path("stripped.so"));
+        self.fixture.run("llvm-strip", "three.so -o stripped.so");
+        self.judged_by_llvm(self.fixture.path("stripped.so"));
         // LLVM finds nothing without section headers.
-        self.lab.run("llvm-objcopy", "--strip-sections three.so nosections.so");
+        self.fixture.run("llvm-objcopy", "--strip-sections three.so nosections.so");
         self.as_in("three.so", "nosections.so", "hip-fatbin", "");
     }
 
     fn compressed(&mut self) {
         let flags = "--offload-arch=gfx1100 --offload-arch=gfx1151 --offload-compress";
-        for (name, lab) in [("ccob3.so", &self.lab), ("ccob2.so", &self.older)] {
-            lab.compile("twice", flags, "k.o", &[]);
-            lab.compile("thrice", flags, "l.o", &[]);
-            lab.link(&format!("k.o l.o -o {name}"));
+        for (name, fixture) in [("ccob3.so", &self.fixture), ("ccob2.so", &self.older)] {
+            fixture.compile("twice", flags, "k.o", &[]);
+            fixture.compile("thrice", flags, "l.o", &[]);
+            fixture.link(&format!("k.o l.o -o {name}"));
         }
-        self.judged_by_llvm(self.lab.path("ccob3.so"));
+        self.judged_by_llvm(self.fixture.path("ccob3.so"));
         self.judged_by_llvm(self.older.path("ccob2.so"));
         let plain = self.carved("three.so");
         for version in 1..=3 {
             for method in ["zlib", "zstd"] {
                 let name = format!("ccob{version}-{method}");
-                fs_err::write(self.lab.path(&name), compress(&plain, version, method)).unwrap();
+                fs_err::write(self.fixture.path(&name), compress(&plain, version, method)).unwrap();
                 self.included(&name, ".hip_fatbin,\"a\",@progbits", 4096, &format!("{name}.so"));
                 match version {
                     // No tool of these releases writes it.
                     1 => self.as_in("three.so", &format!("{name}.so"), "hip-fatbin", &name),
-                    _ => self.judged_by_llvm(self.lab.path(&format!("{name}.so"))),
+                    _ => self.judged_by_llvm(self.fixture.path(&format!("{name}.so"))),
                 }
             }
         }
     }
 
     fn units(&mut self) {
-        let lab = &self.lab;
-        lab.compile("twice", "--offload-arch=gfx1151", "k.o", &[]);
-        lab.compile("thrice", "--offload-arch=gfx1100 --offload-arch=gfx1151", "l.o", &[]);
-        lab.compile("fourfold", "--offload-arch=gfx1201 --offload-compress", "m.o", &[]);
-        lab.link("k.o l.o -o units.so");
-        lab.link("k.o m.o l.o -o mixed.so");
+        let fixture = &self.fixture;
+        fixture.compile("twice", "--offload-arch=gfx1151", "k.o", &[]);
+        fixture.compile("thrice", "--offload-arch=gfx1100 --offload-arch=gfx1151", "l.o", &[]);
+        fixture.compile("fourfold", "--offload-arch=gfx1201 --offload-compress", "m.o", &[]);
+        fixture.link("k.o l.o -o units.so");
+        fixture.link("k.o m.o l.o -o mixed.so");
         for driver in ["--no-offload-new-driver", "--offload-new-driver"] {
             let flags = format!("-fgpu-rdc {driver} --offload-arch=gfx1151 --offload-arch=gfx1100");
-            lab.compile("twice", &flags, "rdc1.o", &[]);
-            lab.compile("thrice", &flags, "rdc2.o", &[]);
+            fixture.compile("twice", &flags, "rdc1.o", &[]);
+            fixture.compile("thrice", &flags, "rdc2.o", &[]);
             let output = format!("rdc{driver}.so");
-            lab.link(&format!("--hip-link -nogpulib {flags} rdc1.o rdc2.o -o {output}"));
+            fixture.link(&format!("--hip-link -nogpulib {flags} rdc1.o rdc2.o -o {output}"));
         }
         let rows = ["gfx1100", "gfx1151"].map(|target| self.bitcode("rdc1.o", target)).into();
-        self.made.push(Fixture { path: self.lab.path("rdc1.o"), rows, bundles: 0 });
+        self.made.push(Fixture { path: self.fixture.path("rdc1.o"), rows, bundles: 0 });
         for name in ["units.so", "rdc--no-offload-new-driver.so", "rdc--offload-new-driver.so"] {
-            self.judged_by_llvm(self.lab.path(name));
+            self.judged_by_llvm(self.fixture.path(name));
         }
         for object in ["k.o", "l.o", "m.o"] {
-            self.judged_by_llvm(self.lab.path(object));
+            self.judged_by_llvm(self.fixture.path(object));
         }
-        self.lab.run("llvm-ar", "rcs units.a k.o stub.c l.o m.o");
+        self.fixture.run("llvm-ar", "rcs units.a k.o stub.c l.o m.o");
         // LLVM drops uncompressed bundles if both kinds follow each other.
         for (name, storage) in [("mixed.so", "hip-fatbin"), ("units.a", "static-archive")] {
             let fixture = self.all_of(&["k.o", "l.o", "m.o"], name, storage);
@@ -133,22 +137,22 @@ impl Workshop {
     fn bitcode(&self, object: &str, target: &str) -> Row {
         let file = format!("{object}.{target}.bc");
         let image = format!("--image=file={file},arch={target},triple=amdgcn-amd-amdhsa");
-        self.lab.run("clang-offload-packager", &format!("{object} {image}"));
+        self.fixture.run("clang-offload-packager", &format!("{object} {image}"));
         Row {
             target: target.to_owned(),
             storage: "bitcode".to_owned(),
             compression: String::new(),
             version: None,
             count: 1,
-            bytes: fs_err::metadata(self.lab.path(&file)).unwrap().len(),
+            bytes: fs_err::metadata(self.fixture.path(&file)).unwrap().len(),
             kernels: None,
         }
     }
 
     fn elsewhere(&mut self) {
         let (plain, packed) = (self.carved("three.so"), self.carved("ccob3.so"));
-        fs_err::write(self.lab.path("plain"), plain).unwrap();
-        fs_err::write(self.lab.path("packed"), packed).unwrap();
+        fs_err::write(self.fixture.path("plain"), plain).unwrap();
+        fs_err::write(self.fixture.path("packed"), packed).unwrap();
         for (content, section, align, output) in [
             ("plain", ".rodata", 1, "rodata.so"),
             ("packed", ".rodata", 8, "rodata-ccob.so"),
@@ -160,41 +164,41 @@ impl Workshop {
             let compression = if content == "plain" { "" } else { "ccob3-zstd" };
             self.as_in(original, output, "other-section", compression);
         }
-        let lab = &self.lab;
-        lab.compile(
+        let fixture = &self.fixture;
+        fixture.compile(
             "twice",
             "--offload-arch=gfx1151 --cuda-device-only --no-gpu-bundle-output",
             "k.hsaco",
             &[],
         );
         // The packager determines the kind from the name.
-        fs_err::copy(lab.path("k.hsaco"), lab.path("object.o")).unwrap();
-        lab.run(
+        fs_err::copy(fixture.path("k.hsaco"), fixture.path("object.o")).unwrap();
+        fixture.run(
             "clang-offload-packager",
             "-o images --image=file=object.o,triple=amdgcn-amd-amdhsa,arch=gfx1151,kind=hip",
         );
         let ids = "host-x86_64-unknown-linux-gnu-,hip-amdgcn-amd-amdhsa--gfx1151";
-        lab.run("clang", "-c stub.c -o stub.o");
-        lab.run(
+        fixture.run("clang", "-c stub.c -o stub.o");
+        fixture.run(
             "clang-offload-bundler",
             &format!("-type=o -targets={ids} -input=stub.o -input=k.hsaco -output=sections.o"),
         );
-        let listed = lab.run("clang-offload-bundler", "-type=o -list -input=sections.o");
+        let listed = fixture.run("clang-offload-bundler", "-type=o -list -input=sections.o");
         assert!(listed.contains("hip-amdgcn-amd-amdhsa--gfx1151"), "{listed}");
         self.included("k.hsaco", ".data,\"aw\",@progbits", 8, "handlers.so");
         self.included("images", ".llvm.offloading,\"a\",@llvm_offloading", 8, "images.so");
-        let listed = self.lab.run("llvm-objdump", "--offloading images.so");
+        let listed = self.fixture.run("llvm-objdump", "--offloading images.so");
         let facts = ["kind            elf", "arch            gfx1151"];
         assert!(
             facts.iter().all(|fact| listed.contains(fact)) && listed.matches("IMAGE").count() == 1
         );
         fs_err::write(
-            self.lab.path("text"),
+            self.fixture.path("text"),
             "__CLANG_OFFLOAD_BUNDLE__\0hipv4-amdgcn-amd-amdhsa--gfx1151\0CCOB\x02\0\x01\0\0\0\0\0\0\0",
         )
         .unwrap();
         self.included("text", ".rodata", 1, "text.so");
-        let size = fs_err::metadata(self.lab.path("k.hsaco")).unwrap().len();
+        let size = fs_err::metadata(self.fixture.path("k.hsaco")).unwrap().len();
         for (name, storage) in [
             ("handlers.so", "embedded"),
             ("images.so", "offload-binary"),
@@ -213,9 +217,9 @@ impl Workshop {
                 kernels: Some(2),
             };
             let rows = if storage.is_empty() { Vec::new() } else { vec![row] };
-            self.made.push(Fixture { path: self.lab.path(name), rows, bundles: 0 });
+            self.made.push(Fixture { path: self.fixture.path(name), rows, bundles: 0 });
         }
-        let header = self.lab.run("llvm-readelf", "-hW --dyn-syms k.hsaco");
+        let header = self.fixture.run("llvm-readelf", "-hW --dyn-syms k.hsaco");
         assert!(header.contains("gfx1151") && header.matches(".kd\n").count() == 2, "{header}");
     }
 
@@ -223,7 +227,7 @@ impl Workshop {
         for (from, name, compression) in
             [("three.so", "three.co", ""), ("ccob3.so", "two.co", "ccob3-zstd")]
         {
-            fs_err::write(self.lab.path(name), self.carved(from)).unwrap();
+            fs_err::write(self.fixture.path(name), self.carved(from)).unwrap();
             self.as_in(from, name, "bundle", compression);
         }
     }
@@ -238,22 +242,22 @@ impl Workshop {
             random ^= random << 17;
             random as u8
         });
-        fs_err::write(self.lab.path("noise"), noise.take(900_000).collect::<Vec<_>>()).unwrap();
+        fs_err::write(self.fixture.path("noise"), noise.take(900_000).collect::<Vec<_>>()).unwrap();
         // No compressor can make it smaller.
         let array =
             "__attribute__((device, used)) const unsigned char noise[] = {\n#embed \"noise\"\n};\n";
-        fs_err::write(self.lab.path("noise.h"), array).unwrap();
+        fs_err::write(self.fixture.path("noise.h"), array).unwrap();
         let code = ".text\n.globl much\nmuch:\n.fill 17 << 20, 1, 0x90\n.section .note.GNU-stack\n";
-        fs_err::write(self.lab.path("much.s"), code).unwrap();
+        fs_err::write(self.fixture.path("much.s"), code).unwrap();
         let flags =
             "-include noise.h -Wno-c23-extensions --offload-arch=gfx1100 --offload-arch=gfx1151";
-        self.lab.compile("twice", flags, "plain.o", &[]);
-        self.lab.compile("thrice", &format!("{flags} --offload-compress"), "packed.o", &[]);
+        self.fixture.compile("twice", flags, "plain.o", &[]);
+        self.fixture.compile("thrice", &format!("{flags} --offload-compress"), "packed.o", &[]);
         // The array has the same name in both units.
-        self.lab.link("-Wl,-z,muldefs plain.o packed.o much.s -o large.so");
-        assert!(fs_err::metadata(self.lab.path("large.so")).unwrap().len() > 20 << 20);
+        self.fixture.link("-Wl,-z,muldefs plain.o packed.o much.s -o large.so");
+        assert!(fs_err::metadata(self.fixture.path("large.so")).unwrap().len() > 20 << 20);
         for object in ["plain.o", "packed.o"] {
-            self.judged_by_llvm(self.lab.path(object));
+            self.judged_by_llvm(self.fixture.path(object));
         }
         let large = self.all_of(&["plain.o", "packed.o"], "large.so", "hip-fatbin");
         self.made.push(large);
@@ -261,10 +265,10 @@ impl Workshop {
 
     /// Adds a file whose GPU code is all in `.hip_fatbin`, with LLVM's facts.
     fn judged_by_llvm(&mut self, path: PathBuf) {
-        let carved = carve(&path, &self.lab.path("carved"));
+        let carved = carve(&path, &self.fixture.path("carved"));
         let file = fs_err::read(&path).unwrap();
         let start = memchr::memmem::find(&file, &carved).unwrap();
-        let scratch = self.lab.path("scratch");
+        let scratch = self.fixture.path("scratch");
         let range = start..start + carved.len();
         let (bundles, objects) = offload::objects(&path, Some(range), &scratch);
         let mut rows = BTreeMap::new();
@@ -298,13 +302,13 @@ impl Workshop {
             ..row.clone()
         };
         let rows = original.rows.iter().map(row).collect();
-        let fixture = Fixture { path: self.lab.path(name), rows, bundles: original.bundles };
+        let fixture = Fixture { path: self.fixture.path(name), rows, bundles: original.bundles };
         self.made.push(fixture);
     }
 
     /// Returns a fixture for the file `name`, which contains the code of all `parts`.
     fn all_of(&self, parts: &[&str], name: &str, storage: &str) -> Fixture {
-        let mut fixture = Fixture { path: self.lab.path(name), rows: Vec::new(), bundles: 0 };
+        let mut fixture = Fixture { path: self.fixture.path(name), rows: Vec::new(), bundles: 0 };
         for part in parts {
             let part = self.last(part);
             fixture.bundles += part.bundles;
@@ -331,7 +335,7 @@ impl Workshop {
     }
 
     fn carved(&self, name: &str) -> Vec<u8> {
-        carve(&self.lab.path(name), &self.lab.path("carved"))
+        carve(&self.fixture.path(name), &self.fixture.path("carved"))
     }
 
     /// Links a library with the file `content` in a separate section.
@@ -342,9 +346,9 @@ impl Workshop {
         let source = format!(
             ".section {section}\n.balign {align}\n{before}\n.incbin \"{content}\"\n.section .note.GNU-stack\n"
         );
-        fs_err::write(self.lab.path("include.s"), source).unwrap();
-        self.lab.run("clang", &format!("-shared -nostdlib -fuse-ld=lld include.s -o {output}"));
-        let sections = self.lab.run("llvm-readelf", &format!("-SW {output}"));
+        fs_err::write(self.fixture.path("include.s"), source).unwrap();
+        self.fixture.run("clang", &format!("-shared -nostdlib -fuse-ld=lld include.s -o {output}"));
+        let sections = self.fixture.run("llvm-readelf", &format!("-SW {output}"));
         assert!(sections.contains(&format!(" {name} ")), "{sections}");
     }
 }

@@ -1,6 +1,6 @@
 //! Several chroots, destinations on servers, and a pin that follows a branch.
 
-use super::lab::Lab;
+use super::fixture::PipelineFixture;
 use crate::publish::places::{Moto, Rsyncd, Where};
 use crate::support::{Ran, names_in, ran, template};
 
@@ -18,22 +18,22 @@ fn listed(state: &[u8]) -> Vec<String> {
 /// fails keeps both from being published.
 #[test]
 fn publishes_two_chroots_over_rsync() {
-    let (lab, server) = (Lab::new(), Rsyncd::start());
+    let (fixture, server) = (PipelineFixture::new(), Rsyncd::start());
     let other = "release = \"43\"\narch = \"x86_64\"\npython = \"3.14\"\ndist = \".fc43\"\n\
                  rocm-provider = \"host\"\nbase-config = \"fedora-43-x86_64.cfg\"\n";
-    lab.workspace.write(OTHER, format!("{other}\n[macros]\nonly_other = \"1\"\n"));
+    fixture.workspace.write(OTHER, format!("{other}\n[macros]\nonly_other = \"1\"\n"));
     let to = format!("rsync://127.0.0.1:{}/module/site/{{chroot}}", server.port);
-    lab.workspace.write("pipeline.toml", format!("repository = \"{to}\"\n"));
+    fixture.workspace.write("pipeline.toml", format!("repository = \"{to}\"\n"));
     let fails = "%{?only_other:exit 3}\nsh ./build.sh";
-    lab.workspace.replace(&template("greet"), "sh ./build.sh", fails);
-    lab.workspace.commit("Add a chroot");
+    fixture.workspace.replace(&template("greet"), "sh ./build.sh", fails);
+    fixture.workspace.commit("Add a chroot");
     let run = || -> Ran {
-        lab.pipeline(&["run", "--chroot", "host", "--chroot", "other", "--builder", "host"])
+        fixture.pipeline(&["run", "--chroot", "host", "--chroot", "other", "--builder", "host"])
     };
     run().exits(10).reports(["Passed build for host", "`greet` failed in %build"]);
     assert!(!server.root.join("site").exists());
-    lab.workspace.write(OTHER, other);
-    lab.workspace.commit("Fix the chroot");
+    fixture.workspace.write(OTHER, other);
+    fixture.workspace.commit("Fix the chroot");
     run().exits(0).reports(["Passed publish for host", "Passed publish for other"]);
     for chroot in ["host", "other"] {
         let site = server.root.join("site").join(chroot);
@@ -48,30 +48,30 @@ fn publishes_two_chroots_over_rsync() {
 /// The pin follows a branch: each run takes the newest commit, and users upgrade to it.
 #[test]
 fn follows_a_branch_to_s3() {
-    let (lab, server) = (Lab::new(), Moto::start());
+    let (fixture, server) = (PipelineFixture::new(), Moto::start());
     let place = Where::s3(&server);
-    let url = format!("file://{}", lab.upstream().display());
-    lab.workspace.write(
+    let url = format!("file://{}", fixture.upstream().display());
+    fixture.workspace.write(
         "pipeline.toml",
         format!("repository = \"s3://a-bucket/index\"\nendpoint-url = \"{}\"\n", server.url()),
     );
-    lab.release("1.1", &[("version.txt", "2.0a0\n")]);
-    let pins = lab.workspace.read("pins/stable.toml");
+    fixture.release("1.1", &[("version.txt", "2.0a0\n")]);
+    let pins = fixture.workspace.read("pins/stable.toml");
     let pinned = format!("[greet]\nversion = \"1.0\"\ngit = \"{url}\"");
     assert!(pins.contains(&pinned), "{pins}");
     let branch = format!("[greet]\ngit = \"{url}\"\nbranch = \"main\"");
-    lab.workspace.write("pins/stable.toml", pins.replace(&pinned, &branch));
-    lab.workspace.run(&["lock"]).exits(0);
-    lab.workspace.commit("Follow main");
+    fixture.workspace.write("pins/stable.toml", pins.replace(&pinned, &branch));
+    fixture.workspace.run(&["lock"]).exits(0);
+    fixture.workspace.commit("Follow main");
     let run = || -> Vec<String> {
-        let mut command = lab.command(&["run"]);
+        let mut command = fixture.command(&["run"]);
         ran(command.envs(place.environment().iter().cloned())).exits(0);
         listed(&place.files()["rocmrpm.json"])
     };
     let first = run();
     assert!(first[0].starts_with("greet-2.0~a0^"), "{first:?}");
     assert_eq!(run(), first);
-    lab.release("1.2", &[("LICENSE", "MIT\n"), ("more", "x\n")]);
+    fixture.release("1.2", &[("LICENSE", "MIT\n"), ("more", "x\n")]);
     let second = run();
     assert_eq!(second.len(), 1);
     assert_ne!(second, first);

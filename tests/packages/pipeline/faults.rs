@@ -5,41 +5,41 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::lab::{Lab, WORKS};
+use super::fixture::{PipelineFixture, WORKS};
 use crate::support::server::{Reply, TestServer};
 use crate::support::{names_in, processes_with, ran};
 use rocmrpm::digest::Sha256;
 
 #[test]
 fn detects_a_tag_that_moves() {
-    let lab = Lab::new();
-    let head = lab.workspace.git(&["rev-parse", "HEAD"]);
-    lab.pipeline(&["run"]).exits(0);
-    let upstream = lab.upstream();
-    let git = |args: &[&str]| lab.workspace.git_in(&upstream, args);
+    let fixture = PipelineFixture::new();
+    let head = fixture.workspace.git(&["rev-parse", "HEAD"]);
+    fixture.pipeline(&["run"]).exits(0);
+    let upstream = fixture.upstream();
+    let git = |args: &[&str]| fixture.workspace.git_in(&upstream, args);
     let before = git(&["rev-parse", "v1.0"]);
     git(&["commit", "--quiet", "--allow-empty", "--message", "Replace the release"]);
     git(&["tag", "--force", "v1.0"]);
     for _ in 0..2 {
-        let moved = lab.pipeline(&["run"]);
+        let moved = fixture.pipeline(&["run"]);
         moved.exits(3).reports(["the tag `v1.0` of", "has changed since it was locked"]);
-        assert_eq!(lab.published(), ["greet-1.0-1.noarch.rpm"]);
+        assert_eq!(fixture.published(), ["greet-1.0-1.noarch.rpm"]);
     }
-    let status = lab.pipeline(&["status", "--json"]);
+    let status = fixture.pipeline(&["status", "--json"]);
     let status = status.exits(0).json();
     assert_eq!(status["sets"][0]["blocked"]["stage"], "lock", "{status}");
     git(&["tag", "--force", "v1.0", before.trim()]);
-    lab.pipeline(&["run"]).exits(0).reports(["Finished all stages passed"]);
-    lab.assert_sound(&head);
+    fixture.pipeline(&["run"]).exits(0).reports(["Finished all stages passed"]);
+    fixture.assert_sound(&head);
 }
 
 #[test]
 fn refuses_a_server_that_sends_other_bytes() {
-    let lab = Lab::new();
-    let archive = lab.workspace.holder().join("base-1.0.tar.gz");
-    let (archive, upstream) = (archive.to_str().unwrap(), lab.upstream());
+    let fixture = PipelineFixture::new();
+    let archive = fixture.workspace.holder().join("base-1.0.tar.gz");
+    let (archive, upstream) = (archive.to_str().unwrap(), fixture.upstream());
     let pack = ["archive", "--prefix=base-1.0/", "--output", archive, "v1.0"];
-    lab.workspace.git_in(&upstream, &pack);
+    fixture.workspace.git_in(&upstream, &pack);
     let (honest, wrong) = (std::fs::read(archive).unwrap(), Arc::new(AtomicBool::new(true)));
     let digest = Sha256::of_bytes(&honest);
     let answer_wrong = wrong.clone();
@@ -48,40 +48,40 @@ fn refuses_a_server_that_sends_other_bytes() {
         false => Reply::file(honest.clone()),
     });
     let url = server.url("/base-1.0.tar.gz");
-    lab.workspace.pin("base", &format!("url = \"{url}\"\nsha256 = \"{digest}\""));
-    lab.workspace.commit("Take base from a server");
-    let head = lab.workspace.git(&["rev-parse", "HEAD"]);
+    fixture.workspace.pin("base", &format!("url = \"{url}\"\nsha256 = \"{digest}\""));
+    fixture.workspace.commit("Take base from a server");
+    let head = fixture.workspace.git(&["rev-parse", "HEAD"]);
     for _ in 0..2 {
-        let refused = lab.pipeline(&["run"]);
+        let refused = fixture.pipeline(&["run"]);
         refused.exits(30).reports(["base-1.0.tar.gz", &digest.to_string()]);
         refused.has_one_help_per_error();
-        assert_eq!(lab.published(), [""; 0]);
+        assert_eq!(fixture.published(), [""; 0]);
     }
     wrong.store(false, Ordering::Relaxed);
-    lab.pipeline(&["run"]).exits(0).reports(["Finished all stages passed"]);
-    assert_eq!(lab.published(), ["greet-1.0-2.noarch.rpm"]);
-    lab.assert_sound(&head);
+    fixture.pipeline(&["run"]).exits(0).reports(["Finished all stages passed"]);
+    assert_eq!(fixture.published(), ["greet-1.0-2.noarch.rpm"]);
+    fixture.assert_sound(&head);
 }
 
 #[test]
 fn stops_a_build_that_hangs() {
-    let lab = Lab::new();
-    let head = lab.workspace.git(&["rev-parse", "HEAD"]);
-    lab.release("1.1", &[("build.sh", "#!/bin/sh\nexec sleep 98765\n")]);
-    let hung = lab.pipeline(&["run", "--timeout", "3 s"]);
+    let fixture = PipelineFixture::new();
+    let head = fixture.workspace.git(&["rev-parse", "HEAD"]);
+    fixture.release("1.1", &[("build.sh", "#!/bin/sh\nexec sleep 98765\n")]);
+    let hung = fixture.pipeline(&["run", "--timeout", "3 s"]);
     hung.exits(11).reports(["greet"]).has_one_help_per_error();
     assert_eq!(processes_with("98765"), [""; 0]);
-    lab.release("1.2", &[("build.sh", WORKS)]);
-    lab.pipeline(&["run", "--timeout", "1 h"]).exits(0);
-    assert_eq!(lab.published(), ["greet-1.2-1.noarch.rpm"]);
-    lab.assert_sound(&head);
+    fixture.release("1.2", &[("build.sh", WORKS)]);
+    fixture.pipeline(&["run", "--timeout", "1 h"]).exits(0);
+    assert_eq!(fixture.published(), ["greet-1.2-1.noarch.rpm"]);
+    fixture.assert_sound(&head);
 }
 
 /// Runs the pipeline in a mount namespace where a folder is a file system with this many kilobytes, and
 /// again with enough. Returns whether the first run passed.
 fn on_a_full_disk(folder: &str, kilobytes: u64) -> bool {
-    let lab = Lab::new();
-    std::fs::create_dir_all(lab.workspace.path(folder)).unwrap();
+    let fixture = PipelineFixture::new();
+    std::fs::create_dir_all(fixture.workspace.path(folder)).unwrap();
     let rocmrpm = env!("CARGO_BIN_EXE_rocmrpm");
     let script = format!(
         "set -e\nmount -t tmpfs -o size={kilobytes}k none {folder}\n\
@@ -96,7 +96,7 @@ fn on_a_full_disk(folder: &str, kilobytes: u64) -> bool {
         command.args(["--user", "--map-root-user"]);
     }
     command.args(["--mount", "sh", "-c", &script]);
-    lab.workspace.settle(&mut command);
+    fixture.workspace.settle(&mut command);
     for role in ["AUTHOR", "COMMITTER"] {
         command.env(format!("GIT_{role}_NAME"), "Pipeline");
         command.env(format!("GIT_{role}_EMAIL"), "pipeline@example.org");
@@ -135,10 +135,10 @@ fn continues_after_a_full_disk_at_any_stage() {
 /// The clock was ahead during the first run, and is right again. rocmrpm goes by digests and numbers.
 #[test]
 fn clock_that_goes_backwards_changes_nothing() {
-    let lab = Lab::new();
-    let head = lab.workspace.git(&["rev-parse", "HEAD"]);
-    lab.pipeline(&["run"]).exits(0);
-    let evidence = lab.folder("evidence");
+    let fixture = PipelineFixture::new();
+    let head = fixture.workspace.git(&["rev-parse", "HEAD"]);
+    fixture.pipeline(&["run"]).exits(0);
+    let evidence = fixture.folder("evidence");
     let mut previous: Option<Sha256> = None;
     for name in names_in(&evidence).iter().filter(|name| name.ends_with(".json")) {
         let path = evidence.join(name);
@@ -157,16 +157,16 @@ fn clock_that_goes_backwards_changes_nothing() {
     }
     let age = "find build ../site ../wheels -type f -exec touch -d 2096-01-01 {} +";
     let mut command = Command::new("sh");
-    lab.workspace.settle(command.args(["-c", age]));
+    fixture.workspace.settle(command.args(["-c", age]));
     ran(&mut command).exits(0);
 
-    lab.workspace.run(&["evidence", "check"]).exits(0).never_reports("clock");
-    lab.release("1.1", &[]);
-    lab.pipeline(&["run"]).exits(0);
-    assert_eq!(lab.published(), ["greet-1.1-1.noarch.rpm"]);
-    lab.pipeline(&["run"]).exits(0);
-    lab.workspace.run(&["evidence", "check"]).exits(0).reports(["the clock was set back"]);
-    let status = lab.pipeline(&["status", "--json"]);
+    fixture.workspace.run(&["evidence", "check"]).exits(0).never_reports("clock");
+    fixture.release("1.1", &[]);
+    fixture.pipeline(&["run"]).exits(0);
+    assert_eq!(fixture.published(), ["greet-1.1-1.noarch.rpm"]);
+    fixture.pipeline(&["run"]).exits(0);
+    fixture.workspace.run(&["evidence", "check"]).exits(0).reports(["the clock was set back"]);
+    let status = fixture.pipeline(&["status", "--json"]);
     assert_eq!(status.exits(0).json()["sets"][0]["blocked"], serde_json::Value::Null);
-    lab.assert_sound(&head);
+    fixture.assert_sound(&head);
 }

@@ -1,9 +1,9 @@
 //! The command that gets the summary of a run.
 
-use super::lab::{Lab, WORKS};
+use super::fixture::{PipelineFixture, WORKS};
 use crate::support::names_in;
 
-impl Lab {
+impl PipelineFixture {
     /// Sets the command, which is read from the user's checkout.
     fn notify(&self, command: &str) {
         let settings = self.workspace.read("pipeline.toml");
@@ -24,22 +24,22 @@ impl Lab {
 
 #[test]
 fn summary_of_each_end_reaches_the_command() {
-    let lab = Lab::new();
+    let fixture = PipelineFixture::new();
     // A file.
-    lab.notify("[\"sh\", \"-c\", \"cat > ../summary\"]");
-    lab.pipeline(&["run"]).exits(0);
-    let summary = lab.summary().unwrap();
+    fixture.notify("[\"sh\", \"-c\", \"cat > ../summary\"]");
+    fixture.pipeline(&["run"]).exits(0);
+    let summary = fixture.summary().unwrap();
     assert!(summary.starts_with("The pipeline of stable passed.\n\n"), "{summary}");
     assert!(summary.contains("publish for host passed: "), "{summary}");
-    lab.pipeline(&["run"]).exits(0);
-    assert_eq!(lab.summary(), None, "the run did nothing");
+    fixture.pipeline(&["run"]).exits(0);
+    assert_eq!(fixture.summary(), None, "the run did nothing");
 
     // A mail, as the program `mail` or sendmail gets it.
     let mail = "(printf 'To: me@example.org\\\\nSubject: rocmrpm\\\\n\\\\n'; cat) > ../summary";
-    lab.notify(&format!("[\"sh\", \"-c\", \"{mail}\"]"));
-    lab.release("1.1", &[("LICENSE", "Apache-2.0\n")]);
-    lab.pipeline(&["run"]).exits(1);
-    let summary = lab.summary().unwrap();
+    fixture.notify(&format!("[\"sh\", \"-c\", \"{mail}\"]"));
+    fixture.release("1.1", &[("LICENSE", "Apache-2.0\n")]);
+    fixture.pipeline(&["run"]).exits(1);
+    let summary = fixture.summary().unwrap();
     let (head, body) = summary.split_once("\n\n").unwrap();
     assert_eq!(head, "To: me@example.org\nSubject: rocmrpm");
     assert!(
@@ -47,15 +47,15 @@ fn summary_of_each_end_reaches_the_command() {
         "{body}"
     );
     assert!(body.contains("\nhelp: correct the component in"), "{body}");
-    lab.pipeline(&["accept"]).exits(0);
+    fixture.pipeline(&["accept"]).exits(0);
 
     // The body of a pull request, beside the branch that it is about.
     let body =
         "{ echo '```'; cat; echo '```'; git log -1 --format=%s rocmrpm/stable; } > ../summary";
-    lab.notify(&format!("[\"sh\", \"-c\", \"{body}\"]"));
-    lab.release("1.2", &[("build.sh", "#!/bin/sh\nexit 3\n")]);
-    lab.pipeline(&["run"]).exits(10);
-    let summary = lab.summary().unwrap();
+    fixture.notify(&format!("[\"sh\", \"-c\", \"{body}\"]"));
+    fixture.release("1.2", &[("build.sh", "#!/bin/sh\nexit 3\n")]);
+    fixture.pipeline(&["run"]).exits(10);
+    let summary = fixture.summary().unwrap();
     assert!(summary.starts_with("```\nThe pipeline of stable failed: "), "{summary}");
     assert!(summary.contains("build for host failed: "), "{summary}");
     assert!(summary.ends_with("\n```\nUpdate greet to 1.2\n"), "{summary}");
@@ -63,24 +63,24 @@ fn summary_of_each_end_reaches_the_command() {
 
 #[test]
 fn command_that_fails_does_not_lose_the_run() {
-    let lab = Lab::new();
-    let head = lab.workspace.git(&["rev-parse", "HEAD"]);
+    let fixture = PipelineFixture::new();
+    let head = fixture.workspace.git(&["rev-parse", "HEAD"]);
     for (version, command, reason) in [
         ("1.1", "[\"sh\", \"-c\", \"echo no route to host >&2; exit 7\"]", "no route to host"),
         ("1.2", "[\"no-such-mailer\"]", "no-such-mailer"),
     ] {
-        lab.notify(command);
-        lab.release(version, &[("build.sh", WORKS)]);
-        let ran = lab.pipeline(&["run"]);
+        fixture.notify(command);
+        fixture.release(version, &[("build.sh", WORKS)]);
+        let ran = fixture.pipeline(&["run"]);
         ran.exits(0).reports(["`notify` of pipeline.toml failed", reason]);
-        assert_eq!(lab.published(), [format!("greet-{version}-1.noarch.rpm")]);
+        assert_eq!(fixture.published(), [format!("greet-{version}-1.noarch.rpm")]);
         // The records are complete: after a run that no longer finds a newer release, nothing is to do.
-        lab.pipeline(&["run"]).exits(0);
-        let records = lab.records();
-        lab.pipeline(&["run"]).exits(0).never_reports("notify");
-        assert_eq!(lab.records(), records);
+        fixture.pipeline(&["run"]).exits(0);
+        let records = fixture.records();
+        fixture.pipeline(&["run"]).exits(0).never_reports("notify");
+        assert_eq!(fixture.records(), records);
     }
-    lab.workspace.git(&["restore", "pipeline.toml"]);
-    lab.assert_sound(&head);
-    assert!(names_in(&lab.folder("")).contains(&"evidence".to_owned()));
+    fixture.workspace.git(&["restore", "pipeline.toml"]);
+    fixture.assert_sound(&head);
+    assert!(names_in(&fixture.folder("")).contains(&"evidence".to_owned()));
 }

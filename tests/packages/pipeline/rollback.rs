@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::lab::Lab;
+use super::fixture::PipelineFixture;
 use crate::support::server::{Reply, TestServer};
 use crate::support::{Parts, names_in, ran, template};
 use rocmrpm::digest::Sha256;
@@ -17,31 +17,31 @@ const INSTALL: &str = "site=%{buildroot}/usr/lib/python<{ chroot.python }>/site-
     printf 'version = \"<{ version }>\"\\n' > $site/greet/__init__.py\n";
 
 /// A laboratory whose component `greet` has a package and a wheel.
-fn lab() -> Lab {
-    let lab = Lab::new();
+fn fixture() -> PipelineFixture {
+    let fixture = PipelineFixture::new();
     let parts = Parts {
         preamble: "Requires: base",
         install: INSTALL,
         files: "/usr/lib/python<{ chroot.python }>/site-packages/*",
         ..Parts::default()
     };
-    lab.workspace.write(template("greet"), parts.spec("greet"));
-    lab.workspace.replace(
+    fixture.workspace.write(template("greet"), parts.spec("greet"));
+    fixture.workspace.replace(
         "mock-configs/rocm/host.toml",
         "version-header = \"/usr/include/hip/hip_version.h\"",
         "version = \"7.1\"",
     );
-    amend(&lab);
-    lab
+    amend(&fixture);
+    fixture
 }
 
 /// Adds the changes to the last commit, so that they do not raise a Release.
-fn amend(lab: &Lab) {
-    lab.workspace.git(&["add", "--all"]);
-    lab.workspace.git(&["commit", "--quiet", "--amend", "--no-edit"]);
+fn amend(fixture: &PipelineFixture) {
+    fixture.workspace.git(&["add", "--all"]);
+    fixture.workspace.git(&["commit", "--quiet", "--amend", "--no-edit"]);
 }
 
-impl Lab {
+impl PipelineFixture {
     /// Releases a version, publishes it, and promotes it. Returns the number of the publication's record.
     fn publishes(&self, version: &str) -> u64 {
         if version != "1.0" {
@@ -165,98 +165,98 @@ fn pip(venv: &Path, index: &Path, dir: &Path) -> (String, Sha256) {
 
 #[test]
 fn users_get_an_earlier_publication_byte_for_byte() {
-    let lab = lab();
-    let first = lab.publishes("1.0");
-    let old = lab.users_get();
+    let fixture = fixture();
+    let first = fixture.publishes("1.0");
+    let old = fixture.users_get();
     assert!(old.iter().all(|(name, _)| name.starts_with("greet-1.0")), "{old:?}");
-    lab.publishes("1.1");
-    let new = lab.users_get();
+    fixture.publishes("1.1");
+    let new = fixture.users_get();
     assert!(new.iter().all(|(name, _)| name.starts_with("greet-1.1")), "{new:?}");
 
     let number = first.to_string();
-    let shown = lab.rollback(&[&number, "--dry-run"]);
+    let shown = fixture.rollback(&[&number, "--dry-run"]);
     shown.exits(0).prints([
         "Drop greet-1.1",
         "Add greet-1.0-1.noarch.rpm to ../site/host",
         "Drop greet-1.1-1.noarch.rpm from ../site/host",
     ]);
-    assert_eq!(lab.users_get(), new, "a dry run changes nothing");
-    let records = lab.records();
-    let done = lab.rollback(&[&number, "--json"]);
+    assert_eq!(fixture.users_get(), new, "a dry run changes nothing");
+    let records = fixture.records();
+    let done = fixture.rollback(&[&number, "--json"]);
     let done = done.exits(0).document("rocmrpm/rollback/1");
     assert_eq!((done["record"].as_u64(), done["chroot"].as_str()), (Some(first), Some("host")));
-    assert_eq!(lab.users_get(), old);
-    assert_eq!(lab.records(), records + 1);
+    assert_eq!(fixture.users_get(), old);
+    assert_eq!(fixture.records(), records + 1);
     // The same command again has nothing to do.
-    lab.rollback(&[&number]).exits(0).reports(["Unchanged"]);
-    assert_eq!(lab.records(), records + 1);
+    fixture.rollback(&[&number]).exits(0).reports(["Unchanged"]);
+    assert_eq!(fixture.records(), records + 1);
     let check = ["index", "check", "../wheels", "--channel", "stable", "--offline", "--digests"];
-    lab.workspace.run(&check).exits(0);
+    fixture.workspace.run(&check).exits(0);
 
     // The next run does not publish it again, until a person says so.
-    let held = lab.pipeline(&["run"]);
+    let held = fixture.pipeline(&["run"]);
     held.exits(1).reports(["greet-1.1-1.noarch.rpm was rolled back"]).has_one_help_per_error();
-    assert_eq!(lab.users_get(), old);
+    assert_eq!(fixture.users_get(), old);
     // A new release is published as usual.
-    lab.publishes("1.2");
-    let newest = lab.users_get();
+    fixture.publishes("1.2");
+    let newest = fixture.users_get();
     assert!(newest.iter().all(|(name, _)| name.starts_with("greet-1.2")), "{newest:?}");
-    lab.workspace.run(&["evidence", "check"]).exits(0);
+    fixture.workspace.run(&["evidence", "check"]).exits(0);
 
     // After two more publications, the packages of 1.0 are gone.
-    lab.publishes("1.3");
-    let newest = lab.users_get();
-    let gone = lab.rollback(&[&number]);
+    fixture.publishes("1.3");
+    let newest = fixture.users_get();
+    let gone = fixture.rollback(&[&number]);
     gone.exits(1).reports(["no longer has greet-1.0-1.noarch.rpm", "`keep` in `[repository]`"]);
     gone.has_one_help_per_error();
-    assert_eq!(lab.users_get(), newest, "nothing changed");
+    assert_eq!(fixture.users_get(), newest, "nothing changed");
 }
 
 #[test]
 fn keeps_as_many_builds_as_configured_and_publishes_again_on_request() {
-    let lab = lab();
-    let manifest = lab.workspace.read("rocmrpm.toml") + "[repository]\nkeep = 3\n";
-    lab.workspace.write("rocmrpm.toml", manifest);
-    amend(&lab);
-    let first = lab.publishes("1.0").to_string();
-    let old = lab.users_get();
-    lab.publishes("1.1");
-    lab.publishes("1.2");
-    let newest = lab.users_get();
-    lab.rollback(&[&first]).exits(0).reports(["Restored stable of host, record"]);
-    assert_eq!(lab.users_get(), old);
-    assert_eq!(lab.published(), ["greet-1.0-1.noarch.rpm"]);
-    lab.pipeline(&["run"]).exits(1).reports(["greet-1.2-1.noarch.rpm was rolled back"]);
-    lab.pipeline(&["accept", "--reason", "it was not the cause"]).exits(0);
-    lab.pipeline(&["run"]).exits(0);
-    lab.workspace.run(&["publish", "promote", "../wheels"]).exits(0);
-    assert_eq!(lab.users_get(), newest);
+    let fixture = fixture();
+    let manifest = fixture.workspace.read("rocmrpm.toml") + "[repository]\nkeep = 3\n";
+    fixture.workspace.write("rocmrpm.toml", manifest);
+    amend(&fixture);
+    let first = fixture.publishes("1.0").to_string();
+    let old = fixture.users_get();
+    fixture.publishes("1.1");
+    fixture.publishes("1.2");
+    let newest = fixture.users_get();
+    fixture.rollback(&[&first]).exits(0).reports(["Restored stable of host, record"]);
+    assert_eq!(fixture.users_get(), old);
+    assert_eq!(fixture.published(), ["greet-1.0-1.noarch.rpm"]);
+    fixture.pipeline(&["run"]).exits(1).reports(["greet-1.2-1.noarch.rpm was rolled back"]);
+    fixture.pipeline(&["accept", "--reason", "it was not the cause"]).exits(0);
+    fixture.pipeline(&["run"]).exits(0);
+    fixture.workspace.run(&["publish", "promote", "../wheels"]).exits(0);
+    assert_eq!(fixture.users_get(), newest);
 }
 
 #[test]
 fn refuses_what_is_not_a_publication() {
-    let lab = lab();
-    let none = lab.rollback(&["3"]);
+    let fixture = fixture();
+    let none = fixture.rollback(&["3"]);
     none.exits(2).reports(["record 3 of `stable` is not a publication", "rocmrpm pipeline run"]);
-    let first = lab.publishes("1.0");
-    let none = lab.rollback(&["1"]);
+    let first = fixture.publishes("1.0");
+    let none = fixture.rollback(&["1"]);
     none.exits(2).reports([format!("choose one of {first}")]).has_one_help_per_error();
-    lab.rollback(&["x"]).exits(2);
-    lab.rollback(&["1", "--pins", "nosuch"]).exits(2).reports(["pin set `nosuch`"]);
+    fixture.rollback(&["x"]).exits(2);
+    fixture.rollback(&["1", "--pins", "nosuch"]).exits(2).reports(["pin set `nosuch`"]);
     let number = first.to_string();
-    lab.workspace.write("pipeline.toml", "");
-    let nowhere = lab.rollback(&[&number]);
+    fixture.workspace.write("pipeline.toml", "");
+    let nowhere = fixture.rollback(&[&number]);
     nowhere.exits(3).reports(["neither `index` nor `repository`"]).has_one_help_per_error();
-    lab.workspace.git(&["restore", "pipeline.toml"]);
+    fixture.workspace.git(&["restore", "pipeline.toml"]);
     // Its file was replaced on the server.
-    lab.publishes("1.1");
-    let site = lab.workspace.holder().join("site/host");
+    fixture.publishes("1.1");
+    let site = fixture.workspace.holder().join("site/host");
     assert!(names_in(&site).contains(&"greet-1.0-1.noarch.rpm".to_owned()));
     let newest = std::fs::read(site.join("greet-1.1-1.noarch.rpm")).unwrap();
     std::fs::write(site.join("greet-1.0-1.noarch.rpm"), newest).unwrap();
-    let before = lab.users_get();
-    let replaced = lab.rollback(&[&number]);
+    let before = fixture.users_get();
+    let replaced = fixture.rollback(&[&number]);
     replaced.exits(20).reports(["greet-1.0-1.noarch.rpm is not the package that was published"]);
     replaced.has_one_help_per_error();
-    assert_eq!(lab.users_get(), before);
+    assert_eq!(fixture.users_get(), before);
 }

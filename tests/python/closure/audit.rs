@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::index::Index;
-use super::{Lab, MIT};
+use super::{ClosureFixture, MIT};
 use crate::support::server::{Reply, SeenRequest, TestServer};
 use crate::support::{Ran, Transcript, ran};
 
@@ -34,11 +34,14 @@ fn index() -> Index {
 
 /// Returns a workspace with a locked closure: aiohttp and hf-xet from the index, and starlette from
 /// the release.
-fn locked() -> (Lab, TestServer) {
-    let lab = Lab::new(&["aiohttp", "hf-xet", "starlette"], &[("python3-starlette", "0.49.0")]);
+fn locked() -> (ClosureFixture, TestServer) {
+    let fixture = ClosureFixture::new(
+        &["aiohttp", "hf-xet", "starlette"],
+        &[("python3-starlette", "0.49.0")],
+    );
     let server = index().serve();
-    ran(&mut lab.command(Some(&server.url("/simple")), &["--write"])).exits(0);
-    (lab, server)
+    ran(&mut fixture.command(Some(&server.url("/simple")), &["--write"])).exits(0);
+    (fixture, server)
 }
 
 /// Returns the IDs of the service's advisories for a package version.
@@ -79,12 +82,12 @@ fn answer(seen: &SeenRequest) -> Reply {
     Reply::file(json!({ "results": results }).to_string()).without_ranges()
 }
 
-fn audit(lab: &Lab, index: &TestServer, osv: &TestServer, args: &[&str]) -> Ran {
-    let mut command = lab.command(Some(&index.url("/simple")), &[&["audit"], args].concat());
+fn audit(fixture: &ClosureFixture, index: &TestServer, osv: &TestServer, args: &[&str]) -> Ran {
+    let mut command = fixture.command(Some(&index.url("/simple")), &[&["audit"], args].concat());
     ran(command.env("ROCMRPM_OSV_URL", osv.url("")))
 }
 
-fn accept(lab: &Lab, rules: &[(&str, &str, &str)]) {
+fn accept(fixture: &ClosureFixture, rules: &[(&str, &str, &str)]) {
     let rule = |(id, package, until): &(&str, &str, &str)| {
         let package =
             if package.is_empty() { String::new() } else { format!("package = \"{package}\"\n") };
@@ -93,14 +96,14 @@ fn accept(lab: &Lab, rules: &[(&str, &str, &str)]) {
         )
     };
     let text: String = rules.iter().map(rule).collect();
-    lab.workspace.write("specs-templates/app/component.toml", format!("[closure]\n{text}"));
+    fixture.workspace.write("specs-templates/app/component.toml", format!("[closure]\n{text}"));
 }
 
 #[test]
 fn lists_vulnerable_members_and_components_of_their_sboms() {
-    let (lab, index) = locked();
+    let (fixture, index) = locked();
     let osv = TestServer::start(answer);
-    let found = audit(&lab, &index, &osv, &[]);
+    let found = audit(&fixture, &index, &osv, &[]);
     found.exits(1);
     let text = found.stdout.replace(&osv.url(""), "OSV");
     similar_asserts::assert_eq!(
@@ -130,7 +133,7 @@ hf-xet 1.0     rpm    unknown   RUSTSEC-2025-0009 CVE-2025-4432     0.17.12   in
         "two pages: {asked:?}"
     );
     // Unchanged advisories are not fetched again, and --system adds packages that do not count.
-    let system = audit(&lab, &index, &osv, &["--system", "--json"]);
+    let system = audit(&fixture, &index, &osv, &["--system", "--json"]);
     let document = system.exits(1).json();
     assert_eq!(document["schema"], "rocmrpm/closure-audit/1");
     assert_eq!((&document["clean"], &document["system_passed_over"]), (&json!(false), &json!(0)));
@@ -144,11 +147,11 @@ hf-xet 1.0     rpm    unknown   RUSTSEC-2025-0009 CVE-2025-4432     0.17.12   in
 
 #[test]
 fn accepts_findings_until_their_day() {
-    let (lab, index) = locked();
+    let (fixture, index) = locked();
     let osv = TestServer::start(answer);
-    let run = || audit(&lab, &index, &osv, &[]);
+    let run = || audit(&fixture, &index, &osv, &[]);
     accept(
-        &lab,
+        &fixture,
         &[("CVE-2024-23334", "", "2999-01-31"), ("RUSTSEC-2025-0009", "hf-xet", "2999-01-31")],
     );
     let ran = run();
@@ -156,19 +159,19 @@ fn accepts_findings_until_their_day() {
     assert!(ran.stdout.ends_with("no known vulnerabilities; 2 accepted\n"), "{ran}");
     assert!(ran.stdout.contains("2999-01-31  no static files"), "{ran}");
     accept(
-        &lab,
+        &fixture,
         &[("PYSEC-2024-24", "", "2020-01-31"), ("RUSTSEC-2025-0009", "aiohttp", "2999-01-31")],
     );
     let ran = run();
     ran.exits(1).reports(["no finding matches the acceptance of `RUSTSEC-2025-0009` of `aiohttp`"]);
     assert!(ran.stdout.contains("(was accepted until 2020-01-31)"), "{ran}");
-    accept(&lab, &[("CVE-2024-23334", "", "soon")]);
+    accept(&fixture, &[("CVE-2024-23334", "", "soon")]);
     run().exits(3).reports(["`soon` is not a day", "component.toml:5"]);
 }
 
 #[test]
 fn reports_service_failures_with_help() {
-    let (lab, index) = locked();
+    let (fixture, index) = locked();
     let with = |body: &'static str| move |_: &SeenRequest| Reply::file(body).without_ranges();
     let changed = |from: &'static str, to: &'static str| {
         TestServer::start(move |seen: &SeenRequest| {
@@ -202,20 +205,20 @@ fn reports_service_failures_with_help() {
             "the transfer took too long",
         ),
     ] {
-        let ran = audit(&lab, &index, &osv, &["--timeout", "1 s"]);
+        let ran = audit(&fixture, &index, &osv, &["--timeout", "1 s"]);
         ran.exits(30).reports([wrong, "help: check the network", "--export all.zip"]);
         assert_eq!(ran.stdout, "", "{wrong}");
     }
     let gone = TestServer::start(answer);
-    let mut command = lab.command(Some(&index.url("/simple")), &["audit"]);
+    let mut command = fixture.command(Some(&index.url("/simple")), &["audit"]);
     command.env("ROCMRPM_OSV_URL", gone.url("").replace("http://", "http://user:s3cret@"));
     drop(gone);
     ran(&mut command).exits(30).reports(["cannot query http://127.0.0.1"]).never_reports("s3cret");
 }
 
 /// Writes an export of these advisories, last changed this many days ago.
-fn export(lab: &Lab, name: &str, texts: &[&str], days: i64) -> PathBuf {
-    let path = lab.workspace.holder().join(name);
+fn export(fixture: &ClosureFixture, name: &str, texts: &[&str], days: i64) -> PathBuf {
+    let path = fixture.workspace.holder().join(name);
     let mut zip = zip::ZipWriter::new(fs_err::File::create(&path).unwrap());
     for text in texts {
         let mut advisory: Value = serde_json::from_str(text).unwrap();
@@ -231,14 +234,15 @@ fn export(lab: &Lab, name: &str, texts: &[&str], days: i64) -> PathBuf {
 
 #[test]
 fn reads_exports_instead_of_the_service() {
-    let (lab, index) = locked();
+    let (fixture, index) = locked();
     let run = |paths: &[&Path], args: &[&str]| {
         let mut words = vec!["audit"];
         paths.iter().for_each(|path| words.extend(["--export", path.to_str().unwrap()]));
-        ran(&mut lab.command(Some(&index.url("/simple")), &[&words, args].concat()))
+        ran(&mut fixture.command(Some(&index.url("/simple")), &[&words, args].concat()))
     };
-    let (all, python) = (export(&lab, "all.zip", &ALL, 3), export(&lab, "py.zip", &ALL[..3], 60));
-    let crates = export(&lab, "crates.zip", &[RING], 0);
+    let (all, python) =
+        (export(&fixture, "all.zip", &ALL, 3), export(&fixture, "py.zip", &ALL[..3], 60));
+    let crates = export(&fixture, "crates.zip", &[RING], 0);
     let asked = index.seen().len();
     let found = run(&[&all], &["--offline"]);
     found.exits(1).reports(["cannot check for yanked files with `--offline`"]);
@@ -248,13 +252,13 @@ fn reads_exports_instead_of_the_service() {
         assert!(found.stdout.contains(part), "{part}: {found}");
     }
     for (name, path) in [("pypi.zip", &python), ("crates.zip", &crates)] {
-        fs_err::copy(path, lab.workspace.path(name)).unwrap();
+        fs_err::copy(path, fixture.workspace.path(name)).unwrap();
     }
     Transcript::block(
         "docs/guides/closure.md",
         "rocmrpm closure audit --offline --export pypi.zip --export crates.zip",
     )
-    .run_with(&lab.workspace, |shell| lab.settle(Some(&index.url("/simple")), shell));
+    .run_with(&fixture.workspace, |shell| fixture.settle(Some(&index.url("/simple")), shell));
     let two = run(&[&python, &crates], &["--offline", "--json"]);
     assert_eq!(two.exits(1).json()["findings"].as_array().unwrap().len(), 2);
     two.reports(["py.zip is from 20", "60 days ago; later ones are missing"]);
@@ -264,7 +268,7 @@ fn reads_exports_instead_of_the_service() {
     run(&[&crates], &["--offline"])
         .exits(3)
         .reports(["crates.zip has no advisory for PyPI", "help: fetch a new export"]);
-    let old = export(&lab, "old.zip", &ALL, 365);
+    let old = export(&fixture, "old.zip", &ALL, 365);
     let ran = run(&[&old], &["--offline"]);
     let day = (jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * 365)).to_string();
     ran.exits(3).reports([
@@ -280,16 +284,16 @@ fn reads_exports_instead_of_the_service() {
 
 #[test]
 fn finds_and_accepts_yanked_files() {
-    let (lab, server) = locked();
+    let (fixture, server) = locked();
     drop(server);
     let server = index().yank("aiohttp").yank("starlette").serve();
     // Advisories for packages that are not locked.
-    let path = export(&lab, "all.zip", &[&STARLETTE.replace("starlette", "other"), RING], 0);
+    let path = export(&fixture, "all.zip", &[&STARLETTE.replace("starlette", "other"), RING], 0);
     let run = || {
         let args = ["audit", "--export", path.to_str().unwrap()];
-        ran(&mut lab.command(Some(&server.url("/simple")), &args))
+        ran(&mut fixture.command(Some(&server.url("/simple")), &args))
     };
-    accept(&lab, &[("RUSTSEC-2025-0009", "", "2999-01-01")]);
+    accept(&fixture, &[("RUSTSEC-2025-0009", "", "2999-01-01")]);
     let found = run();
     found.exits(1);
     assert!(found.stdout.contains("aiohttp 3.9.1  rpm    yanked"), "{found}");
@@ -298,16 +302,19 @@ fn finds_and_accepts_yanked_files() {
         found.stdout.contains("yanked files of 1 package, in 1 package; 1 accepted"),
         "{found}"
     );
-    accept(&lab, &[("RUSTSEC-2025-0009", "", "2999-01-01"), ("yanked", "aiohttp", "2999-01-01")]);
+    accept(
+        &fixture,
+        &[("RUSTSEC-2025-0009", "", "2999-01-01"), ("yanked", "aiohttp", "2999-01-01")],
+    );
     run().exits(0);
 }
 
 #[test]
 fn rejects_invalid_sboms() {
-    let lab = Lab::new(&["hf-xet"], &[]);
+    let fixture = ClosureFixture::new(&["hf-xet"], &[]);
     let server = Index::default().sbom_wheel("hf-xet", "1.0", &[MIT], "{").serve();
     let osv = TestServer::start(answer);
-    audit(&lab, &server, &osv, &[]).exits(3).reports([
+    audit(&fixture, &server, &osv, &[]).exits(3).reports([
         "invalid SBOM in `hf_xet-1.0-py3-none-any.whl` of `hf-xet`",
         "is not an SBOM",
         "help: choose another version: `rocmrpm closure --upgrade hf-xet --write`",

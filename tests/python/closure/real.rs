@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::{Lab, members, use_uv};
+use super::{ClosureFixture, members, use_uv};
 use crate::support::{Transcript, Workspace, ran};
 
 /// Returns the members and direct requirements of an sdist's closure against Fedora 43's table.
@@ -15,14 +15,14 @@ fn closure(
     sha256: &str,
     rules: &str,
 ) -> (BTreeMap<String, (String, String)>, BTreeSet<String>) {
-    let lab = Lab::new(&[], &[]);
+    let fixture = ClosureFixture::new(&[], &[]);
     let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("mock-configs/packages/fedora-43.tsv");
-    lab.workspace.write("mock-configs/packages/t.tsv", fs_err::read(table).unwrap());
+    fixture.workspace.write("mock-configs/packages/t.tsv", fs_err::read(table).unwrap());
     let pin =
         format!("[app]\nversion = \"{version}\"\nsdist = \"{project}\"\nsha256 = \"{sha256}\"\n");
-    lab.workspace.write("pins/p.toml", pin);
-    lab.workspace.write("specs-templates/app/component.toml", format!("[closure]\n{rules}"));
-    let mut command = lab.command(None, &["app", "--json"]);
+    fixture.workspace.write("pins/p.toml", pin);
+    fixture.workspace.write("specs-templates/app/component.toml", format!("[closure]\n{rules}"));
+    let mut command = fixture.command(None, &["app", "--json"]);
     // Keep uv's downloads for the next run.
     let ran =
         ran(command.env("UV_CACHE_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("closure-uv")));

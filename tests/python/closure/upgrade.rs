@@ -2,7 +2,7 @@
 //! `rocmrpm pins outdated` compares members with the index.
 
 use super::index::Index;
-use super::{Lab, MIT, members, versions};
+use super::{ClosureFixture, MIT, members, versions};
 use crate::support::ran;
 use crate::support::server::TestServer;
 
@@ -29,25 +29,26 @@ fn index(later: bool) -> TestServer {
 }
 
 /// Returns a workspace with a locked closure. The release's `shadow` is too old.
-fn locked() -> Lab {
-    let lab = Lab::new(&["left", "right", "shadow>=1"], &[("python3-shadow", "0.5")]);
+fn locked() -> ClosureFixture {
+    let fixture =
+        ClosureFixture::new(&["left", "right", "shadow>=1"], &[("python3-shadow", "0.5")]);
     let server = index(false);
-    ran(&mut lab.command(Some(&server.url("/simple")), &["--write"])).exits(0);
-    lab
+    ran(&mut fixture.command(Some(&server.url("/simple")), &["--write"])).exits(0);
+    fixture
 }
 
 #[test]
 fn moves_one_member_and_what_it_forces() {
-    let (lab, server) = (locked(), index(true));
-    let run = |args: &[&str]| ran(&mut lab.command(Some(&server.url("/simple")), args));
-    let before = lab.lock();
+    let (fixture, server) = (locked(), index(true));
+    let run = |args: &[&str]| ran(&mut fixture.command(Some(&server.url("/simple")), args));
+    let before = fixture.lock();
     let right = run(&["--upgrade", "Right"]);
     right.exits(0).reports(["help: run `rocmrpm closure --write --upgrade Right` to lock"]);
     similar_asserts::assert_eq!(
         right.stdout,
         "    NAME   BEFORE  AFTER  PLACE\nup  right  1.0     1.5\n\n1 difference: 1 up\n"
     );
-    assert_eq!(lab.lock(), before, "nothing is written without --write");
+    assert_eq!(fixture.lock(), before, "nothing is written without --write");
     let left = run(&["--upgrade", "left", "--json", "--write"]);
     let document = left.exits(0).json();
     let names = |list: &serde_json::Value| -> Vec<String> {
@@ -76,15 +77,15 @@ fn moves_one_member_and_what_it_forces() {
 
 #[test]
 fn rejects_members_that_cannot_move() {
-    let (lab, server) = (locked(), index(true));
-    let run = |args: &[&str]| ran(&mut lab.command(Some(&server.url("/simple")), args));
+    let (fixture, server) = (locked(), index(true));
+    let run = |args: &[&str]| ran(&mut fixture.command(Some(&server.url("/simple")), args));
     run(&["--upgrade", "rihgt"])
         .exits(2)
         .reports(["`rihgt` is not in the closure of `app`", "did you mean `right`?"]);
     run(&["--upgrade", "right", "app"])
         .exits(2)
         .reports(["move all members: `rocmrpm closure app --upgrade`"]);
-    fs_err::remove_file(lab.workspace.path("pins/p.requirements.lock")).unwrap();
+    fs_err::remove_file(fixture.workspace.path("pins/p.requirements.lock")).unwrap();
     run(&["--upgrade", "right"])
         .exits(2)
         .reports(["the closure of `app` is not locked", "rocmrpm closure --write"]);
@@ -92,9 +93,9 @@ fn rejects_members_that_cannot_move() {
 
 #[test]
 fn lists_outdated_members_with_places() {
-    let (lab, server) = (locked(), index(true));
+    let (fixture, server) = (locked(), index(true));
     let run = |args: &[&str]| {
-        ran(&mut lab
+        ran(&mut fixture
             .any_command(Some(&server.url("/simple")), &[&["pins", "outdated"], args].concat()))
     };
     let one = run(&["right"]);
@@ -115,6 +116,6 @@ fn lists_outdated_members_with_places() {
         .reports(["no component or member of the closure `rihgt`", "did you mean `right`?"]);
     drop(server);
     let closed = "http://127.0.0.1:9/simple";
-    let mut command = lab.any_command(Some(closed), &["pins", "outdated", "right"]);
+    let mut command = fixture.any_command(Some(closed), &["pins", "outdated", "right"]);
     ran(&mut command).exits(30).reports(["cannot list newer releases: reached 0 of 1 origin"]);
 }

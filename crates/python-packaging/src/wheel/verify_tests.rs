@@ -16,12 +16,12 @@ const SCRIPT: &str = "demo-1.0+rocm7.14.data/scripts/script";
 type ZipMember = (String, u32, Vec<u8>);
 
 /// An RPM and the folder for its wheel.
-struct Lab {
+struct WheelFixture {
     dir: tempfile::TempDir,
     rpms: [PathBuf; 1],
 }
 
-impl Lab {
+impl WheelFixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut builder = rpm::PackageBuilder::new("demo", "1.0", "MIT", "noarch", "a demo");
@@ -84,10 +84,10 @@ fn entry<'e>(entries: &'e mut [ZipMember], name: &str) -> &'e mut ZipMember {
 
 #[test]
 fn proves_unchanged_wheel() {
-    let lab = Lab::new();
-    let [wheel] = &lab.with(build).unwrap()[..] else { panic!("one wheel") };
+    let fixture = WheelFixture::new();
+    let [wheel] = &fixture.with(build).unwrap()[..] else { panic!("one wheel") };
     assert_eq!(read(&wheel.path).unwrap(), *wheel);
-    let proof = lab.with(verify).unwrap().remove(0);
+    let proof = fixture.with(verify).unwrap().remove(0);
     assert_eq!((&proof.differences[..], proof.identical, proof.identical_bytes), (&[][..], 1, 6));
     let made: Vec<(&str, String)> =
         proof.made.iter().map(|made| (made.member.as_str(), made.changes.join(" "))).collect();
@@ -102,30 +102,30 @@ fn proves_unchanged_wheel() {
 
 #[test]
 fn reports_differences_from_the_rpm() {
-    let lab = Lab::new();
+    let fixture = WheelFixture::new();
     let (metadata, record) = (format!("{INFO}/METADATA"), format!("{INFO}/RECORD"));
     let of = |proof: Proof| {
         let all = proof.differences.into_iter();
         all.map(|one| format!("{}: {}", one.member.unwrap_or_default(), one.what))
             .collect::<Vec<_>>()
     };
-    let unchanged = lab.changed(|_| ());
+    let unchanged = fixture.changed(|_| ());
     assert_eq!(of(unchanged), [""; 0]);
-    let found = of(lab.changed(|all| entry(all, "demo.py").2 = b"x = 2\n".to_vec()));
+    let found = of(fixture.changed(|all| entry(all, "demo.py").2 = b"x = 2\n".to_vec()));
     assert_eq!(found, ["demo.py: it differs from the RPM's file"]);
-    let found = of(lab.changed(|all| entry(all, &metadata).2.push(b'\n')));
+    let found = of(fixture.changed(|all| entry(all, &metadata).2.push(b'\n')));
     assert_eq!(found, [format!("{metadata}: it differs from what rocmrpm makes from the RPMs")]);
-    let found = of(lab.changed(|all| entry(all, "demo.py").1 = 0o755));
+    let found = of(fixture.changed(|all| entry(all, "demo.py").1 = 0o755));
     assert_eq!(found, ["demo.py: it is executable"]);
-    let found = of(lab.changed(|all| entry(all, SCRIPT).1 = 0o644));
+    let found = of(fixture.changed(|all| entry(all, SCRIPT).1 = 0o644));
     assert_eq!(found, [format!("{SCRIPT}: it is not executable")]);
-    let found = of(lab.changed(|all| all.retain(|entry| entry.0 != "demo.py")));
+    let found = of(fixture.changed(|all| all.retain(|entry| entry.0 != "demo.py")));
     assert_eq!(found, ["demo.py: it is missing"]);
-    let found = of(lab.changed(|all| all.push(("more.py".into(), 0o644, Vec::new()))));
+    let found = of(fixture.changed(|all| all.push(("more.py".into(), 0o644, Vec::new()))));
     assert_eq!(found, ["more.py: no file in the RPMs corresponds to it"]);
-    let found = of(lab.changed(|all| all.retain(|entry| entry.0 != record)));
+    let found = of(fixture.changed(|all| all.retain(|entry| entry.0 != record)));
     assert_eq!(found, [format!("{record}: it is missing")]);
-    let found = of(lab.changed(|all| {
+    let found = of(fixture.changed(|all| {
         let text = String::from_utf8(entry(all, &record).2.clone()).unwrap();
         let lines: String = text
             .lines()
@@ -139,9 +139,10 @@ fn reports_differences_from_the_rpm() {
 
 #[test]
 fn rejects_invalid_wheels() {
-    let lab = Lab::new();
+    let fixture = WheelFixture::new();
     let refused = |change: &dyn Fn(&mut Vec<ZipMember>)| {
-        let wheel = lab.dir.path().join("wheels").join(lab.changed(|all| change(all)).wheel);
+        let wheel =
+            fixture.dir.path().join("wheels").join(fixture.changed(|all| change(all)).wheel);
         read(&wheel).unwrap_err().to_string()
     };
     let wheel = format!("{INFO}/WHEEL");
@@ -175,16 +176,16 @@ fn rejects_invalid_wheels() {
 
 #[test]
 fn reports_stray_and_missing_wheels() {
-    let lab = Lab::new();
+    let fixture = WheelFixture::new();
     let whats = || {
-        let proofs = lab.with(verify).unwrap();
+        let proofs = fixture.with(verify).unwrap();
         let what = |proof: &Proof| format!("{}: {}", proof.wheel, proof.differences[0].what);
         proofs.iter().filter(|proof| !proof.differences.is_empty()).map(what).collect::<Vec<_>>()
     };
-    let out = lab.dir.path().join("wheels");
+    let out = fixture.dir.path().join("wheels");
     fs_err::create_dir(&out).unwrap();
     assert_eq!(whats(), ["demo-1.0+rocm7.14-py3-none-any.whl: the wheel is missing"]);
-    lab.with(build).unwrap();
+    fixture.with(build).unwrap();
     fs_err::write(out.join("stray.whl"), "").unwrap();
     fs_err::write(out.join("notes.txt"), "").unwrap();
     assert_eq!(whats(), ["stray.whl: no RPM of the component makes this wheel"]);

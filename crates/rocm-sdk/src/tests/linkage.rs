@@ -4,7 +4,7 @@
 
 use std::io::Read as _;
 
-use super::{File, Lab, runpath};
+use super::{File, SdkFixture, runpath};
 
 const MAIN: &str = "int main(void) { return 0; }\n";
 /// More uninitialized data than a file may have that gets another segment.
@@ -12,13 +12,14 @@ const LARGE: &str = "char large[128 << 20];\n";
 
 #[test]
 fn programs_are_in_the_package_of_the_libraries_that_they_need() {
-    let mut lab = Lab::new();
-    lab.rocm();
-    let bench = lab.link(&["-Wl,--no-as-needed", "-l:librocblas.so.5", "-Wl,-rpath-link,."], MAIN);
-    lab.library("libbench.so.1", &["librocblas.so.5"]);
-    let near = lab.link(&["-Wl,--no-as-needed", "-l:libbench.so.1", "-Wl,-rpath-link,."], MAIN);
-    let library = lab.library("libbench.so.1", &["librocblas.so.5"]);
-    lab.rpm(
+    let mut fixture = SdkFixture::new();
+    fixture.rocm();
+    let bench =
+        fixture.link(&["-Wl,--no-as-needed", "-l:librocblas.so.5", "-Wl,-rpath-link,."], MAIN);
+    fixture.library("libbench.so.1", &["librocblas.so.5"]);
+    let near = fixture.link(&["-Wl,--no-as-needed", "-l:libbench.so.1", "-Wl,-rpath-link,."], MAIN);
+    let library = fixture.library("libbench.so.1", &["librocblas.so.5"]);
+    fixture.rpm(
         "rocblas-clients",
         "7.2.4",
         &[
@@ -28,7 +29,7 @@ fn programs_are_in_the_package_of_the_libraries_that_they_need() {
             ("/usr/lib64/libbench.so.1", File::Binary(library)),
         ],
     );
-    let libraries = lab.wheel(&["gfx1151"], "rocm-sdk-libraries-gfx1151");
+    let libraries = fixture.wheel(&["gfx1151"], "rocm-sdk-libraries-gfx1151");
     let file = |name: &str| &libraries[&format!("_rocm_sdk_libraries_gfx1151/{name}")];
     assert_eq!(
         runpath(file("bin/rocblas-bench")),
@@ -41,111 +42,111 @@ fn programs_are_in_the_package_of_the_libraries_that_they_need() {
 
 #[test]
 fn rejects_programs_that_need_a_package_which_may_be_missing() {
-    let mut lab = Lab::new();
-    lab.rocm();
+    let mut fixture = SdkFixture::new();
+    fixture.rocm();
     let program =
-        lab.link(&["-Wl,--no-as-needed", "-l:librocblas.so.5", "-Wl,-rpath-link,."], MAIN);
-    lab.rpm("profiler", "1", &[("/usr/bin/rocprof-sys-run", File::Binary(program))]);
+        fixture.link(&["-Wl,--no-as-needed", "-l:librocblas.so.5", "-Wl,-rpath-link,."], MAIN);
+    fixture.rpm("profiler", "1", &[("/usr/bin/rocprof-sys-run", File::Binary(program))]);
     assert_eq!(
-        lab.refusal(&["gfx1151"]),
+        fixture.refusal(&["gfx1151"]),
         "`/usr/bin/rocprof-sys-run` needs librocblas.so.5, but _rocm_profiler may be installed without \
          _rocm_sdk_libraries_gfx1151, which has it"
     );
-    assert!(lab.help(&["gfx1151"]).contains("`--leave-out /usr/bin/rocprof-sys-run`"));
+    assert!(fixture.help(&["gfx1151"]).contains("`--leave-out /usr/bin/rocprof-sys-run`"));
 }
 
 #[test]
 fn replaces_search_paths_that_lead_out_of_the_packages() {
-    let link_with = |lab: &Lab, options: &[&str], data: &str| {
+    let link_with = |fixture: &SdkFixture, options: &[&str], data: &str| {
         let soname = ["-shared", "-fPIC", "-Wl,-soname,libhiprtc.so.7"];
         let source = format!("{data}int g(void) {{ return 7; }}\n");
-        lab.link(&[&soname[..], options].concat(), &source)
+        fixture.link(&[&soname[..], options].concat(), &source)
     };
-    let link = |lab: &Lab, options: &[&str]| link_with(lab, options, "");
-    let core = |lab: &mut Lab, bytes: Vec<u8>| {
-        lab.rocm().rpm("hiprtc", "1", &[("/usr/lib64/libhiprtc.so.7", File::Binary(bytes))]);
-        let core = lab.wheel(&["gfx1151"], "rocm-sdk-core");
+    let link = |fixture: &SdkFixture, options: &[&str]| link_with(fixture, options, "");
+    let core = |fixture: &mut SdkFixture, bytes: Vec<u8>| {
+        fixture.rocm().rpm("hiprtc", "1", &[("/usr/lib64/libhiprtc.so.7", File::Binary(bytes))]);
+        let core = fixture.wheel(&["gfx1151"], "rocm-sdk-core");
         core["_rocm_sdk_core/lib/libhiprtc.so.7"].clone()
     };
-    let mut lab = Lab::new();
-    let absolute = link(&lab, &["-Wl,-rpath,/opt/rocm/lib"]);
-    let found = core(&mut lab, absolute);
+    let mut fixture = SdkFixture::new();
+    let absolute = link(&fixture, &["-Wl,-rpath,/opt/rocm/lib"]);
+    let found = core(&mut fixture, absolute);
     assert_eq!(runpath(&found), "$ORIGIN");
     // DT_RPATH has no effect beside DT_RUNPATH.
-    let mut lab = Lab::new();
-    let both = link(&lab, &["-Wl,--disable-new-dtags,-rpath,/opt/rocm/lib"]);
-    let found = core(&mut lab, with_runpath(both));
+    let mut fixture = SdkFixture::new();
+    let both = link(&fixture, &["-Wl,--disable-new-dtags,-rpath,/opt/rocm/lib"]);
+    let found = core(&mut fixture, with_runpath(both));
     let facts = rocm_inspect::linkage_in(&found).unwrap().0;
     assert_eq!((facts.rpath.join(":"), facts.runpath.join(":")), ("".into(), "$ORIGIN".into()));
     // Without room, it gets another segment, unless the file would become much larger.
-    let mut lab = Lab::new();
-    let full = filled(link(&lab, &["-Wl,-rpath,/x"]));
-    let found = core(&mut lab, full);
+    let mut fixture = SdkFixture::new();
+    let full = filled(link(&fixture, &["-Wl,-rpath,/x"]));
+    let found = core(&mut fixture, full);
     assert_eq!(runpath(&found), "$ORIGIN");
-    let mut lab = Lab::new();
-    let full = link_with(&lab, &["-Wl,-rpath,/x"], LARGE);
-    let found = core(&mut lab, filled(full));
+    let mut fixture = SdkFixture::new();
+    let full = link_with(&fixture, &["-Wl,-rpath,/x"], LARGE);
+    let found = core(&mut fixture, filled(full));
     assert_eq!(runpath(&found), "/x");
-    let notes = lab.notes();
+    let notes = fixture.notes();
     assert!(notes.contains("leads out of the packages"), "{notes}");
     assert!(notes.ends_with("1 in total, such as lib/libhiprtc.so.7 with `/x`"), "{notes}");
 }
 
 #[test]
 fn keeps_programs_that_find_their_libraries() {
-    let mut lab = Lab::new();
-    lab.rocm();
+    let mut fixture = SdkFixture::new();
+    fixture.rocm();
     // The name of a symbol shares the bytes of the search path.
-    let program = lab.link(
+    let program = fixture.link(
         &["-l:libamdhip64.so.7", "-Wl,-rpath-link,.", "-Wl,-rpath,$ORIGIN/../lib:/x/f"],
         &format!("{LARGE}int f(void); int main(void) {{ return f(); }}\n"),
     );
-    lab.rpm("hip-tools", "7.2.4", &[("/usr/bin/hipinfo", File::Binary(filled(program)))]);
-    let core = lab.wheel(&["gfx1151"], "rocm-sdk-core");
+    fixture.rpm("hip-tools", "7.2.4", &[("/usr/bin/hipinfo", File::Binary(filled(program)))]);
+    let core = fixture.wheel(&["gfx1151"], "rocm-sdk-core");
     assert_eq!(runpath(&core["_rocm_sdk_core/bin/hipinfo"]), "$ORIGIN/../lib:/x/f");
-    let notes = lab.notes();
+    let notes = fixture.notes();
     assert!(notes.ends_with("such as bin/hipinfo with `$ORIGIN/../lib:/x/f`"), "{notes}");
 }
 
 #[test]
 fn names_all_programs_that_would_not_find_their_libraries() {
-    let mut lab = Lab::new();
-    lab.rocm();
+    let mut fixture = SdkFixture::new();
+    fixture.rocm();
     let options = ["-Wl,--no-as-needed", "-l:libamdhip64.so.7", "-Wl,-rpath-link,."];
-    let program = filled(lab.link(&options, &format!("{LARGE}{MAIN}")));
+    let program = filled(fixture.link(&options, &format!("{LARGE}{MAIN}")));
     let files = ["/usr/bin/hipinfo", "/usr/lib/llvm-22/bin/hip-opt"];
     let files = files.map(|path| (path, File::Binary(program.clone())));
-    lab.rpm("hip-tools", "7.2.4", &files);
-    let error = lab.refusal(&["gfx1151"]);
+    fixture.rpm("hip-tools", "7.2.4", &files);
+    let error = fixture.refusal(&["gfx1151"]);
     let names = "do not find their libraries: /usr/bin/hipinfo, /usr/lib/llvm-22/bin/hip-opt";
     assert!(error.ends_with(names), "{error}");
-    let help = lab.help(&["gfx1151"]);
+    let help = fixture.help(&["gfx1151"]);
     let options = "`--leave-out /usr/bin/hipinfo --leave-out /usr/lib/llvm-22/bin/hip-opt`";
     assert!(help.ends_with(options), "{help}");
     // The paths in the help are those that the option takes.
-    lab.leave_out = vec!["/usr/bin/hipinfo".into(), "/usr/lib/llvm-22/bin/hip-opt".into()];
-    lab.made(&["gfx1151"]).unwrap();
+    fixture.leave_out = vec!["/usr/bin/hipinfo".into(), "/usr/lib/llvm-22/bin/hip-opt".into()];
+    fixture.made(&["gfx1151"]).unwrap();
 }
 
 #[test]
 fn names_damaged_files() {
-    let mut lab = Lab::new();
-    lab.rocm();
-    let mut library = lab.library("libhiprtc.so.7", &["libamdhip64.so.7"]);
+    let mut fixture = SdkFixture::new();
+    fixture.rocm();
+    let mut library = fixture.library("libhiprtc.so.7", &["libamdhip64.so.7"]);
     // The position of the section headers, which the loader does not read.
     library[40..48].copy_from_slice(&(u64::MAX - 8).to_le_bytes());
-    lab.rpm("hiprtc", "1", &[("/usr/lib64/libhiprtc.so.7", File::Binary(library))]);
-    let error = lab.refusal(&["gfx1151"]);
+    fixture.rpm("hiprtc", "1", &[("/usr/lib64/libhiprtc.so.7", File::Binary(library))]);
+    let error = fixture.refusal(&["gfx1151"]);
     let start = "hiprtc-1-1.fc43.x86_64.rpm: `/usr/lib64/libhiprtc.so.7` is a damaged ELF file: ";
     assert!(error.contains(start), "{error}");
-    let help = lab.help(&["gfx1151"]);
+    let help = fixture.help(&["gfx1151"]);
     assert!(help.contains("`--leave-out /usr/lib64/libhiprtc.so.7`"), "{help}");
 }
 
 #[test]
 fn reads_tables_of_untrusted_files() {
-    let lab = Lab::new();
-    let whole = lab.link(
+    let fixture = SdkFixture::new();
+    let whole = fixture.link(
         &["-shared", "-fPIC", "-Wl,--disable-new-dtags,-rpath,/usr/lib64/rocm"],
         "int g(void) { return 7; }\n",
     );
@@ -183,16 +184,16 @@ fn with_runpath(mut bytes: Vec<u8>) -> Vec<u8> {
 
 #[test]
 fn uses_the_room_of_a_file_before_it_grows() {
-    let lab = Lab::new();
-    lab.library("libhsa-runtime64.so.1", &[]);
+    let fixture = SdkFixture::new();
+    fixture.library("libhsa-runtime64.so.1", &[]);
     let link = |options: &[&str]| {
         let mut arguments =
             vec!["-shared", "-fPIC", "-Wl,--no-as-needed", "-l:libhsa-runtime64.so.1"];
         arguments.extend(options);
-        lab.link(&arguments, "int g(void) { return 7; }\n")
+        fixture.link(&arguments, "int g(void) { return 7; }\n")
     };
     let set = |bytes: &[u8], text: &str| {
-        let mut spool = python_packaging::wheel::Spool::new(lab.dir.path()).unwrap();
+        let mut spool = python_packaging::wheel::Spool::new(fixture.dir.path()).unwrap();
         let stored = spool.append(bytes, false).unwrap();
         let facts = spool.linkage(&stored).unwrap().unwrap().0;
         let edits =
@@ -209,8 +210,8 @@ fn uses_the_room_of_a_file_before_it_grows() {
         // A linker reads the section headers, which the loader does not.
         let mut edited = Vec::new();
         spool.reader(new, 0).read_to_end(&mut edited).unwrap();
-        fs_err::write(lab.dir.path().join("libedited.so"), edited).unwrap();
-        lab.link(
+        fs_err::write(fixture.dir.path().join("libedited.so"), edited).unwrap();
+        fixture.link(
             &["-l:libedited.so", "-Wl,-rpath-link,."],
             "int g(void); int main(void) { return g(); }\n",
         );

@@ -2,14 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-use super::{File, Lab};
+use super::{File, SdkFixture};
 
 #[test]
 fn every_wheel_has_all_license_texts() {
-    let mut lab = Lab::new();
+    let mut fixture = SdkFixture::new();
     let long = "x".repeat((1 << 20) + 1);
     let latin = vec![0xa9, b'\n'];
-    lab.rocm().rpm(
+    fixture.rocm().rpm(
         "hiprand",
         "7.2.4",
         &[
@@ -20,7 +20,7 @@ fn every_wheel_has_all_license_texts() {
             ("/opt/rocm-7.2.4/share/doc/hiprand/LICENSE.md", File::Text("MIT\n")),
         ],
     );
-    let core = lab.wheel(&["gfx1151"], "rocm-sdk-core");
+    let core = fixture.wheel(&["gfx1151"], "rocm-sdk-core");
     let text = |name: &str| &core[&format!("rocm_sdk_core-7.2.4.dist-info/{name}")];
     assert_eq!(text("licenses/hiprand/LONG").len(), long.len());
     assert_eq!(*text("licenses/hiprand/LATIN"), latin);
@@ -43,9 +43,9 @@ fn every_wheel_has_all_license_texts() {
 
 #[test]
 fn rejects_links_to_missing_license_texts() {
-    let mut lab = Lab::new();
+    let mut fixture = SdkFixture::new();
     let link = ("/usr/share/licenses/hiprand/LICENSE", File::Link("../rocrand/LICENSE"));
-    let error = lab.rocm().rpm("hiprand", "7.2.4", &[link]).refusal(&["gfx1151"]);
+    let error = fixture.rocm().rpm("hiprand", "7.2.4", &[link]).refusal(&["gfx1151"]);
     assert_eq!(
         error,
         "the license text `/usr/share/licenses/hiprand/LICENSE` is a link to `../rocrand/LICENSE`, which no RPM \
@@ -55,18 +55,18 @@ fn rejects_links_to_missing_license_texts() {
 
 #[test]
 fn lists_licenses_that_are_not_spdx_expressions() {
-    let mut lab = Lab::new();
-    lab.rocm().license = "MIT and others";
-    let library = lab.library("libhiprtc.so.7", &[]);
-    lab.rpm("hiprtc", "7.2.4", &[("/usr/lib64/libhiprtc.so.7", File::Binary(library))]);
-    let core = lab.wheel(&["gfx1151"], "rocm-sdk-core");
+    let mut fixture = SdkFixture::new();
+    fixture.rocm().license = "MIT and others";
+    let library = fixture.library("libhiprtc.so.7", &[]);
+    fixture.rpm("hiprtc", "7.2.4", &[("/usr/lib64/libhiprtc.so.7", File::Binary(library))]);
+    let core = fixture.wheel(&["gfx1151"], "rocm-sdk-core");
     let metadata = String::from_utf8_lossy(&core["rocm_sdk_core-7.2.4.dist-info/METADATA"]);
     assert!(!metadata.contains("License-Expression"), "{metadata}");
     assert!(metadata.contains("License-File: rocm-hip/LICENSE\n"), "{metadata}");
-    let notes = lab.notes();
+    let notes = fixture.notes();
     assert!(notes.contains("such as `MIT and others` of hiprtc"), "{notes}");
     // The RPMs of the other packages have SPDX expressions.
-    let libraries = lab.wheel(&["gfx1151"], "rocm-sdk-libraries-gfx1151");
+    let libraries = fixture.wheel(&["gfx1151"], "rocm-sdk-libraries-gfx1151");
     let metadata = &libraries["rocm_sdk_libraries_gfx1151-7.2.4.dist-info/METADATA"];
     assert!(String::from_utf8_lossy(metadata).contains("License-Expression: MIT\n"));
 }

@@ -138,14 +138,14 @@ mod tests {
     use crate::files::write_atomically;
     use std::os::unix::fs::symlink;
 
-    struct Lab(tempfile::TempDir);
+    struct LinkFixture(tempfile::TempDir);
 
-    impl Lab {
+    impl LinkFixture {
         fn new() -> Self {
-            let lab = Self(tempfile::tempdir().unwrap());
-            write_atomically(&lab.at(MANIFEST), "").unwrap();
-            write_atomically(&lab.at("specs-templates/one/component.toml"), "").unwrap();
-            lab
+            let fixture = Self(tempfile::tempdir().unwrap());
+            write_atomically(&fixture.at(MANIFEST), "").unwrap();
+            write_atomically(&fixture.at("specs-templates/one/component.toml"), "").unwrap();
+            fixture
         }
 
         fn root(&self) -> PathBuf {
@@ -169,28 +169,29 @@ mod tests {
 
     #[test]
     fn accepts_only_regular_files_of_the_workspace() {
-        let lab = Lab::new();
-        let secret = lab.0.path().join("secret");
+        let fixture = LinkFixture::new();
+        let secret = fixture.0.path().join("secret");
         fs_err::write(&secret, "s").unwrap();
         for name in
             ["specs-templates/one/leak.patch", "Containerfile.x", "upstreams.toml", "pins", "copr"]
         {
-            symlink(&secret, lab.at(name)).unwrap();
-            lab.refuses_input(name, "is a link to `");
+            symlink(&secret, fixture.at(name)).unwrap();
+            fixture.refuses_input(name, "is a link to `");
         }
-        symlink("../../../..", lab.at("specs-templates/one/up")).unwrap();
-        lab.refuses_input("specs-templates/one/up", "is a link to `");
-        symlink("one/component.toml", lab.at("specs-templates/inside")).unwrap();
-        symlink("user@host.1:2", lab.at("specs-templates/.#lock-of-an-editor")).unwrap();
-        symlink(&secret, lab.at("notes")).unwrap();
-        check_inputs(&lab.root()).unwrap();
-        let _socket = std::os::unix::net::UnixListener::bind(lab.at("specs-templates/s")).unwrap();
-        lab.refuses_input("specs-templates/s", "is neither a file nor a folder");
-        fs_err::File::create(lab.at("specs-templates/large"))
+        symlink("../../../..", fixture.at("specs-templates/one/up")).unwrap();
+        fixture.refuses_input("specs-templates/one/up", "is a link to `");
+        symlink("one/component.toml", fixture.at("specs-templates/inside")).unwrap();
+        symlink("user@host.1:2", fixture.at("specs-templates/.#lock-of-an-editor")).unwrap();
+        symlink(&secret, fixture.at("notes")).unwrap();
+        check_inputs(&fixture.root()).unwrap();
+        let _socket =
+            std::os::unix::net::UnixListener::bind(fixture.at("specs-templates/s")).unwrap();
+        fixture.refuses_input("specs-templates/s", "is neither a file nor a folder");
+        fs_err::File::create(fixture.at("specs-templates/large"))
             .unwrap()
             .set_len(MAX_FILE + 1)
             .unwrap();
-        lab.refuses_input(
+        fixture.refuses_input(
             "specs-templates/large",
             "has 67108865 bytes; the limit is 67108864 bytes",
         );
@@ -208,36 +209,36 @@ mod tests {
             "build/host/results/one/logs/build.log",
             "build/host/index/simple/one",
         ] {
-            let lab = Lab::new();
-            fs_err::create_dir_all(lab.at(name).parent().unwrap()).unwrap();
-            symlink(victim.path(), lab.at(name)).unwrap();
-            let error = check_outputs(&lab.root(), "host").unwrap_err();
+            let fixture = LinkFixture::new();
+            fs_err::create_dir_all(fixture.at(name).parent().unwrap()).unwrap();
+            symlink(victim.path(), fixture.at(name)).unwrap();
+            let error = check_outputs(&fixture.root(), "host").unwrap_err();
             assert!(error.to_string().starts_with(&format!("`{name}` is a link to `/")), "{error}");
             assert!(error.help()[0].contains(&format!("rm {name}")), "{:?}", error.help());
-            fs_err::remove_file(lab.at(name)).unwrap();
-            symlink("nowhere", lab.at(name)).unwrap();
-            check_outputs(&lab.root(), "host").unwrap_err();
+            fs_err::remove_file(fixture.at(name)).unwrap();
+            symlink("nowhere", fixture.at(name)).unwrap();
+            check_outputs(&fixture.root(), "host").unwrap_err();
         }
     }
 
     #[test]
     fn allows_any_links_in_unpacked_sources() {
-        let lab = Lab::new();
+        let fixture = LinkFixture::new();
         for folder in ["prep/one/build/src", "work/one/build/src", "work/one/results/chroot_scan"] {
-            let folder = lab.at("build/host").join(folder);
+            let folder = fixture.at("build/host").join(folder);
             fs_err::create_dir_all(&folder).unwrap();
             symlink("/etc", folder.join("link")).unwrap();
         }
-        fs_err::create_dir_all(lab.at("build/host/results")).unwrap();
-        symlink("../work", lab.at("build/host/results/inside")).unwrap();
-        check_outputs(&lab.root(), "host").unwrap();
-        check_outputs(&lab.root(), "fedora-43").unwrap();
+        fs_err::create_dir_all(fixture.at("build/host/results")).unwrap();
+        symlink("../work", fixture.at("build/host/results/inside")).unwrap();
+        check_outputs(&fixture.root(), "host").unwrap();
+        check_outputs(&fixture.root(), "fedora-43").unwrap();
     }
 
     #[test]
     fn rejects_a_workspace_of_another_user() {
-        let lab = Lab::new();
-        let (root, owner) = (lab.root(), lab.root().metadata().unwrap().uid());
+        let fixture = LinkFixture::new();
+        let (root, owner) = (fixture.root(), fixture.root().metadata().unwrap().uid());
         check_owner(&root, |found| found == owner, |_| false).unwrap();
         check_owner(&root, |_| false, |accepted| accepted == root).unwrap();
         let error = check_owner(&root, |_| false, |_| false).unwrap_err();

@@ -25,19 +25,22 @@ Drop-When: upstream greets politely
 pub const WORKS: &str = "#!/bin/sh\ntrue\n";
 
 /// A workspace, the repository of its component `greet` at 1.0, and the component `base`.
-pub struct Lab {
+pub struct PipelineFixture {
     pub workspace: Workspace,
 }
 
-impl Lab {
+impl PipelineFixture {
     /// Creates the workspace and commits it.
     pub fn new() -> Self {
-        let lab = Self { workspace: Workspace::new() };
-        let workspace = &lab.workspace;
+        let fixture = Self { workspace: Workspace::new() };
+        let workspace = &fixture.workspace;
         workspace.write(".gitignore", "/build/\n");
-        std::fs::create_dir_all(lab.upstream()).unwrap();
-        workspace.git_in(&lab.upstream(), &["init", "--quiet", "--initial-branch=main"]);
-        lab.release("1.0", &[("hello", "hello\nend\n"), ("LICENSE", "MIT\n"), ("build.sh", WORKS)]);
+        std::fs::create_dir_all(fixture.upstream()).unwrap();
+        workspace.git_in(&fixture.upstream(), &["init", "--quiet", "--initial-branch=main"]);
+        fixture.release(
+            "1.0",
+            &[("hello", "hello\nend\n"), ("LICENSE", "MIT\n"), ("build.sh", WORKS)],
+        );
         workspace.component("base", &Parts::default());
         let parts = Parts {
             toml: "requires = [\"base\"]\n",
@@ -47,7 +50,7 @@ impl Lab {
         };
         workspace.component("greet", &parts);
         workspace.write("specs-templates/greet/0001-Greet-politely.patch", PATCH);
-        let url = format!("file://{}", lab.upstream().display());
+        let url = format!("file://{}", fixture.upstream().display());
         workspace.pin("greet", &format!("git = \"{url}\""));
         workspace.write(
             "pipeline.toml",
@@ -56,7 +59,7 @@ impl Lab {
         assert!(workspace.path(template("greet")).exists());
         workspace.run(&["lock"]).exits(0);
         workspace.commit("Start");
-        lab
+        fixture
     }
 
     /// Returns the folder of the upstream repository.

@@ -35,17 +35,17 @@ int __hipUnregisterFatBinary(void) { return 0; }
 ";
 
 /// A folder in which one release of clang compiles.
-pub struct Lab {
+pub struct ClangFixture {
     dir: tempfile::TempDir,
     clang: &'static str,
 }
 
-impl Lab {
+impl ClangFixture {
     pub fn new(clang: &'static str) -> Self {
-        let lab = Self { dir: tempfile::tempdir().unwrap(), clang };
-        fs_err::write(lab.path("stub.c"), STUB).unwrap();
-        lab.run("clang", "-shared -fPIC -nostdlib -fuse-ld=lld stub.c -o libamdhip64.so.7");
-        lab
+        let fixture = Self { dir: tempfile::tempdir().unwrap(), clang };
+        fs_err::write(fixture.path("stub.c"), STUB).unwrap();
+        fixture.run("clang", "-shared -fPIC -nostdlib -fuse-ld=lld stub.c -o libamdhip64.so.7");
+        fixture
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
