@@ -75,6 +75,7 @@ fn start(args: &args::ContainerRun, dir: &Path, shell: &Shell) -> CommandResult 
     let workspace = context::workspace(dir, &args.choice, &[])?;
     let stack = Stack::new(&workspace)?;
     let flavor = &args.flavor.flavor;
+    container::check_flavor(&workspace, flavor)?;
     if *flavor == Flavor::Toolbox {
         let message = "a container of the flavor `toolbox` is started by toolbox".to_owned();
         let name = container::image_name(&stack, flavor);

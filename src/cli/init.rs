@@ -52,6 +52,7 @@ const FILES: &[(&str, &str)] = &[
         "specs-templates/_shared/device-packages.tera",
         include_str!("../../examples/quickstart/specs-templates/_shared/device-packages.tera"),
     ),
+    ("upstreams.toml", include_str!("../../examples/quickstart/upstreams.toml")),
     (
         "pins/stable.toml",
         "# One table per component: version and source. `rocmrpm add NAME` adds one.\n",

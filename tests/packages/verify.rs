@@ -227,6 +227,12 @@ fn verifies_a_system_root_without_changing_it() {
         format!("the workspace is not trusted; run `rocmrpm trust {}`", workspace.root().display());
     assert_eq!(check(&untrusted, "set"), ("not-run", help.as_str()));
     assert_eq!(check(&untrusted, "no-spoof"), ("pass", ""));
+    workspace
+        .write(toml, old.clone() + "[[check]]\nid = \"rocminfo\"\nwhat = \"x\"\nrun = \"x\"\n");
+    workspace
+        .run(&args)
+        .exits(3)
+        .reports(["the check `rocminfo` of every stack with ROCm has the same ID"]);
     workspace.write(toml, old.clone() + "[[check]]\nid = \"a\"\nwhat = \"x\"\nif = \"true\"\n");
     workspace
         .run(&args)

@@ -381,6 +381,25 @@ fn risks_follow_from_what_is_set() {
         assert!(risks(&spoof)[1].starts_with(&risk), "{spoof}");
         assert!(spoof.contains("--group-add keep-groups -it rocm-quickstart-spoof"), "{spoof}");
     }
+    // Its own version, and options that a shell would split.
+    let own = foreign(
+        "vendor",
+        "env = { HSA_OVERRIDE_GFX_VERSION = \"11.5.1\" }\nrun = [\"-e\", \"A=b c\"]\n",
+    );
+    assert!(own.contains("keep-groups -e 'A=b c' rocm-quickstart-vendor"), "{own}");
+    assert_eq!(risks(&own).len(), 1, "{own}");
+    let run = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rocmrpm"));
+        let output = command.arg("-C").arg(&root).args(args).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (code, reported) = run(&["container", "run", "--print", "--flavor", "fedra"]);
+    assert!(code == Some(3) && reported.contains("did you mean `fedora`?"), "{reported}");
+    let clash = "\n[container.fedora43]\nbase = \"x/y:1\"\nbuilt-by = \"X\"\n";
+    fs_err::write(&manifest, format!("{text}{clash}")).unwrap();
+    let (code, reported) = run(&["plan"]);
+    let expected = "the flavor `fedora43` is named like the container files of `fedora-43`";
+    assert!(code == Some(3) && reported.contains(expected), "{reported}");
     // The vendor's own image presents nothing, unless someone sets the variable.
     let vendor =
         foreign("vendor", "contents = \"AMD: ROCm 7.1.1, Radeon\"\nrun = [\"-p\", \"1:1\"]\n");

@@ -52,10 +52,15 @@ fn requires_the_packages_of_every_gpu_target() {
         let fedora = stack.read("Containerfile.fedora43");
         let label = format!("io.rocmrpm.gpu-targets=\"{}\"", targets.join(" "));
         assert!(fedora.contains(&label), "{fedora}");
-        // They are not among the GPUs that can pass for gfx1100.
+        // None of them can pass for gfx942, and one is a gfx1100.
+        assert!(stack.path("Containerfile.spoof").exists());
+        std::fs::remove_file(stack.path("Containerfile.spoof")).unwrap();
+        let manifest = stack.read("rocmrpm.toml").replace("\"11.0.0\"", "\"9.4.2\"");
+        stack.write("rocmrpm.toml", manifest);
+        stack.run(&["render", "--chroot", "fedora-43"]).exits(0);
         assert!(!stack.path("Containerfile.spoof").exists());
         stack.run(&["container", "--print", "--flavor", "spoof"]).exits(3).reports([
-            "no GPU target of the stack can pass for version 11.0.0, as in the flavor `spoof`",
+            "no GPU target of the stack can pass for version 9.4.2, as in the flavor `spoof`",
             "remove HSA_OVERRIDE_GFX_VERSION from `env` in `[container.spoof]` of rocmrpm.toml",
         ]);
         stack.run(&["container", "--print", "--flavor", "spoofs"]).exits(3).reports([

@@ -289,6 +289,22 @@ fn works_without_upstreams_toml() {
 }
 
 #[test]
+fn names_of_distributions_are_normalized() {
+    let workspace = Workspace::init();
+    for name in ["torch>=2", "torch[rocm]", "Torch", "torch_x", "torch ", ""] {
+        let rule = format!("[[not-from-index]]\nname = \"{name}\"\nreason = \"x\"\n");
+        workspace.write("upstreams.toml", rule);
+        workspace
+            .run(&["plan"])
+            .exits(3)
+            .reports([format!("`{name}` is not a normalized name").as_str()]);
+    }
+    let rule = "[[not-from-index]]\nname = \"pytorch-triton*\"\nreason = \"x\"\n";
+    workspace.write("upstreams.toml", rule);
+    workspace.run(&["plan"]).exits(0);
+}
+
+#[test]
 fn reports_all_mistakes_of_upstreams_toml_at_once() {
     let workspace = Workspace::init();
     workspace.write(

@@ -28,6 +28,10 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod closure;
 mod compare;
 mod device;
@@ -79,14 +83,17 @@ pub use facts::{
 };
 pub use finding::{Depth, Finding, LibraryOrigin, Need, RuleId, Waived};
 pub use report::{Report, SCHEMA};
+pub use rocmrpm_base::error::{Diagnose, Kind};
+pub use rocmrpm_base::gpu_families::targets_of;
+pub use rocmrpm_base::names::Soname;
+pub use rocmrpm_base::process::ProcessError;
 pub use rocmrpm_base::severity::Severity;
 pub use rules::{RULES, RULES_VERSION, Rule, Served, Shortfall, Verdict, rule, rule_groups};
 pub use system::{Rocm, SearchPathTag, System};
 
 use device::{ar, bundle, ccob, code_object, data_files, elf_headers, entry_id, offload_binary};
 
-use rocmrpm_base::error::{Diagnose, Diagnosis, Kind};
-use rocmrpm_base::process::ProcessError;
+use rocmrpm_base::error::Diagnosis;
 use rocmrpm_base::text::visible;
 #[cfg(feature = "rpm")]
 use rocmrpm_rpms::RpmError;

@@ -1,8 +1,9 @@
 //! The `rocm-inspect` program: parses the command line, runs the inspection, and prints the report.
 //! The library does everything else.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 use rocm_inspect::formats::to_junit;
 use rocm_inspect::formats::{Program, TextOptions, comparison_text, to_github, to_html, to_text};
 use rocm_inspect::{
-    Depth, Expectations, InspectError, RULES, Report, System, compare, inspect, rule,
+    Depth, Expectations, InspectError, RULES, Report, Rocm, System, compare, inspect, rule,
 };
 use rocmrpm_base::error::{Diagnose, Kind};
 use rocmrpm_base::gpu::GpuTarget;
@@ -35,6 +36,8 @@ Options:
       --format FORMAT      Format of the report: text, json, html, junit or github [default: text]
       --json               Print JSON
       --against PATH       Print what differs from this older file, folder or archive
+      --system SYSTEM      System on which the files must load: fedora, this-machine, or none for any
+                           [default: fedora]
       --system-library SONAME
                            Library that the system has, besides those known (can be repeated)
   -v, --verbose            Show every file and every finding
@@ -59,6 +62,7 @@ struct Options {
     depth: Depth,
     format: Format,
     against: Option<PathBuf>,
+    system: Option<String>,
     system_libraries: Vec<String>,
     verbose: bool,
 }
@@ -141,7 +145,23 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<(String, u8), Failur
         Request::Print(text) => return Ok((text, 0)),
         Request::Inspect(options) => options,
     };
-    let mut system = System::fedora();
+    let mut system = match options.system.as_deref() {
+        None | Some("fedora") => System::fedora(),
+        Some("none") => System::default(),
+        Some("this-machine") => {
+            System::this_machine(&Rocm::default()).map_err(|error| Failure {
+                text: format!("error: {}\n", visible(&error.to_string())),
+                code: error.kind().exit_code(),
+            })?
+        }
+        Some(other) => {
+            let message = format!(
+                "unknown system `{}`: expected one of fedora, this-machine, none",
+                visible(other)
+            );
+            return Err(Failure::usage(&message));
+        }
+    };
     let libraries = options.system_libraries.iter().cloned();
     system.libraries.extend(libraries.map(|soname| (soname, "the system".to_owned())));
     let gpu_targets = options.gpu_targets.clone();
@@ -171,13 +191,24 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Request, Failu
             options.paths.push(argument.into());
             continue;
         }
-        let (name, attached) = match text.split_once('=') {
-            Some((name, value)) => (name, Some(value.to_owned())),
+        let bytes = argument.as_bytes();
+        let (name, attached) = match bytes.iter().position(|byte| *byte == b'=') {
+            Some(at) => (&text[..at], Some(OsStr::from_bytes(&bytes[at + 1..]).to_owned())),
             None => (text.as_str(), None),
         };
-        let mut value = || {
-            let next = attached.clone().or_else(|| arguments.next()?.into_string().ok());
+        let mut path = || {
+            let next = attached.clone().or_else(|| arguments.next());
             next.ok_or_else(|| Failure::usage(&format!("`{name}` needs a value")))
+        };
+        if name == "--against" {
+            options.against = Some(path()?.into());
+            continue;
+        }
+        let mut value = || {
+            path()?.into_string().map_err(|value| {
+                let value = visible(&value.to_string_lossy());
+                Failure::usage(&format!("`{name}` does not accept `{value}`"))
+            })
         };
         match name {
             "--gpu-target" => {
@@ -192,10 +223,13 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Request, Failu
                 options.format = Format::parse(&value).ok_or_else(|| {
                     let known: Vec<&str> = Format::ALL.iter().map(|(name, _)| *name).collect();
                     let value = visible(&value);
-                    Failure::usage(&format!("unknown format `{value}`, not {}", known.join(", ")))
+                    Failure::usage(&format!(
+                        "unknown format `{value}`: expected one of {}",
+                        known.join(", ")
+                    ))
                 })?;
             }
-            "--against" => options.against = Some(value()?.into()),
+            "--system" => options.system = Some(value()?),
             "--system-library" => options.system_libraries.push(value()?),
             "--explain" => return explanation(&value()?).map(Request::Print),
             _ if attached.is_some() => return Err(unexpected(&text)),
@@ -204,7 +238,12 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Request, Failu
             "--json" => options.format = Format::Json,
             "--rules" => return Ok(Request::Print(all_rules())),
             "-v" | "--verbose" => options.verbose = true,
-            "-h" | "--help" => return Ok(Request::Print(HELP.to_owned())),
+            "-h" | "--help" => {
+                return Ok(Request::Print(match cfg!(feature = "junit") {
+                    true => HELP.to_owned(),
+                    false => HELP.replace(" html, junit or", " html or"),
+                }));
+            }
             "-V" | "--version" => {
                 return Ok(Request::Print(format!("rocm-inspect {}\n", env!("CARGO_PKG_VERSION"))));
             }
@@ -229,8 +268,12 @@ fn explanation(id: &str) -> Result<String, Failure> {
         return Err(Failure::usage(&format!("unknown rule `{}`", visible(id))));
     };
     let mut text = format!("{} ({})\n", rule.id, rule.severity);
-    let parts =
-        [("what", rule.what), ("why", rule.why), ("incident", rule.incident), ("help", rule.help)];
+    let parts = [
+        ("what", rule.what),
+        ("why", rule.why),
+        ("incident", rule.incident),
+        ("help", rule.help_for_prebuilt()),
+    ];
     for (name, part) in parts.into_iter().filter(|(_, part)| !part.is_empty()) {
         text.push_str(&format!("\n{name}: {part}\n"));
     }

@@ -121,6 +121,10 @@ fn system_libraries_are_not_unknown() {
     assert!(cc.status().unwrap().success(), "cc failed");
     let unknown = run(dir.path(), &["user.so"]).stdout;
     assert!(unknown.contains("[library-unknown]"), "{unknown}");
+    let machine = run(dir.path(), &["--system", "this-machine", "user.so"]).stdout;
+    assert!(machine.contains("[library-missing]"), "{machine}");
+    let any = run(dir.path(), &["--system", "none", "user.so"]).stdout;
+    assert!(!any.contains("[library-"), "{any}");
     let known = run(dir.path(), &["--system-library", "libmine.so.7", "user.so"]).stdout;
     assert!(known.ends_with("\nno findings\n"), "{known}");
 }
@@ -160,7 +164,14 @@ fn rejects_wrong_arguments() {
         (&["--no-such"], "unexpected argument `--no-such`"),
         (&["--deep=yes", "x"], "unexpected argument `--deep=yes`"),
         (&["--gpu-target"], "`--gpu-target` needs a value"),
-        (&["--format", "xml", "x"], "unknown format `xml`, not text, json, html, junit, github"),
+        (
+            &["--system", "vms", "x"],
+            "unknown system `vms`: expected one of fedora, this-machine, none",
+        ),
+        (
+            &["--format", "xml", "x"],
+            "unknown format `xml`: expected one of text, json, html, junit, github",
+        ),
         (&["--against", "x.so", "--format=html", "y.so"], "`--against` prints only text and JSON"),
         (&["--gpu-target", "gfx-none", "x"], "unknown GPU target `gfx-none`"),
         (&["--explain", "no-such-rule"], "unknown rule `no-such-rule`"),

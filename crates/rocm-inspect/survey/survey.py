@@ -18,6 +18,9 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 SEVERITIES = {"error": "errors", "warning": "warnings"}
 
+# The marks of the summary in the crate's README.md.
+BEGIN, END = "<!-- survey -->", "<!-- /survey -->"
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -31,6 +34,9 @@ def main():
     for digest, name in wheels:
         reports.append(report(args.program, program, digest, name, args.reports))
     (HERE / "README.md").write_text(page(reports))
+    readme = HERE.parent / "README.md"
+    before, after = readme.read_text().split(BEGIN)[0], readme.read_text().split(END)[1]
+    readme.write_text(f"{before}{BEGIN}\n{summary(reports)}\n{END}{after}")
 
 
 def report(program, version, digest, name, folder):
@@ -107,6 +113,25 @@ def page(reports):
         lines += ["`rocm-inspect` finds no GPU code that a runtime loads by itself in these wheels:", ""]
         lines += [f"- {release(report)}{embedded(report)}" for report in without]
     return "\n".join(lines) + "\n"
+
+
+def summary(reports):
+    """Returns the part of the crate's README.md between its marks."""
+    with_code = [report for report in reports if targets(report)]
+    failing = [report for report in with_code if problems(report, "error")]
+    newest = {report["subjects"][0]["package"]: report for report in with_code}
+    lines = [
+        f"Of {plural(len(reports), 'published wheel')} for AMD GPUs, {len(with_code)} have GPU code, and"
+        f" {len(failing)} of these have errors. The newest of each project:",
+        "",
+        "| Wheel | GPU targets | ROCm | Errors |",
+        "|---|---:|---|---|",
+    ]
+    for report in newest.values():
+        cells = [release(report), str(len(targets(report))), rocm(report) or "unknown"]
+        lines.append("| " + " | ".join([*cells, counts(problems(report, "error")) or "none"]) + " |")
+    lines += ["", "[The survey](survey/README.md) has all wheels, targets, and warnings; `make survey` repeats it."]
+    return "\n".join(lines)
 
 
 def row(report):

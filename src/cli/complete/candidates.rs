@@ -71,7 +71,10 @@ impl Candidates {
             Self::PinSets => plain(of_workspace(names::pin_sets)),
             Self::Stages => Stage::ALL.iter().map(|stage| stage.name().into()).collect(),
             Self::Explained => explained(),
-            Self::Flavors => Flavor::OWN.iter().map(|flavor| flavor.name().into()).collect(),
+            Self::Flavors => {
+                let own = Flavor::OWN.iter().map(|flavor| flavor.name().to_owned());
+                plain(own.chain(of_workspace(names::foreign_flavors)).collect())
+            }
             Self::GpuTargets => {
                 let all = GpuTarget::known().chain(gpu_families::families()).chain([NATIVE]);
                 all.map(CompletionCandidate::new).collect()

@@ -42,8 +42,11 @@ fn image(folders: &str, name: &str) -> Option<(Vec<Target>, Storage)> {
     if !name.ends_with(".aks2") && !name.ends_with(".zip") {
         return None;
     }
-    let mut folders = folders.split('/').skip_while(|folder| !folder.ends_with(".images"));
-    let family = folders.nth(1)?.strip_prefix("amd-")?;
+    let folders: Vec<&str> = folders.split('/').collect();
+    let family = folders.windows(2).find_map(|pair| {
+        let family = pair[1].strip_prefix("amd-")?;
+        (pair[0].ends_with(".images") && family.starts_with("gfx")).then_some(family)
+    })?;
     let all = GpuTarget::known().filter(|name| in_family(name, family));
     let all: Vec<Target> = all.filter_map(GpuTarget::parse).map(Target::Gpu).collect();
     let unknown = || vec![Target::Unknown(family.chars().take(64).collect())];

@@ -56,7 +56,7 @@ pub(super) const OTHER_WHEEL: Rule = Rule {
     why: "an extension module finds these libraries because Python imported their distribution first, or by its \
           RPATH or RUNPATH. Without the wheel, it is unknown whether its version works with these files",
     incident: "",
-    help: "inspect both wheels together, in one command",
+    help: "inspect both wheels together: `EXTENSION.whl TORCH.whl` in one command",
 };
 
 pub(super) const ALTERNATIVE: Rule = Rule {

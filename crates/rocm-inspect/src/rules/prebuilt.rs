@@ -1,7 +1,7 @@
 //! Help for findings in prebuilt files, which come without a component.toml and a build log. It
 //! does not change the findings otherwise.
 
-use super::{RuleId, counts, damage, origins, targets};
+use super::{Rule, RuleId, counts, damage, kpack, origins, provides, symbols, targets, waivers};
 use crate::finding::Finding;
 
 const OTHER_BUILD: &str =
@@ -35,7 +35,22 @@ const HELP: &[(RuleId, &str)] = &[
         "check with `dnf repoquery --whatprovides 'NAME()(64bit)'` whether the system has the library, or with \
          `ldconfig -p` whether this machine has it",
     ),
+    (targets::UNEXPECTED.id, "nothing to fix; code for other GPUs makes the package larger"),
+    (counts::LOST.id, OTHER_BUILD),
+    (kpack::MISPLACED.id, "report it to the project that built the package"),
+    (provides::FALSE.id, "report it to the project that built the package"),
+    (provides::MISSING.id, "report it to the project that built the package"),
+    (symbols::TOO_NEW.id, "use a build for the oldest release that you support"),
+    (waivers::UNUSED.id, "remove the waiver, or correct it"),
 ];
+
+impl Rule {
+    /// Returns how to fix a finding in files that came without a component.toml and a build log; `help` is for
+    /// those who built the files from a component of a rocmrpm workspace.
+    pub fn help_for_prebuilt(&self) -> &'static str {
+        HELP.iter().find(|(rule, _)| *rule == self.id).map_or(self.help, |(_, help)| help)
+    }
+}
 
 /// Replaces the help of a finding with help for users who did not build the file.
 pub(super) fn advise(finding: &mut Finding) {
@@ -63,6 +78,15 @@ mod tests {
         for (rule, help) in HELP {
             assert!(super::super::rule(rule.as_str()).is_some());
             assert!(!help.contains("component.toml") && !help.contains("build log"), "{rule}");
+        }
+        // The program of this crate knows no workspaces.
+        for rule in super::super::RULES {
+            let texts = [rule.what, rule.why, rule.help_for_prebuilt()];
+            for word in
+                ["component.toml", "chroot", "mock-configs", "gpu_provides", "rocmrpm", "%exclude"]
+            {
+                assert!(!texts.iter().any(|text| text.contains(word)), "{}: {word}", rule.id);
+            }
         }
     }
 }

@@ -171,7 +171,7 @@ fn base(
             return Err(unknown(workspace, name));
         }
         let presented = settings.env.get(spoof::VARIABLE);
-        if let Some(version) = presented.filter(|v| spoof::passing(workspace, v).is_empty()) {
+        if let Some(version) = presented.filter(|v| spoof::is_useless(workspace, v)) {
             let presented = visible(version);
             return Err(ContainerError::NoSpoof { flavor: name.clone(), presented });
         }
@@ -205,6 +205,16 @@ fn pinned(workspace: &Workspace, image: String) -> String {
     match workspace.pins.images.get(&image) {
         Some(digest) => format!("{image}@sha256:{digest}"),
         None => image,
+    }
+}
+
+/// Returns an error if neither rocmrpm nor the workspace defines a flavor.
+pub fn check_flavor(workspace: &Workspace, flavor: &Flavor) -> Result<(), ContainerError> {
+    match flavor {
+        Flavor::Other(name) if !workspace.manifest.containers.contains_key(flavor) => {
+            Err(unknown(workspace, name))
+        }
+        _ => Ok(()),
     }
 }
 

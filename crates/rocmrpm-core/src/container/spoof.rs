@@ -37,6 +37,15 @@ pub(super) fn passing<'w>(workspace: &'w Workspace, version: &str) -> Vec<&'w st
         .collect()
 }
 
+/// Returns whether an image that presents this version is of no use: it is not the version of a GPU, or of
+/// none that one of the stack's can pass for.
+pub(super) fn is_useless(workspace: &Workspace, version: &str) -> bool {
+    let targets = workspace.manifest.gpu_targets.len();
+    let own =
+        presented(version).is_some_and(|presented| others(workspace, &presented).len() < targets);
+    !own && passing(workspace, version).is_empty()
+}
+
 /// Returns the stack's targets that are presented under another name.
 fn others<'w>(workspace: &'w Workspace, presented: &GpuTarget) -> Vec<&'w GpuTarget> {
     let targets = workspace.manifest.gpu_targets.iter();

@@ -10,6 +10,7 @@ use super::image_name;
 use crate::gpu::GpuTarget;
 use crate::rpms::signing::key_file;
 use crate::stack::Stack;
+use crate::text::quote;
 use crate::workspace::{
     AptSource, Flavor, ForeignImage, IndexSource, MANIFEST, PackagesFrom, RocmSource, Workspace,
 };
@@ -192,8 +193,9 @@ pub(super) fn how_to(
         Flavor::Vulkan => "--device /dev/dri",
         _ => "--device /dev/kfd --device /dev/dri",
     };
-    let options =
-        foreign.map(|foreign| foreign.run.join(" ")).filter(|options| !options.is_empty());
+    let options = foreign
+        .map(|foreign| foreign.run.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" "))
+        .filter(|options| !options.is_empty());
     let options = options.unwrap_or_else(|| "-it".to_owned());
     lines.push(format!("podman run {devices} --group-add keep-groups {options} {name}"));
     lines

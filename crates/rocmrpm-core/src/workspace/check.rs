@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::component::Component;
 use super::document::{At, File, INVALID};
 use super::error::WorkspaceError;
+use super::installation_check::InstallationCheck;
 use super::pins::PinSet;
 use super::read::Contents;
 use crate::error::{Problem, Problems};
@@ -16,11 +17,31 @@ pub(super) fn contents(contents: &Contents, problems: &mut Vec<Problem>) {
     let Contents { components, broken, sets, .. } = contents;
     check_requires(components, broken, problems);
     check_closures(components, problems);
+    check_ids(components, problems);
     for set in sets.values() {
         check_pins(set, components, broken, problems);
     }
     check_providers(contents, problems);
     check_manifest(contents, problems);
+}
+
+/// Rejects a check with the ID of another component's check, or of a check that all stacks have.
+fn check_ids(components: &BTreeMap<ComponentName, Component>, problems: &mut Vec<Problem>) {
+    let general = InstallationCheck::general();
+    let mut known: BTreeMap<&str, &str> =
+        general.iter().map(|check| (check.id.as_str(), "every stack with ROCm")).collect();
+    for component in components.values() {
+        for check in &component.checks {
+            if let Some(other) = known.insert(&check.id, component.name.as_str())
+                && other != component.name.as_str()
+            {
+                let message = format!("the check `{}` of {other} has the same ID", check.id);
+                let problem =
+                    component.file.problem(check.span.clone(), message, "choose another ID");
+                problems.push(problem);
+            }
+        }
+    }
 }
 
 fn check_providers(contents: &Contents, problems: &mut Vec<Problem>) {
@@ -46,6 +67,21 @@ fn check_manifest(contents: &Contents, problems: &mut Vec<Problem>) {
     for at in manifest.containers.values().flat_map(|container| &container.chroots) {
         if !chroots.contains_key(&at.value) {
             problems.push(unknown(manifest_file, &at.span, "chroot", &at.value, chroots.keys()));
+        }
+    }
+    for flavor in manifest.containers.keys().filter(|flavor| !flavor.is_for_chroot()) {
+        let file = |chroot: &&String| {
+            let chroot = chroot.replace('-', "");
+            let rest = flavor.name().strip_prefix(&chroot);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
+        if let Some(chroot) = chroots.keys().find(file) {
+            let name = flavor.name();
+            let message =
+                format!("the flavor `{name}` is named like the container files of `{chroot}`");
+            let label = "choose another name";
+            let problem = manifest_file.problem(0..0, message, label);
+            problems.push(Problem { span: None, ..problem });
         }
     }
     let mut default = |at: &At<String>, kind, known: Vec<&String>| {

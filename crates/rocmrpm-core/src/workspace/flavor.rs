@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::document::{At, Table};
-use crate::names::{is_plain, nearest};
+use crate::names::nearest;
 use crate::text::visible;
 
 /// What an image is made of.
@@ -134,7 +134,12 @@ fn foreign(flavor: &Flavor, key: &At<String>, table: &mut Table<'_>) -> Option<F
     let stated = ["built-by", "contents", "run"].map(|key| table.has(key)).contains(&true);
     let built_by = table.string("built-by").map(|at| at.value);
     let contents = table.string("contents").map(|at| at.value);
-    let run = table.strings("run").into_iter().map(|at| at.value).collect();
+    let run = table.strings("run");
+    if let Some(at) = run.iter().find(|at| at.value.chars().any(char::is_control)) {
+        let message = format!("`{}` cannot be an option of `podman run`", visible(&at.value));
+        table.problem(at.span.clone(), message, "remove the control characters", None);
+    }
+    let run = run.into_iter().map(|at| at.value).collect();
     let name = visible(&key.value);
     match flavor {
         Flavor::Other(_) if !stated && !table.has("base") => {
@@ -147,12 +152,16 @@ fn foreign(flavor: &Flavor, key: &At<String>, table: &mut Table<'_>) -> Option<F
             let message = format!("unknown flavor `{name}`");
             table.problem(key.span.clone(), message, expected, Some(help));
         }
-        Flavor::Other(value) if !is_plain(value) => {
-            table.must_be_plain(key, "a flavor");
+        Flavor::Other(value) if !is_component(value) => {
+            let message =
+                format!("`{name}` cannot be a flavor, which is a part of an image's name");
+            let label = "expected lower-case letters, digits and `-`";
+            table.problem(key.span.clone(), message, label, None);
         }
         Flavor::Other(_) if built_by.is_none() || !table.has("base") => {
-            let message = format!("the image of the flavor `{name}` is not described");
-            let label = "expected `base`, and `built-by`: who built it";
+            let missing = if built_by.is_none() { "built-by" } else { "base" };
+            let message = format!("`{missing}` is missing in `[container.{name}]`");
+            let label = "expected `base`, the image, and `built-by`, who built it";
             table.problem(key.span.clone(), message, label, None);
         }
         Flavor::Other(_) => {
@@ -342,15 +351,18 @@ mod tests {
         let (_, problems) = read_text(
             "[container.fedra]\n[container.ubuntu]\nbase = \"a b\"\nfrom = \"cpor\"\nenv = { \"a-b\" = \"\" }\n\
              [container.other]\nbase = \"x@sha256:12\"\nbsae = 1\nbuilt-by = \"X\"\n\
-             [container.spoof]\nbase = \"x\"\n[container.vulkan]\ncontents = \"x\"\n",
+             [container.spoof]\nbase = \"x\"\n[container.run]\nbase = \"x\"\nbuilt-by = \"X\"\n\
+             run = [\"-it\\nFROM evil\"]\n[container.Up]\nbase = \"x\"\nbuilt-by = \"X\"\n[container.vulkan]\ncontents = \"x\"\n",
         );
         assert_eq!(
             problems,
             [
+                "`Up` cannot be a flavor, which is a part of an image's name",
                 "unknown flavor `fedra`",
                 "`x@sha256:12` is not the name of an image",
                 "unknown key `bsae`",
-                "the image of the flavor `spoof` is not described",
+                "`-it\\nFROM evil` cannot be an option of `podman run`",
+                "`built-by` is missing in `[container.spoof]`",
                 "`a b` is not the name of an image",
                 "unknown source of packages `cpor`",
                 "`a-b` cannot be set in an image",

@@ -2,15 +2,23 @@
 //! own list for ROCm.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::document::{At, File, Table};
 use crate::error::Problem;
+
+const CHECKLIST: &str = include_str!("checklist.toml");
+
+/// The IDs of checks that are not in a list.
+const RESERVED: &[&str] = &["file-conflicts", "gpu", "labels", "wheels"];
 
 /// A check of an installation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InstallationCheck {
     /// A short name.
     pub id: String,
+    /// The position of the name.
+    pub span: Range<usize>,
     /// The expected state. `{gpu-target}` is filled in, here and in `prints`.
     pub what: String,
     /// A script for sh, run at the location; exit code 0 passes. Like `condition`, it has the variables
@@ -38,6 +46,11 @@ impl InstallationCheck {
         root.tables("check", |table| Self::read(table, &mut ids)).into_iter().flatten().collect()
     }
 
+    /// Returns the checks of every stack that uses ROCm. A test reads the file.
+    pub(crate) fn general() -> Vec<Self> {
+        Self::list("checklist.toml", CHECKLIST, &mut Vec::new())
+    }
+
     /// Reads the checks in a text that only has checks.
     pub(crate) fn list(name: &str, text: &str, problems: &mut Vec<Problem>) -> Vec<Self> {
         File { name: name.to_owned(), text: text.to_owned() }.parse(problems, Self::read_all)
@@ -52,11 +65,22 @@ impl InstallationCheck {
             let message = format!("two checks have the ID `{value}`");
             table.problem(span.clone(), message, "choose another ID", None);
         }
+        if let Some(id) = &id {
+            table.must_be_plain(id, "the ID of a check");
+            if RESERVED.contains(&id.value.as_str()) {
+                let message = format!("rocmrpm has a check with the ID `{}`", id.value);
+                table.problem(id.span.clone(), message, "choose another ID", None);
+            }
+        }
         let what = table.required_string("what", "the expected state");
         let run = table.lines("run");
         let by_hand = table.string("by-hand").map(|at| at.value);
         let condition = table.lines("if").map(|at| at.value);
         let otherwise = table.string("otherwise").map(|at| at.value);
+        let prints = table.string("prints").map(|at| at.value);
+        let any_target = table.boolean("any-target").unwrap_or(false);
+        let env = table.strings("env").into_iter().map(|at| at.value).collect();
+        let needs_gpu = table.boolean("needs-gpu").unwrap_or(false);
         let mut wrong = |message: &str, label: &str| {
             let span = table.span();
             table.problem(span, message, label, None);
@@ -67,16 +91,50 @@ impl InstallationCheck {
         if condition.is_some() != otherwise.is_some() {
             wrong("`if` and `otherwise` belong together", "add the other one");
         }
+        let At { value: id, span } = id?;
         Some(Self {
-            id: id?.value,
+            id,
+            span,
             what: what?.value,
             run: run.map(|at| at.value).unwrap_or_default(),
-            prints: table.string("prints").map(|at| at.value),
-            any_target: table.boolean("any-target").unwrap_or(false),
-            env: table.strings("env").into_iter().map(|at| at.value).collect(),
+            prints,
+            any_target,
+            env,
             condition: condition.zip(otherwise),
-            needs_gpu: table.boolean("needs-gpu").unwrap_or(false),
+            needs_gpu,
             by_hand,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(text: &str) -> Vec<String> {
+        let mut problems = Vec::new();
+        InstallationCheck::list("x.toml", text, &mut problems);
+        problems.into_iter().map(|problem| problem.message).collect()
+    }
+
+    #[test]
+    fn checklist_is_valid() {
+        assert_eq!(problems(CHECKLIST), [""; 0]);
+        assert!(InstallationCheck::general().len() > 5);
+    }
+
+    #[test]
+    fn reports_only_what_is_wrong() {
+        let check = |id: &str| format!("[[check]]\nid = \"{id}\"\nwhat = \"x\"\nrun = \"true\"\n");
+        assert_eq!(problems(&(check("a") + &check("b"))), [""; 0]);
+        assert_eq!(problems(&(check("a") + &check("a"))), ["two checks have the ID `a`"]);
+        assert_eq!(
+            problems(&check("import torch")),
+            ["`import torch` cannot be the ID of a check"]
+        );
+        assert_eq!(problems(&check("labels")), ["rocmrpm has a check with the ID `labels`"]);
+        let rest =
+            "what = \"x\"\nrun = \"true\"\nprints = \"y\"\nany-target = true\nneeds-gpu = true\n";
+        assert_eq!(problems(&format!("[[check]]\n{rest}")), ["`id` is missing in `[check]`"]);
     }
 }

@@ -38,6 +38,15 @@ pub fn pin_sets(root: &Path) -> Vec<String> {
     names
 }
 
+/// Returns the flavors of images that others built, in order: those with a container file.
+pub fn foreign_flavors(root: &Path) -> Vec<String> {
+    let chroots: Vec<String> = chroots(root).iter().map(|name| name.replace('-', "")).collect();
+    let files = entries(root, std::fs::FileType::is_file);
+    let flavors = files.iter().filter_map(|name| name.strip_prefix("Containerfile."));
+    let of_chroot = |name: &&str| chroots.iter().any(|chroot| name.starts_with(chroot.as_str()));
+    flavors.filter(|name| !of_chroot(name)).map(str::to_owned).collect()
+}
+
 fn components_in(dir: &Path) -> Vec<String> {
     let mut names = folders(dir);
     names.retain(|name| {
@@ -79,6 +88,19 @@ mod tests {
             fs_err::write(path, "not = [TOML").unwrap();
         }
         dir
+    }
+
+    #[test]
+    fn lists_flavors_of_foreign_images_by_their_files() {
+        let dir = workspace(&[
+            "mock-configs/fedora-43.toml",
+            "Containerfile.fedora43",
+            "Containerfile.fedora43-ubuntu",
+            "Containerfile.ollama",
+            "Containerfile.$(x)",
+            "other",
+        ]);
+        assert_eq!(foreign_flavors(dir.path()), ["ollama"]);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use crate::workspace::{Lock, MANIFEST, PinSet, Workspace};
 /// control how the build runs. `memory-per-job` is not listed because templates write it into
 /// specs.
 const JUDGEMENTS: &[&str] = &[
+    "check",
     "inspect",
     "lint",
     "libraries",
@@ -294,6 +295,18 @@ mod tests {
             recipe("requires = [\"a\"]\ntimeout = \"1 h\"\n[[inspect.waive]]\nrule = \"x\"\n"),
             plain
         );
+        // docs/concepts/build-keys.md promises it for all of these.
+        let page = include_str!("../../../../../docs/concepts/build-keys.md");
+        let row = page.lines().find(|line| line.starts_with("| component.toml |")).unwrap();
+        for key in row.split('`').skip(1).step_by(2) {
+            let name = key.trim_matches(['[', ']']);
+            let value = match key {
+                _ if key.starts_with("[[") => format!("[[{name}]]\nx = 1\n"),
+                _ if key.starts_with('[') => format!("[{name}]\nx = 1\n"),
+                _ => format!("{name} = 1\n"),
+            };
+            assert_eq!(recipe(&format!("requires = [\"a\"]\n{value}")), plain, "{key}");
+        }
         for change in ["requires = []\n", "requires = [\"a\"]\nmemory-per-job = \"2 GB\"\n"] {
             assert_ne!(recipe(change), plain, "{change}");
         }

@@ -19,8 +19,8 @@ use super::edit::is_inside;
 use crate::error::Problem;
 use crate::names::{ComponentName, nearest};
 use crate::range::VersionRange;
-use crate::sources::normalized;
 use crate::text::visible;
+use crate::wheel;
 
 /// What a stack knows about upstream projects; empty without an `upstreams.toml`.
 #[derive(Debug, Clone, Default)]
@@ -252,8 +252,8 @@ impl NotFromIndex {
         let name = table.required_string("name", "a distribution's normalized name");
         let reason = table.required_string("reason", "why closures must not take it from an index");
         let At { value: name, span } = name?;
-        let plain = normalized(&name.replace('*', "x"));
-        if plain != name.replace('*', "x") {
+        let example = name.replace('*', "x");
+        if wheel::normalized(&example).as_ref() != Some(&example) {
             let message = format!("`{}` is not a normalized name", visible(&name));
             table.problem(span, message, "expected lower-case letters, digits, `-` and `*`", None);
             return None;
