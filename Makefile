@@ -18,8 +18,9 @@ ABOUT_MOCK = printf '%s\n' "The tests with the real mock did not run. To run the
     "  make lab-test ROCMRPM_LAB_MOCK=\$$PWD/mock"
 endif
 
-# Tests that build packages or whole stacks.
-SLOW = $(foreach tests,real_ quickstart:: guides:: container:: waivers:: newcomers,--skip $(tests))
+# Tests that build packages or whole stacks, or wait for killed runs.
+SLOW = $(foreach tests,real_ quickstart:: guides:: container:: waivers:: newcomers other_gpus:: \
+    builds_and_rebuilds concurrent_runs killed_runs committed_package_tables,--skip $(tests))
 
 .PHONY: help quickstart check test compiled copr-tests other-tests lab lab-test copr-test lab-kernels lab-llama lab-llama-vulkan lab-package lab-sdk lab-torch lab-torch-extensions lab-triton lab-vllm lab-vllm-kernels bench bench-mock survey add-survey add-survey-lab lint-survey fuzz book build static dist install install-pages clean
 
