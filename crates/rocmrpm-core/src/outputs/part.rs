@@ -321,6 +321,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn options_for_rocm_packages_have_fixed_bytes() {
+        let options = SdkOptions {
+            exact: Some("7.14.0".into()),
+            fails: true,
+            local: false,
+            relink: Some("_rocm_sdk_libraries_gfx115X_all".into()),
+            made: true,
+            split: Some(false),
+        };
+        let bytes = r#"((Some("7.14.0"), true, false), (Some("_rocm_sdk_libraries_gfx115X_all"), true, Some(false)))"#;
+        assert_eq!(sdk_text(&options), bytes);
+    }
+
+    #[test]
     fn reads_the_number_of_a_release() {
         for (release, number) in [
             ("2%{?dist}", Some(2)),
