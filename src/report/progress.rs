@@ -13,7 +13,7 @@ use super::shell::without_controls;
 use super::{Shell, Style, human_time};
 use crate::duration;
 use crate::error::Error;
-use crate::events::{Event, Events, Outcome, StageState};
+use crate::events::{Event, Events, Outcome, StageState, Step, WorkPhase};
 use crate::names::ComponentName;
 
 /// The interval of the heartbeat of a run without a terminal.
@@ -132,7 +132,9 @@ impl Events for Progress<'_> {
                 (state.total, state.done, state.numbered_at_end) = (total, 0, numbered_at_end);
                 state.total_bar = self.live.as_ref().map(|bars| total_bar(bars, total, &self.end));
             }
-            Event::Phase { component, phase, detail } => self.phase(component, phase, &detail),
+            Event::Phase { component, phase, detail } => {
+                self.phase(component, phase_word(phase), &detail);
+            }
             Event::Output { component, line } => {
                 // Several components can be built at the same time.
                 let several = lock(&self.state).total > 1;
@@ -161,7 +163,7 @@ impl Events for Progress<'_> {
                 }
             }
             Event::Warning(text) => self.shell.warning(text),
-            Event::Step { word, detail } => self.shell.status(Style::Good, word, detail),
+            Event::Step { step, detail } => self.shell.status(Style::Good, step_word(step), detail),
             Event::Unchanged { detail } => self.shell.status(Style::Dim, "Unchanged", detail),
         }
     }
@@ -244,6 +246,35 @@ fn heartbeat(
     Some((stop, thread.ok()?))
 }
 
+fn phase_word(phase: WorkPhase) -> &'static str {
+    match phase {
+        WorkPhase::Building => "Building",
+        WorkPhase::Comparing => "Comparing",
+        WorkPhase::Fetching => "Fetching",
+        WorkPhase::Inspecting => "Inspecting",
+        WorkPhase::Packing => "Packing",
+        WorkPhase::Preparing => "Preparing",
+        WorkPhase::Sending => "Sending",
+    }
+}
+
+fn step_word(step: Step) -> &'static str {
+    match step {
+        Step::Building => "Building",
+        Step::Holding => "Holding",
+        Step::Indexed => "Indexed",
+        Step::Inspecting => "Inspecting",
+        Step::Locked => "Locked",
+        Step::Omitting => "Omitting",
+        Step::Packing => "Packing",
+        Step::Reading => "Reading",
+        Step::Rendered => "Rendered",
+        Step::Resolving => "Resolving",
+        Step::Waived => "Waived",
+        Step::Wheel => "Wheel",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,7 +287,7 @@ mod tests {
         for part in ["demo", "demo-crates"] {
             progress.event(Event::Phase {
                 component: name(part),
-                phase: "Fetching",
+                phase: WorkPhase::Fetching,
                 detail: String::new(),
             });
         }

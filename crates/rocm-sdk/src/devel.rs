@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use python_packaging::wheel::{Content, Spool, Stored};
-use rocmrpm_base::events::Event;
+use rocmrpm_base::events::{Event, Step};
 use rocmrpm_base::style::count;
 use serde_json::json;
 
@@ -77,7 +77,7 @@ pub(super) fn archive(
     if let Some(first) = omitted.first() {
         let links = count(omitted.len(), "link");
         let detail = format!("{links} to files outside of rocm-sdk-devel, such as {first}");
-        request.events.event(Event::Step { word: "Omitting", detail });
+        request.events.event(Event::Step { step: Step::Omitting, detail });
     }
     let mut file = tar.into_inner()?.into_inner().map_err(io::IntoInnerError::into_error)?;
     file.flush()?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use python_packaging::wheel::Wheel;
 use rocm_inspect::{Depth, Expectations, Finding, Report, Subject, inspect};
-use rocmrpm_base::events::Event;
+use rocmrpm_base::events::{Event, Step};
 use rocmrpm_base::text::visible;
 
 use super::layout::SdkPackage;
@@ -29,7 +29,7 @@ pub(super) fn check(
 ) -> Result<(), SdkError> {
     let targets = release.families.iter().flat_map(|family| family.targets.iter().cloned());
     let expectations = Expectations { gpu_targets: targets.collect(), ..Expectations::default() };
-    request.events.event(Event::Step { word: "Inspecting", detail: "the packages".into() });
+    request.events.event(Event::Step { step: Step::Inspecting, detail: "the packages".into() });
     let paths: Vec<PathBuf> = wheels.iter().map(|wheel| wheel.path.clone()).collect();
     let report = inspect(&paths, &expectations, Depth::Quick)?;
     let of = |rules: &'static [&str]| {

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 use python_packaging::wheel::{self, Assembly, Difference, Proof, Spool, Wheel};
 use rocmrpm_base::digest::Sha256;
-use rocmrpm_base::events::{Event, Events};
+use rocmrpm_base::events::{Event, Events, Step};
 use rocmrpm_base::gpu::GpuTarget;
 
 pub use error::SdkError;
@@ -122,7 +122,7 @@ pub fn build(request: Request<'_>) -> Result<Made, SdkError> {
     for assembly in assemblies {
         let name = assembly.metadata.lines().nth(1).unwrap_or_default();
         let detail = name.trim_start_matches("Name: ").to_owned();
-        request.events.event(Event::Step { word: "Packing", detail });
+        request.events.event(Event::Step { step: Step::Packing, detail });
         wheels.push(wheel::assemble(assembly, folder, spool)?.persist()?);
     }
     gate::check(request, release, packages, &wheels)?;

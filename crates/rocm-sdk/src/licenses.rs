@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use python_packaging::wheel::{Content, Member, Stored};
-use rocmrpm_base::events::Event;
+use rocmrpm_base::events::{Event, Step};
 use rocmrpm_base::style::count;
 use rocmrpm_base::text::visible;
 
@@ -40,7 +40,7 @@ impl<'a> Licenses<'a> {
                  {name}",
                 count(number, "RPM")
             );
-            request.events.event(Event::Step { word: "Omitting", detail });
+            request.events.event(Event::Step { step: Step::Omitting, detail });
         }
         Ok(Self { texts: tree.licenses()?, expressions })
     }

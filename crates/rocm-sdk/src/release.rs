@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pep440_rs::{Prerelease, PrereleaseKind, Version};
 use python_packaging::wheel::SourceRpm;
-use rocmrpm_base::events::Event;
+use rocmrpm_base::events::{Event, Step};
 use rocmrpm_base::style::count;
 use rocmrpm_rpms::{self as rpms, EntryKind};
 
@@ -76,7 +76,7 @@ pub(super) fn check(request: Request<'_>) -> Result<Release, SdkError> {
     let families = families(request.targets, split)?;
     if let Some(first) = debug.first() {
         let detail = format!("{}, such as {first}", count(debug.len(), "debug package"));
-        request.events.event(Event::Step { word: "Omitting", detail });
+        request.events.event(Event::Step { step: Step::Omitting, detail });
     }
     check_code(request, &families, split, &code)?;
     Ok(Release { version, split, families, rpms: all })

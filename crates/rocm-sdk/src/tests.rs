@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::Mutex;
 
 use rocmrpm_base::error::Diagnose;
-use rocmrpm_base::events::{Event, Events};
+use rocmrpm_base::events::{Event, Events, Step};
 
 use super::{Family, Made, Request, SdkError, build};
 
@@ -41,7 +41,7 @@ impl Events for Notes {
     fn event(&self, event: Event) {
         match event {
             Event::Warning(text) => self.0.lock().unwrap().push(text),
-            Event::Step { word: "Omitting", detail } => self.0.lock().unwrap().push(detail),
+            Event::Step { step: Step::Omitting, detail } => self.0.lock().unwrap().push(detail),
             _ => {}
         }
     }

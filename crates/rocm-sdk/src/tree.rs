@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use python_packaging::wheel::{Node, Payload, Spool, Stored, Target};
-use rocmrpm_base::events::Event;
+use rocmrpm_base::events::{Event, Step};
 use rocmrpm_base::process::check_stop;
 use rocmrpm_base::style::count;
 use rocmrpm_base::text::covers;
@@ -60,7 +60,7 @@ impl Tree {
         for (rpm, source) in &release.rpms {
             check_stop()?;
             let detail = source.header.name.clone();
-            request.events.event(Event::Step { word: "Reading", detail });
+            request.events.event(Event::Step { step: Step::Reading, detail });
             let files = rocmrpm_rpms::files(rpm)?.1;
             idle.retain(|pattern| !files.iter().any(|file| covers(pattern, &file.path)));
             let files = files
@@ -130,7 +130,7 @@ impl Omitted {
         if let Some(first) = self.other_targets.first() {
             let files = count(self.other_targets.len(), "file");
             let detail = format!("{files} for other GPU targets, such as {first}");
-            request.events.event(Event::Step { word: "Omitting", detail });
+            request.events.event(Event::Step { step: Step::Omitting, detail });
         }
     }
 }

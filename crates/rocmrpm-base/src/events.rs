@@ -19,8 +19,8 @@ pub enum Event {
     Phase {
         /// The component.
         component: ComponentName,
-        /// The phase: a capitalized present participle, such as `Fetching`.
-        phase: &'static str,
+        /// The phase.
+        phase: WorkPhase,
         /// The object of the phase, such as a file name; may be empty.
         detail: String,
     },
@@ -58,8 +58,8 @@ pub enum Event {
     Warning(String),
     /// A step that does not belong to a single component, such as the index.
     Step {
-        /// The status word, such as `Indexing`.
-        word: &'static str,
+        /// The step.
+        step: Step,
         /// The object of the step, such as a file name.
         detail: String,
     },
@@ -77,6 +77,54 @@ pub enum Event {
         /// The object that is up to date.
         detail: String,
     },
+}
+
+/// A phase of the work on a component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkPhase {
+    /// Its packages are built.
+    Building,
+    /// Packages are compared with those of an earlier build.
+    Comparing,
+    /// A source, or the results of a remote build, are fetched.
+    Fetching,
+    /// Its packages are inspected.
+    Inspecting,
+    /// A source or a package is packed.
+    Packing,
+    /// The build root or the sources are prepared.
+    Preparing,
+    /// It is sent to a remote builder.
+    Sending,
+}
+
+/// A step that does not belong to a single component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// A package that all builds need is built.
+    Building,
+    /// Wheels of other projects are put into the index.
+    Holding,
+    /// The index was written.
+    Indexed,
+    /// Files are inspected.
+    Inspecting,
+    /// A lock file was written.
+    Locked,
+    /// A file is left out.
+    Omitting,
+    /// A package is packed.
+    Packing,
+    /// A file, or what a registry has, is read.
+    Reading,
+    /// A file was rendered.
+    Rendered,
+    /// Requirements are resolved.
+    Resolving,
+    /// A finding was accepted.
+    Waived,
+    /// A wheel was made.
+    Wheel,
 }
 
 /// What happened to a stage of a pipeline.

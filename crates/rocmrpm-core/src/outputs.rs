@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::build::{BuildLock, FileRecord, expectations, inspect_wheels};
 use crate::error::{Error, IoError, Kind};
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, Step};
 use crate::files;
 use crate::inspect::Expectations;
 use crate::names::ComponentName;
@@ -174,7 +174,7 @@ fn write(
             |reason| Error::new(Kind::Internal, format!("{}: {reason}", wheel.path.display()));
         required.extend(wheel::required_names(&wheel.metadata).map_err(wrong)?);
         let file = wheel.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        events.event(Event::Step { word: "Wheel", detail: file.clone() });
+        events.event(Event::Step { step: Step::Wheel, detail: file.clone() });
         written.push(FileRecord { file, sha256: wheel.sha256, size: wheel.size });
     }
     written.sort_by(|a, b| a.file.cmp(&b.file));

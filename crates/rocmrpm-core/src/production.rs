@@ -12,7 +12,7 @@ use crate::build::{
 };
 use crate::container;
 use crate::error::{Error, IoError, Kind, Problems};
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, Step};
 use crate::foreign;
 use crate::index;
 use crate::names::nearest;
@@ -286,7 +286,7 @@ pub fn write_index(
     let written = index::write_with(wheels, foreign, &folder, tracks.as_deref())?;
     if written.changed {
         let detail = count(written.distributions.len(), "distribution");
-        events.event(Event::Step { word: "Indexed", detail });
+        events.event(Event::Step { step: Step::Indexed, detail });
     }
     Ok(written)
 }

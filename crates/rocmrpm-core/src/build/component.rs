@@ -19,7 +19,7 @@ use super::tail;
 use super::undeclared;
 use super::{Builder, BuiltRpms, Installable, Job};
 use crate::error::{Error, IoError, Kind};
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, WorkPhase};
 use crate::files;
 use crate::gpu::GpuTarget;
 use crate::process::{check_stop, end_leftovers, own_program, quote};
@@ -143,14 +143,14 @@ impl BuildContext<'_> {
         clock.lap("fetch");
 
         check_stop()?;
-        phase("Packing", &spec.file_name);
+        phase(WorkPhase::Packing, &spec.file_name);
         let srpm = self.shown(job, || self.builder.srpm(job))?;
         clock.lap("srpm");
 
         let mut built = BuiltRpms::default();
         if self.until > Stage::Srpm {
             check_stop()?;
-            phase("Building", "");
+            phase(WorkPhase::Building, "");
             built = self.shown(job, || self.builder.rpms(job, &srpm))?;
             clock.lap("build");
             if built.rpms.is_empty() {
@@ -195,7 +195,7 @@ impl BuildContext<'_> {
         if self.verbose { tail::shown(job, self.builder.output_logs(), step) } else { step() }
     }
 
-    pub(super) fn phase(&self, component: &Component, phase: &'static str, detail: &str) {
+    pub(super) fn phase(&self, component: &Component, phase: WorkPhase, detail: &str) {
         let component = component.name.clone();
         self.events.event(Event::Phase { component, phase, detail: detail.to_owned() });
     }

@@ -13,7 +13,7 @@ use super::{Job, Stage};
 use crate::canonical::canonical;
 use crate::digest::Sha256;
 use crate::error::{Error, IoError};
-use crate::events::Event;
+use crate::events::{Event, Step, WorkPhase};
 use crate::files;
 use crate::inspect::{
     self, Depth, Expectations, Finding, RULES_VERSION, Report, Severity, System, Waived,
@@ -118,7 +118,7 @@ impl BuildContext<'_> {
         let started = Instant::now();
         let rpms = waiting.rpms()?;
         self.repository.check_names(&component.name, &rpms)?;
-        self.phase(component, "Inspecting", &rpm_count(rpms.len()));
+        self.phase(component, WorkPhase::Inspecting, &rpm_count(rpms.len()));
         let expectations = Expectations {
             build_roots: self.builder.build_roots(job),
             previous_kernels: self.last_kernels(component)?,
@@ -132,7 +132,7 @@ impl BuildContext<'_> {
         }
         for Waived { finding, reason, .. } in &report.waived {
             let detail = format!("{}: {finding}, because: {reason}", component.name);
-            self.events.event(Event::Step { word: "Waived", detail });
+            self.events.event(Event::Step { step: Step::Waived, detail });
         }
         if !report.has_errors() {
             // Before the verdict is recorded: dependencies that are missing today may exist

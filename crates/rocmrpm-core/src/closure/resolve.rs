@@ -6,7 +6,7 @@ use super::lock::Lock;
 use super::offers::Offers;
 use super::question::{Attempt, ClosureQuery};
 use super::{ClosureError, Graph, Upgrade, assemble, explain, own, roots};
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, Step};
 use crate::parallel;
 use crate::sources::Fetcher;
 use crate::stack::Stack;
@@ -83,7 +83,7 @@ pub fn graph(
     }
     warn_about_days(workspace, &question, events);
     let detail = format!("the closure of {} with uv", component.name);
-    events.event(Event::Step { word: "Resolving", detail });
+    events.event(Event::Step { step: Step::Resolving, detail });
     let expected = Lock::read(&path).ok().flatten().filter(|_| component.closure.is_some());
     let mut lock = resolved(&question, old.as_ref(), expected, fetcher)?;
     assemble::record_metadata(&mut lock, old.as_ref(), fetcher)?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{file_name, is_possible, render};
 use crate::error::{Error, IoError};
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, Step};
 use crate::files;
 use crate::stack::Stack;
 use crate::workspace::{Container, Flavor, Selection, Workspace};
@@ -31,7 +31,7 @@ pub fn write(
     let changed =
         files::write_if_changed(path, text).map_err(IoError::doing(format!("write `{detail}`")))?;
     events.event(if changed {
-        Event::Step { word: "Rendered", detail }
+        Event::Step { step: Step::Rendered, detail }
     } else {
         Event::Unchanged { detail }
     });

@@ -7,7 +7,7 @@ use super::base;
 use super::files::each_workspace;
 use crate::digest::Sha256;
 use crate::error::{Diagnose, Diagnosis, Error, Kind};
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, Step};
 use crate::process::{Command, ProcessError, last_lines};
 use crate::text::visible;
 use crate::workspace::flavor::registry;
@@ -77,7 +77,7 @@ pub fn lock_images(
     for image in unpinned(workspace)? {
         let digest = match old.images.get(&image) {
             _ if update => {
-                events.event(Event::Step { word: "Reading", detail: image.clone() });
+                events.event(Event::Step { step: Step::Reading, detail: image.clone() });
                 digest_of(&image)?
             }
             Some(known) => *known,

@@ -20,7 +20,7 @@ use super::state::BuildState;
 use crate::build::{BuildError, Builder, BuiltRpms, HostBuilder, Job, Limits, installed_packages};
 use crate::canonical::canonical;
 use crate::digest::Sha256;
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, Step, WorkPhase};
 use crate::names::ComponentName;
 use crate::process::find_program;
 use crate::workspace::{CoprChroot, CoprProject, Workspace};
@@ -59,9 +59,8 @@ impl<'w> CoprBuilder<'w> {
     pub fn provide_macros(&self, macros: &MacrosPackage, work: &Path) -> Result<(), BuildError> {
         let (client, chroot) = (self.client, &self.chroot.name.value);
         if !is_built(macros, chroot, &client.builds()?) {
-            let report = |word: &'static str, detail: String| {
-                self.events.event(Event::Step { word, detail })
-            };
+            let report =
+                |step: Step, detail: String| self.events.event(Event::Step { step, detail });
             crate::files::remove_dir_if_there(work)?;
             let srpm = macros.srpm(work)?;
             let parcel = Parcel {
@@ -75,7 +74,7 @@ impl<'w> CoprBuilder<'w> {
             };
             let sent = self.find_or_send(&parcel)?;
             report(
-                "Building",
+                Step::Building,
                 format!("{} on COPR: {}", macros.name, client.build_page(sent.build)),
             );
             let state = self.watch(sent.build, &mut |_| ())?;
@@ -196,7 +195,7 @@ impl Builder for CoprBuilder<'_> {
     fn rpms(&self, job: &Job<'_>, srpm: &Path) -> Result<BuiltRpms, BuildError> {
         let header = header(srpm)?;
         let component: &ComponentName = &job.component.name;
-        let report = |phase: &'static str, detail: String| {
+        let report = |phase: WorkPhase, detail: String| {
             self.events.event(Event::Phase { component: component.clone(), phase, detail });
         };
         let parcel = self.parcel(job, &header, srpm)?;
@@ -204,7 +203,7 @@ impl Builder for CoprBuilder<'_> {
         let page = self.client.build_page(sent.build);
         let started = Instant::now();
         let state = self.watch(sent.build, &mut |state| {
-            report("Building", format!("{} {page}", state.word()))
+            report(WorkPhase::Building, format!("{} {page}", state.word()))
         })?;
         if state.is_none_or(|state| !state.is_good()) {
             let failed = self.failed(job, &sent, state)?;
@@ -212,7 +211,10 @@ impl Builder for CoprBuilder<'_> {
             return Err(failed);
         }
         let seconds = started.elapsed().as_secs();
-        report("Fetching", format!("the packages of build {}, after {seconds} s", sent.build));
+        report(
+            WorkPhase::Fetching,
+            format!("the packages of build {}, after {seconds} s", sent.build),
+        );
         let remote = Remote::find(self.client, sent.build, &self.chroot.name.value)?;
         let remote = remote.ok_or_else(|| CoprError::Answer {
             asked: "build-chroot".to_owned(),

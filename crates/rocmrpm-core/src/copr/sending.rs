@@ -14,7 +14,7 @@ use super::record::{Sent, content_of};
 use super::state::{Build, BuildState};
 use crate::build::{BuildError, Builder as _, Job};
 use crate::digest::Sha256;
-use crate::events::Event;
+use crate::events::{Event, WorkPhase};
 use crate::rpms;
 use crate::workspace::Workspace;
 use crate::workspace::copr::MAX_TIMEOUT;
@@ -194,7 +194,7 @@ impl<'w> CoprBuilder<'w> {
                 self.client.project()
             );
             let component = component.clone();
-            self.events.event(Event::Phase { component, phase: "Sending", detail });
+            self.events.event(Event::Phase { component, phase: WorkPhase::Sending, detail });
         }
         let folder = tempfile::tempdir()?;
         let file = folder.path().join(parcel.file_name());

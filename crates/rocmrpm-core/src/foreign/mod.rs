@@ -17,7 +17,7 @@ pub use solve::{Unsolved, solve};
 use crate::closure::lock::Lock;
 use crate::closure::{LockedOrigin, OwnDistribution};
 use crate::error::{Error, IoError};
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, Step};
 use crate::files;
 use crate::index::Foreign;
 use crate::index::outside;
@@ -62,7 +62,7 @@ pub fn wheels(
     let size: u64 =
         foreign.iter().map(|wheel| fs::metadata(&wheel.path).map_or(0, |m| m.len())).sum();
     let detail = format!("{} of others ({})", count(foreign.len(), "wheel"), human_size(size));
-    events.event(Event::Step { word: "Holding", detail });
+    events.event(Event::Step { step: Step::Holding, detail });
     Ok(foreign)
 }
 
@@ -84,7 +84,7 @@ fn locked(
         return Err(ForeignError::Outdated { lock: shown }.into());
     }
     let detail = "what the wheels require from outside with uv".to_owned();
-    events.event(Event::Step { word: "Resolving", detail });
+    events.event(Event::Step { step: Step::Resolving, detail });
     let lock = question.resolve(old.as_ref(), inputs)?;
     let none = old.is_none() && foreign_in(&lock).next().is_none();
     if !none
@@ -92,7 +92,7 @@ fn locked(
             .map_err(IoError::doing(format!("write `{shown}`")))?
     {
         let detail = format!("{} in {shown}", count(foreign_in(&lock).count(), "wheel"));
-        events.event(Event::Step { word: "Locked", detail });
+        events.event(Event::Step { step: Step::Locked, detail });
     }
     Ok(lock)
 }

@@ -11,7 +11,7 @@ use crate::canonical::canonical;
 use crate::digest::Sha256;
 use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, WorkPhase};
 use crate::files;
 use crate::process::end_leftovers;
 use crate::sources::{self, Fetcher};
@@ -168,7 +168,7 @@ impl<'a> Preparation<'a> {
         let detail = spec.file_name.clone();
         events.event(Event::Phase {
             component: component.name.clone(),
-            phase: "Preparing",
+            phase: WorkPhase::Preparing,
             detail,
         });
         builder.prep(&job)?;

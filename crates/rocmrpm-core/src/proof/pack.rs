@@ -12,7 +12,7 @@ use crate::closure::lock::Lock;
 use crate::closure::{Graph, LockedFile, LockedOrigin, makes_python, name_of};
 use crate::digest::Sha256;
 use crate::error::{Error, IoError, Kind};
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, WorkPhase};
 use crate::names::ComponentName;
 use crate::rpms::write_headers;
 use crate::sources::{Fetcher, normalized};
@@ -222,7 +222,7 @@ impl<'a> Packer<'a> {
         let detail = spec.file_name.clone();
         self.events.event(Event::Phase {
             component: component.name.clone(),
-            phase: "Packing",
+            phase: WorkPhase::Packing,
             detail,
         });
         let rpms = self.builder.pack(&job)?;

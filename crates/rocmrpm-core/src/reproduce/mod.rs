@@ -19,7 +19,7 @@ use crate::build::{
 use crate::digest::Sha256;
 use crate::document::Document;
 use crate::error::{Error, IoError, Kind};
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, WorkPhase};
 use crate::files;
 use crate::gpu::GpuTarget;
 use crate::names::is_plain;
@@ -173,12 +173,12 @@ pub fn reproduce(
         let (component, detail) = (component.name.clone(), String::new());
         events.event(Event::Phase { component, phase, detail });
     };
-    phase("Building");
+    phase(WorkPhase::Building);
     let built = builder.rpms(&job, &srpm)?;
     let rpms = dir.join("rpms");
     fs_err::create_dir_all(&rpms).map_err(doing())?;
     let new = keep(&built.rpms, &rpms).map_err(IoError::doing("keep the new packages"))?;
-    phase("Comparing");
+    phase(WorkPhase::Comparing);
     let then = Job {
         work: build_folder(&build_dir, &component.name),
         sources: PathBuf::new(),

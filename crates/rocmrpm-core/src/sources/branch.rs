@@ -10,6 +10,7 @@ use pep440_rs::Version;
 
 use super::{Fetcher, SourceError, url};
 use crate::error::{Diagnose, Kind};
+use crate::events::WorkPhase;
 use crate::rpm_version;
 use crate::workspace::compare;
 use crate::workspace::pin::{LockEntry, Pin, Source};
@@ -154,7 +155,7 @@ impl Fetcher<'_> {
 
     fn obtain_commit(&self, pin: &Pin, url: &str, commit: &str) -> Result<(), SourceError> {
         self.repository(url).obtain(commit, self.is_offline(), || {
-            self.phase(pin, "Fetching", format!("{} at {commit}", url::shown(url)));
+            self.phase(pin, WorkPhase::Fetching, format!("{} at {commit}", url::shown(url)));
         })
     }
 

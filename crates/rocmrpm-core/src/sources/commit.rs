@@ -12,6 +12,7 @@ use super::{
 use crate::canonical::canonical;
 use crate::digest::Sha256;
 use crate::error::IoError;
+use crate::events::WorkPhase;
 use crate::workspace::pin::{LockEntry, Pin, Source};
 
 /// The content of a commit.
@@ -35,7 +36,7 @@ impl Fetcher<'_> {
         let parts = self.parts(pin)?;
         let facts = self.facts_of(&parts, *submodules)?;
         verify(pin, &facts)?;
-        self.phase(pin, "Packing", file_name(pin));
+        self.phase(pin, WorkPhase::Packing, file_name(pin));
         let scratch = self.cache().scratch()?;
         let joined = scratch.path().join("joined");
         let action = || IoError::doing("join the parts of a source");
@@ -89,7 +90,7 @@ impl Fetcher<'_> {
                 if part.path.is_empty() { String::new() } else { format!(" for {}", part.path) };
             self.phase(
                 pin,
-                "Fetching",
+                WorkPhase::Fetching,
                 format!("{} at {}{of}", url::shown(&part.url), part.commit),
             );
         };

@@ -12,6 +12,7 @@ use super::fetcher::MTIME;
 use super::{Fetcher, SourceError, Tree, file_name, identity, pack, source_dir, url};
 use crate::digest::Sha256;
 use crate::error::{IoError, Kind};
+use crate::events::WorkPhase;
 use crate::process::{self, Command};
 use crate::workspace::pin::{LockEntry, Pin, Source};
 
@@ -132,7 +133,7 @@ impl Fetcher<'_> {
         })?;
         let (_unpacked, tree) = self.private_tree(of)?;
         let named = Named::read_in(&tree, lock_file, of)?;
-        self.phase(pin, "Fetching", format!("{} crates of {lock_file}", named.crates()));
+        self.phase(pin, WorkPhase::Fetching, format!("{} crates of {lock_file}", named.crates()));
         let scratch = self.cache().scratch()?;
         let manifest = Path::new(lock_file).with_file_name("Cargo.toml");
         if tree.text(&manifest.to_string_lossy())?.is_none() {
@@ -154,7 +155,7 @@ impl Fetcher<'_> {
         let action = || IoError::doing("pack crates");
         fs::create_dir(scratch.path().join(".cargo")).map_err(action())?;
         fs::write(scratch.path().join(".cargo/config.toml"), config).map_err(action())?;
-        self.phase(pin, "Packing", file_name(pin));
+        self.phase(pin, WorkPhase::Packing, file_name(pin));
         let packed = self.cache().scratch()?;
         let packed = packed.path().join("tar.gz");
         pack::folder(

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::digest::Sha256;
 use crate::error::IoError;
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, WorkPhase};
 use crate::names::ComponentName;
 use crate::workspace::pin::{Pin, Source, shown_folder};
 
@@ -288,7 +288,7 @@ impl<'a> Fetcher<'a> {
         let name = file_name(pin);
         let (url, own) = url::split_credentials(url);
         self.needs_network(|| format!("`{name}` from {url}"))?;
-        self.phase(pin, "Fetching", name.clone());
+        self.phase(pin, WorkPhase::Fetching, name.clone());
         let credentials = own.or(credentials);
         let recorded = pin.evidence.0.as_ref().filter(|entry| entry.sha256 == expected);
         let size = announced.or(recorded.and_then(|entry| entry.size));
@@ -306,7 +306,7 @@ impl<'a> Fetcher<'a> {
         if let Some(digest) = self.packed(&recipe)? {
             return Ok(digest);
         }
-        self.phase(pin, "Packing", shown_folder(path).into_owned());
+        self.phase(pin, WorkPhase::Packing, shown_folder(path).into_owned());
         let scratch = self.cache.scratch()?;
         let packed = scratch.path().join("tar.gz");
         let found = pack::folder(&folder, component, which, &prefix, MTIME, &packed)?;
@@ -381,7 +381,7 @@ impl<'a> Fetcher<'a> {
         self.events.event(Event::Left { name: name.clone() });
     }
 
-    pub(super) fn phase(&self, pin: &Pin, phase: &'static str, detail: String) {
+    pub(super) fn phase(&self, pin: &Pin, phase: WorkPhase, detail: String) {
         self.events.event(Event::Phase { component: pin.component.clone(), phase, detail });
     }
 }

@@ -9,6 +9,7 @@ use super::crates::{Failed, Named, cargo, crates_error};
 use super::{Fetcher, SourceError, identity};
 use crate::canonical::canonical;
 use crate::error::Kind;
+use crate::events::WorkPhase;
 use crate::text::visible;
 use crate::workspace::pin::Pin;
 
@@ -106,7 +107,7 @@ impl Fetcher<'_> {
         })?;
         let (_unpacked, tree) = self.private_tree(of)?;
         let named = Named::read_in(&tree, lock_file, of)?;
-        self.phase(of, "Fetching", format!("{} crates of {lock_file}", named.crates()));
+        self.phase(of, WorkPhase::Fetching, format!("{} crates of {lock_file}", named.crates()));
         let manifest = tree.dir.join(manifest);
         // Source: The rustc book, "Platform Support".
         let rust_arch = if arch == "ppc64le" { "powerpc64le" } else { arch };

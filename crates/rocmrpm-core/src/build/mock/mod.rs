@@ -25,7 +25,7 @@ use super::record::BUILDROOT_LOCK;
 use super::schedule::Limits;
 use super::{BuildError, Builder, BuiltRpms, Job, installed_packages};
 use crate::digest::Sha256;
-use crate::events::Event;
+use crate::events::{Event, WorkPhase};
 use crate::files;
 use crate::machine;
 use crate::parallel;
@@ -229,7 +229,7 @@ impl Watch<'_> {
             MockStep::Building => self.building = true,
             MockStep::Began(detail) => {
                 let component = self.job.component.name.clone();
-                let phase = if self.building { "Building" } else { "Preparing" };
+                let phase = if self.building { WorkPhase::Building } else { WorkPhase::Preparing };
                 self.job.events.event(Event::Phase { component, phase, detail });
             }
             MockStep::RootReady => {}

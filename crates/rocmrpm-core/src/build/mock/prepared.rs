@@ -10,7 +10,7 @@ use crate::build::{BuildError, BuildLock, Builder, Job, lay_out, refresh_reposit
 use crate::canonical::canonical;
 use crate::digest::Sha256;
 use crate::error::{Error, IoError};
-use crate::events::{Event, Events};
+use crate::events::{Event, Events, WorkPhase};
 use crate::files;
 use crate::machine;
 use crate::names::ComponentName;
@@ -75,7 +75,7 @@ pub fn prepare_root(
     events.event(Event::Planned { total: 1, numbered_at_end: false });
     lay_out(fetcher, component, workspace.pin(component), &spec, &job.sources)?;
     let (name, detail) = (component.name.clone(), spec.file_name.clone());
-    events.event(Event::Phase { component: name, phase: "Packing", detail });
+    events.event(Event::Phase { component: name, phase: WorkPhase::Packing, detail });
     let srpm = builder.srpm(&job)?;
     prepare(&builder, &job, &srpm)?;
     files::write_atomically(&dir.join(KEY), key).map_err(action())?;

@@ -1,6 +1,7 @@
 //! Tests packed commits and folders, incomplete pins, and offline use.
 
 use super::*;
+use crate::events::WorkPhase;
 use crate::git::testing::git;
 
 #[test]
@@ -74,7 +75,7 @@ fn discards_a_folder_that_changes_while_packing() {
     impl Events for Edit {
         fn event(&self, event: Event) {
             // The content was hashed and is about to be packed.
-            if let Event::Phase { phase: "Packing", .. } = event {
+            if let Event::Phase { phase: WorkPhase::Packing, .. } = event {
                 fs::write(&self.0, "int evil;").unwrap();
             }
         }
@@ -255,8 +256,8 @@ fn reports_packing() {
     struct Notes(Mutex<Vec<String>>);
     impl Events for Notes {
         fn event(&self, event: Event) {
-            if let Event::Phase { phase, detail, .. } = event {
-                self.0.lock().unwrap().push(format!("{phase} {detail}"));
+            if let Event::Phase { phase: WorkPhase::Packing, detail, .. } = event {
+                self.0.lock().unwrap().push(detail);
             }
         }
     }
@@ -266,7 +267,7 @@ fn reports_packing() {
     let pin = pin("1", Source::Folder { path: "src".into(), paths: vec![] });
     fetcher.obtain(&pin).unwrap();
     fetcher.obtain(&pin).unwrap();
-    assert_eq!(*notes.0.lock().unwrap(), ["Packing src"]);
+    assert_eq!(*notes.0.lock().unwrap(), ["src"]);
 }
 
 #[test]
