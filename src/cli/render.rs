@@ -49,7 +49,8 @@ pub(super) fn run(args: &args::Render, dir: &Path, shell: &Shell) -> CommandResu
     let mut files = Vec::new();
     for file in &wanted {
         let shown = file.shown(&workspace);
-        let (old, differs) = (file.old(), file.differs());
+        let old = file.old();
+        let differs = old != file.text;
         files.push(RenderedFile { path: &file.path, committed: file.committed, differs });
         if args.diff {
             let diff = similar::TextDiff::from_lines(&old, &file.text);

@@ -25,7 +25,8 @@ extern "C" void run_NAME(float *values) { NAME<<<dim3{1, 1, 1}, dim3{64, 1, 1}>>
 extern "C" void run_NAME_too(float *values) { NAME_too<<<dim3{1, 1, 1}, dim3{64, 1, 1}>>>(values); }
 "#;
 
-const STUB: &str = "
+/// The source of a libamdhip64 that defines what kernels are linked to.
+pub const STUB: &str = "
 int hipLaunchKernel(void) { return 0; }
 int __hipPushCallConfiguration(void) { return 0; }
 int __hipPopCallConfiguration(void) { return 0; }

@@ -11,6 +11,7 @@ use rocmrpm::inspect::{
 };
 use rocmrpm::process::Command;
 
+use crate::clang_fixture::STUB;
 use crate::support::ran;
 
 const KERNEL: &str = r#"
@@ -22,15 +23,6 @@ extern "C" int __hipPopCallConfiguration(dim3 *, dim3 *, unsigned long *, void *
 __global__ void NAME(float *values) { values[__builtin_amdgcn_workitem_id_x()] *= 2.0f; }
 extern "C" void run_NAME(float *values) { NAME<<<dim3{1, 1, 1}, dim3{64, 1, 1}>>>(values); }
 "#;
-
-const STUB: &str = "
-int hipLaunchKernel(void) { return 0; }
-int __hipPushCallConfiguration(void) { return 0; }
-int __hipPopCallConfiguration(void) { return 0; }
-int __hipRegisterFatBinary(void) { return 0; }
-int __hipRegisterFunction(void) { return 0; }
-int __hipUnregisterFatBinary(void) { return 0; }
-";
 
 /// Runs a tool and returns its stdout.
 fn run(dir: &Path, program: &str, args: &[&str]) -> String {

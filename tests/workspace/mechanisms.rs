@@ -173,34 +173,49 @@ pub(crate) fn crates() -> BTreeMap<String, PathBuf> {
     crates
 }
 
-/// Returns the code of every file without its tests, by the crate's name and the path in its `src`.
-pub(crate) fn sources() -> BTreeMap<String, String> {
+/// Returns the files of all crates whose paths, with the crate's name, are `wanted`: by the crate's name
+/// and the path in its `src`.
+fn files(wanted: impl Fn(&str) -> bool) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for (name, folder) in crates() {
         let root = folder.join("src");
         for entry in walkdir::WalkDir::new(&root).into_iter().map(Result::unwrap) {
             let path = entry.path().strip_prefix(&root).unwrap().to_str().unwrap();
-            let of_tests = [
-                "/tests/",
-                "/tests.rs",
-                "_tests.rs",
-                "/testing.rs",
-                "/testserver.rs",
-                "/fuzzing.rs",
-                "rocm-inspect/hostile.rs",
-                "rocm-inspect/sample.rs",
-            ];
-            let shown = format!("/{name}/{path}");
-            if !path.ends_with(".rs") || of_tests.iter().any(|part| shown.contains(part)) {
-                continue;
+            let shown = format!("{name}/{path}");
+            if wanted(&shown) {
+                found.insert(shown, fs_err::read_to_string(entry.path()).unwrap());
             }
-            let text = fs_err::read_to_string(entry.path()).unwrap();
-            let tests = ["\n#[cfg(test)]\nmod tests {", "\n#[cfg(test)]\npub(super) mod tests {"];
-            let code =
-                tests.iter().fold(text.as_str(), |code, start| code.split(start).next().unwrap());
-            let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
-            found.insert(format!("{name}/{path}"), lines.collect::<Vec<_>>().join("\n"));
         }
+    }
+    found
+}
+
+/// Returns a text without the lines that are comments.
+fn without_comments(text: &str, comment: &str) -> String {
+    let lines = text.lines().filter(|line| !line.trim_start().starts_with(comment));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the code of every file without its tests, by the crate's name and the path in its `src`.
+pub(crate) fn sources() -> BTreeMap<String, String> {
+    let of_tests = [
+        "/tests/",
+        "/tests.rs",
+        "_tests.rs",
+        "/testing.rs",
+        "/testserver.rs",
+        "/fuzzing.rs",
+        "rocm-inspect/hostile.rs",
+        "rocm-inspect/sample.rs",
+    ];
+    let wanted =
+        |path: &str| path.ends_with(".rs") && !of_tests.iter().any(|part| path.contains(part));
+    let mut found = files(wanted);
+    for text in found.values_mut() {
+        let tests = ["\n#[cfg(test)]\nmod tests {", "\n#[cfg(test)]\npub(super) mod tests {"];
+        let code =
+            tests.iter().fold(text.as_str(), |code, start| code.split(start).next().unwrap());
+        *text = without_comments(code, "//");
     }
     assert!(found.len() > 300, "{} files", found.len());
     found
@@ -333,21 +348,12 @@ fn libraries_do_not_depend_on_terminal_or_templates() {
 /// Returns the tables and templates that are part of the program, without comments, by the crate's name
 /// and the path in its `src`.
 fn tables() -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
-    for (name, folder) in crates() {
-        let root = folder.join("src");
-        for entry in walkdir::WalkDir::new(&root).into_iter().map(Result::unwrap) {
-            let path = entry.path().strip_prefix(&root).unwrap().to_str().unwrap();
-            let is_table = [".toml", ".tera", ".py", ".macros", ".html", ".css", ".js"]
-                .iter()
-                .any(|ending| path.ends_with(ending));
-            if is_table && !path.contains("tests/") {
-                let text = fs_err::read_to_string(entry.path()).unwrap();
-                let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
-                found.insert(format!("{name}/{path}"), lines.collect::<Vec<_>>().join("\n"));
-            }
-        }
-    }
+    let endings = [".toml", ".tera", ".py", ".macros", ".html", ".css", ".js"];
+    let wanted = |path: &str| {
+        endings.iter().any(|ending| path.ends_with(ending)) && !path.contains("tests/")
+    };
+    let mut found = files(wanted);
+    found.values_mut().for_each(|text| *text = without_comments(text, "#"));
     assert!(found.len() > 30, "{} files", found.len());
     found
 }

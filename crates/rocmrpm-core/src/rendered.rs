@@ -60,11 +60,6 @@ impl RenderedFile {
         fs_err::read_to_string(&self.path).unwrap_or_default()
     }
 
-    /// Returns whether it is out of date.
-    pub fn differs(&self) -> bool {
-        self.old() != self.text
-    }
-
     /// Returns its path as messages show it.
     pub fn shown(&self, workspace: &Workspace) -> String {
         self.path.strip_prefix(&workspace.root).unwrap_or(&self.path).display().to_string()

@@ -44,18 +44,22 @@ const HELP: &[(RuleId, &str)] = &[
     (waivers::UNUSED.id, "remove the waiver, or correct it"),
 ];
 
+fn prebuilt(id: RuleId) -> Option<&'static str> {
+    HELP.iter().find(|(rule, _)| *rule == id).map(|(_, help)| *help)
+}
+
 impl Rule {
     /// Returns how to fix a finding in files that came without a component.toml and a build log; `help` is for
     /// those who built the files from a component of a rocmrpm workspace.
     pub fn help_for_prebuilt(&self) -> &'static str {
-        HELP.iter().find(|(rule, _)| *rule == self.id).map_or(self.help, |(_, help)| help)
+        prebuilt(self.id).unwrap_or(self.help)
     }
 }
 
 /// Replaces the help of a finding with help for users who did not build the file.
 pub(super) fn advise(finding: &mut Finding) {
-    if let Some((_, help)) = HELP.iter().find(|(rule, _)| *rule == finding.id) {
-        finding.help = (*help).to_owned();
+    if let Some(help) = prebuilt(finding.id) {
+        finding.help = help.to_owned();
     }
 }
 

@@ -105,15 +105,16 @@ impl Pipeline<'_> {
     ) -> Result<Option<String>, Error> {
         let target = open(self.home, self.settings, to)?;
         let PlannedPackages { change, signed } = plan_packages(&target, stack, lock, false)?;
+        let mut done = None;
+        if !change.is_empty() {
+            draft.details.extend(change.added.iter().map(|one| one.file.clone()));
+            apply_packages(&target, &change)?;
+            done = Some(format!("{} to {to}", count(change.added.len(), "new package")));
+        }
         if !signed {
             draft.details.push("packages and metadata are unsigned".to_owned());
         }
-        if change.is_empty() {
-            return Ok(None);
-        }
-        draft.details.extend(change.added.iter().map(|one| one.file.clone()));
-        apply_packages(&target, &change)?;
-        Ok(Some(format!("{} to {to}", count(change.added.len(), "new package"))))
+        Ok(done)
     }
 
     /// Publishes a chroot's wheels, and the foreign ones that a closed index has; returns what was

@@ -21,7 +21,7 @@ pub(super) fn run_all(
     place: &VerifyTarget,
     verified: &mut Verified,
 ) -> Result<(), Error> {
-    let general = if uses_rocm(stack)? { InstallationCheck::general() } else { Vec::new() };
+    let general = if uses_rocm(stack)? { InstallationCheck::general() } else { &[] };
     let of_components = stack.order().iter().flat_map(|component| &component.checks);
     let general = general.iter().map(|item| (item, true));
     let values = Placeholders::of(stack);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use super::document::{At, File, Table};
 use crate::error::Problem;
@@ -47,8 +48,10 @@ impl InstallationCheck {
     }
 
     /// Returns the checks of every stack that uses ROCm. A test reads the file.
-    pub(crate) fn general() -> Vec<Self> {
-        Self::list("checklist.toml", CHECKLIST, &mut Vec::new())
+    pub(crate) fn general() -> &'static [Self] {
+        static GENERAL: LazyLock<Vec<InstallationCheck>> =
+            LazyLock::new(|| InstallationCheck::list("checklist.toml", CHECKLIST, &mut Vec::new()));
+        &GENERAL
     }
 
     /// Reads the checks in a text that only has checks.
